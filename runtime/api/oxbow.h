@@ -1,0 +1,259 @@
+/* Oxbow: long-context transformers over endless streams, in a memory that is fixed before the first
+ * token. This header is the whole public interface and its manual; oxbow.hpp wraps it for C++.
+ *
+ *   oxb_model* model;                       a file, mapped and verified; shared by any number of
+ *   oxb_model_open_file("m.oxb", &model, &error);                       sessions on any threads
+ *   size_t bytes;
+ *   oxb_session_arena_bytes(model, &options, &bytes, &error);   ask how much one session needs
+ *   void* arena = malloc(bytes);                                give it
+ *   oxb_session* session;
+ *   oxb_session_create(model, &options, arena, bytes, &session, &error);
+ *   oxb_session_run(session, tokens, count, logits, 1, &error); stream; nothing is allocated any more
+ *   oxb_session_destroy(session);  free(arena);  oxb_model_close(model);
+ *
+ * Every call that can fail returns a status and takes an `oxb_error`, which may be null, for the words.
+ * A session belongs to one thread at a time; a model may be used by all at once.
+ */
+#ifndef OXBOW_H_
+#define OXBOW_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define OXB_API
+#else
+#define OXB_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Version and errors ------------------------------------------------------------------------- */
+
+#define OXB_VERSION_MAJOR 0
+#define OXB_VERSION_MINOR 1
+#define OXB_VERSION_PATCH 0
+
+/* major * 10000 + minor * 100 + patch of the library that was linked. */
+OXB_API uint32_t oxb_version(void);
+
+typedef enum oxb_status {
+  OXB_OK = 0,
+  OXB_INVALID_ARGUMENT = 10,
+  OXB_ARENA_TOO_SMALL = 11,
+  OXB_BUFFER_TOO_SMALL = 12,
+  /* An earlier run failed half-way; reset, load or rewind the session. */
+  OXB_NEEDS_RESET = 13,
+  OXB_FILE_UNREADABLE = 20,
+  OXB_FILE_CORRUPT = 21,
+  OXB_FILE_UNSUPPORTED = 22,
+  OXB_STATE_CORRUPT = 30,
+  /* A state of another model. */
+  OXB_STATE_MISMATCH = 31,
+  OXB_OUT_OF_MEMORY = 40,
+  OXB_INTERNAL = 50
+} oxb_status;
+
+/* "ok", "invalid argument", ... */
+OXB_API const char* oxb_status_name(oxb_status status);
+
+typedef struct oxb_error {
+  char text[256];
+} oxb_error;
+
+/* ---- Models ------------------------------------------------------------------------------------- */
+
+typedef struct oxb_model oxb_model;
+
+/* Maps the file and verifies everything but the weights' own bytes; does not read those. */
+OXB_API oxb_status oxb_model_open_file(const char* path, oxb_model** model, oxb_error* error);
+
+/* The same for `length` bytes at `offset` of an open file, such as an asset inside an APK. The offset must
+ * be a multiple of 64. The descriptor may be closed afterwards. */
+OXB_API oxb_status oxb_model_open_fd(int fd, uint64_t offset, uint64_t length, oxb_model** model,
+                                     oxb_error* error);
+
+/* The same for bytes in memory, aligned to 64, which must outlive the model. */
+OXB_API oxb_status oxb_model_open_memory(const void* data, size_t bytes, oxb_model** model,
+                                         oxb_error* error);
+
+/* All its sessions must be gone. Null is allowed. */
+OXB_API void oxb_model_close(oxb_model* model);
+
+/* Reads all weights and compares them with the checksum in the file. */
+OXB_API oxb_status oxb_model_check_weights(const oxb_model* model, oxb_error* error);
+
+typedef enum oxb_tokenizer_kind {
+  OXB_TOKENIZER_NONE = 0,
+  OXB_TOKENIZER_BYTE = 1,
+  OXB_TOKENIZER_CHAR = 2
+} oxb_tokenizer_kind;
+
+typedef struct oxb_model_info {
+  /* Owned by the model. */
+  const char* architecture;
+  uint32_t vocabulary;
+  /* Most tokens one run takes. */
+  uint32_t max_segment;
+  uint64_t file_bytes;
+  uint64_t weight_bytes;
+  uint64_t parameters;
+  uint64_t macs_per_token;
+  /* Identifies the file's content; saved states are tied to it. */
+  uint64_t hash;
+  oxb_tokenizer_kind tokenizer;
+} oxb_model_info;
+
+OXB_API void oxb_model_get_info(const oxb_model* model, oxb_model_info* info);
+
+/* ---- Sessions ----------------------------------------------------------------------------------- */
+
+typedef struct oxb_session oxb_session;
+
+typedef enum oxb_backend {
+  /* The fastest this library has for this machine. */
+  OXB_BACKEND_AUTO = 0,
+  /* Plain code, the specification of every other backend. */
+  OXB_BACKEND_REFERENCE = 1,
+  OXB_BACKEND_CPU = 2
+} oxb_backend;
+
+typedef struct oxb_session_options {
+  /* sizeof(oxb_session_options), so that the struct can grow. */
+  size_t size;
+  /* Threads that work on a run, the caller's included; 0 means 1. */
+  uint32_t threads;
+  oxb_backend backend;
+} oxb_session_options;
+
+/* The defaults. Options may also be passed as null. */
+OXB_API void oxb_session_options_init(oxb_session_options* options);
+
+/* How many bytes oxb_session_create needs for this model and these options. */
+OXB_API oxb_status oxb_session_arena_bytes(const oxb_model* model, const oxb_session_options* options,
+                                           size_t* bytes, oxb_error* error);
+
+/* What those bytes are for. */
+typedef struct oxb_memory {
+  size_t session;
+  size_t states;
+  size_t activations;
+  size_t scratch;
+  size_t total;
+} oxb_memory;
+
+OXB_API oxb_status oxb_session_memory(const oxb_model* model, const oxb_session_options* options,
+                                      oxb_memory* memory, oxb_error* error);
+
+/* Places a session in `arena`, which needs no alignment and must outlive it, as must the model. */
+OXB_API oxb_status oxb_session_create(const oxb_model* model, const oxb_session_options* options,
+                                      void* arena, size_t arena_bytes, oxb_session** session,
+                                      oxb_error* error);
+
+/* Ends its threads. The arena is the caller's again. Null is allowed. */
+OXB_API void oxb_session_destroy(oxb_session* session);
+
+/* Feeds 1 to max_segment tokens. Writes the logits of the last `logits_rows` of them (0: none are computed;
+ * 1: the last; count: all) to `logits`, [logits_rows][vocabulary]. A refused argument changes nothing; a
+ * failure later leaves the session refusing to run (OXB_NEEDS_RESET) until reset, load or rewind. */
+OXB_API oxb_status oxb_session_run(oxb_session* session, const int32_t* tokens, size_t count,
+                                   float* logits, size_t logits_rows, oxb_error* error);
+
+/* Back to the empty stream. */
+OXB_API void oxb_session_reset(oxb_session* session);
+
+/* Tokens fed since the last reset. */
+OXB_API uint64_t oxb_session_position(const oxb_session* session);
+
+/* ---- State: save and load, checkpoint and rewind ------------------------------------------------- */
+
+/* Bytes of a saved state, and of a checkpoint. The same at every position of the stream. */
+OXB_API size_t oxb_session_state_bytes(const oxb_session* session);
+
+/* Saves the state with a checksum and the model's hash; loads it into any session of the same model. */
+OXB_API oxb_status oxb_session_save(const oxb_session* session, void* buffer, size_t bytes,
+                                    oxb_error* error);
+OXB_API oxb_status oxb_session_load(oxb_session* session, const void* buffer, size_t bytes,
+                                    oxb_error* error);
+
+/* The same for a buffer that stays in this process: without the checksum, at the speed of memcpy. */
+OXB_API oxb_status oxb_session_checkpoint(const oxb_session* session, void* buffer, size_t bytes,
+                                          oxb_error* error);
+OXB_API oxb_status oxb_session_rewind(oxb_session* session, const void* buffer, size_t bytes,
+                                      oxb_error* error);
+
+/* ---- Looking inside ------------------------------------------------------------------------------ */
+
+/* States (memories) and activations kept by `oxbow-convert --debug-outputs`, by name, as float32 rows,
+ * the oldest first. */
+typedef struct oxb_tensor_info {
+  const char* name;
+  /* Rows that are filled now, and at most. */
+  uint32_t rows;
+  uint32_t max_rows;
+  uint32_t width;
+} oxb_tensor_info;
+
+OXB_API size_t oxb_session_tensor_count(const oxb_session* session);
+OXB_API oxb_status oxb_session_tensor_info(const oxb_session* session, size_t index,
+                                           oxb_tensor_info* info, oxb_error* error);
+OXB_API oxb_status oxb_session_tensor_read(const oxb_session* session, size_t index, float* values,
+                                           size_t value_count, oxb_error* error);
+
+/* Per-step time. `callback` is called after every step of every run; null switches it off. */
+typedef void (*oxb_profile_callback)(void* context, uint32_t step, const char* op,
+                                     const char* output, uint64_t nanoseconds);
+OXB_API void oxb_session_set_profile(oxb_session* session, oxb_profile_callback callback,
+                                     void* context);
+
+/* ---- Text ---------------------------------------------------------------------------------------- */
+
+/* Encodes UTF-8 text (or bytes). Writes at most `capacity` ids, and how many ids and how many bytes of the
+ * text that were; a text longer than the room, or one that ends inside a character, is taken up again at
+ * `*consumed`. A character the vocabulary lacks, or malformed UTF-8, is OXB_INVALID_ARGUMENT with its place
+ * in `error`; `*consumed` and `*count` then tell what came before it. */
+OXB_API oxb_status oxb_encode(const oxb_model* model, const char* text, size_t bytes, int32_t* ids,
+                              size_t capacity, size_t* count, size_t* consumed, oxb_error* error);
+
+/* The bytes of one token, at most 8, not terminated. A byte vocabulary may give half a character. */
+OXB_API oxb_status oxb_decode(const oxb_model* model, int32_t id, char bytes[8], size_t* count,
+                              oxb_error* error);
+
+/* ---- Sampling ------------------------------------------------------------------------------------ */
+
+typedef struct oxb_sampler oxb_sampler;
+
+typedef struct oxb_sampler_options {
+  size_t size;
+  /* 0: always the most likely token; the rest is then ignored but the penalty. */
+  float temperature;
+  /* Keep the k most likely tokens; 0: all. */
+  uint32_t top_k;
+  /* Keep the most likely tokens that together reach this probability; 1: all. */
+  float top_p;
+  /* Logits of tokens seen in the last `repetition_window` tokens are divided (when positive) or
+   * multiplied (when negative) by this; 1: off. */
+  float repetition_penalty;
+  uint32_t repetition_window;
+  uint64_t seed;
+} oxb_sampler_options;
+
+OXB_API void oxb_sampler_options_init(oxb_sampler_options* options);
+OXB_API oxb_status oxb_sampler_bytes(uint32_t vocabulary, const oxb_sampler_options* options,
+                                     size_t* bytes, oxb_error* error);
+/* Places a sampler in memory the caller gives. Same seed, same logits: same tokens, on every machine. */
+OXB_API oxb_status oxb_sampler_create(uint32_t vocabulary, const oxb_sampler_options* options,
+                                      void* memory, size_t bytes, oxb_sampler** sampler,
+                                      oxb_error* error);
+/* Tells the sampler of a token that was fed, for the repetition penalty. */
+OXB_API void oxb_sampler_accept(oxb_sampler* sampler, int32_t token);
+/* Picks a token. Logits that are not finite are OXB_INVALID_ARGUMENT. */
+OXB_API oxb_status oxb_sampler_pick(oxb_sampler* sampler, const float* logits, int32_t* token,
+                                    oxb_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* OXBOW_H_ */

@@ -1,0 +1,90 @@
+#pragma once
+
+// A tensor as an op sees it: a matrix of rows somewhere in memory. Ops know no graph, no file and no
+// arena; they get these views in bind and keep them.
+//
+// Storage of a row-major tensor      F32, I32:  rows x width elements
+//                                    I8:        rows x round_up(width, 16) elements (padding is zero),
+//                                               then rows x scale_groups F32 scales
+// Storage of a Block8x4 I8 weight    [ceil(rows/8)][ceil(width/4)][8][4] elements (padding is zero),
+//                                    then rows x scale_groups F32 scales
+// value = element * scale of its row and group.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/checked.h"
+
+namespace oxbow {
+
+enum class DataType : uint8_t { kF32 = 0, kI8 = 1, kI32 = 2 };
+enum class Layout : uint8_t { kRowMajor = 0, kBlock8x4 = 1 };
+
+inline constexpr size_t kBlockRows = 8;
+inline constexpr size_t kBlockColumns = 4;
+inline constexpr size_t kTensorAlignment = 64;
+inline constexpr size_t kI8RowAlignment = 16;
+
+/// Where a first-in first-out memory stands. Row r (0 = oldest) is at slot (head + r) % capacity.
+struct RingPosition {
+  uint32_t head = 0;
+  uint32_t count = 0;
+};
+
+/// Bytes from one row to the next.
+constexpr size_t row_bytes(DataType type, size_t width) {
+  return type == DataType::kI8 ? round_up(width, kI8RowAlignment) : width * 4;
+}
+
+/// Bytes of all elements, without scales. Call only with sizes `tensor_bytes` accepted.
+constexpr size_t element_bytes(DataType type, Layout layout, size_t rows, size_t width) {
+  return layout == Layout::kBlock8x4 ? round_up(rows, kBlockRows) * round_up(width, kBlockColumns)
+                                     : rows * row_bytes(type, width);
+}
+
+/// Bytes of a tensor with its scales; false when the number does not fit or makes no sense.
+[[nodiscard]] inline bool tensor_bytes(DataType type, Layout layout, uint32_t rows, uint32_t width,
+                                       uint32_t scale_groups, uint64_t* bytes) {
+  if (rows == 0 || width == 0 || rows > 0x7fffffffu || width > 0x3fffffffu) return false;
+  if (layout == Layout::kBlock8x4 && type != DataType::kI8) return false;
+  if ((type == DataType::kI8) != (scale_groups != 0)) return false;
+  if (type == DataType::kI8 && width % scale_groups != 0) return false;
+  // rows < 2^31, a row < 2^32 bytes and its scales < 2^32 bytes: the sum stays below 2^64.
+  const uint64_t elements = layout == Layout::kBlock8x4
+                                ? (uint64_t{rows} + 7) / 8 * 8 * ((uint64_t{width} + 3) / 4 * 4)
+                                : uint64_t{rows} * row_bytes(type, width);
+  return checked_add(elements, uint64_t{rows} * scale_groups * 4, bytes) && *bytes <= SIZE_MAX / 2;
+}
+
+struct Tensor {
+  /// First element; scales follow as told above. Null while the arena is only being counted.
+  std::byte* data = nullptr;
+  float* scales = nullptr;
+  const char* name = "";
+  DataType type = DataType::kF32;
+  Layout layout = Layout::kRowMajor;
+  uint32_t rows = 0;
+  uint32_t width = 0;
+  uint32_t scale_groups = 0;
+  /// Which symbol holds the actual row count, -1: `rows` is exact.
+  int32_t rows_symbol = -1;
+  /// Which ring the rows move in, -1: none.
+  int32_t ring = -1;
+  /// Values of an input tensor are below this.
+  uint32_t limit = 0;
+
+  size_t stride() const { return row_bytes(type, width); }
+  const float* f32(size_t row = 0) const { return reinterpret_cast<const float*>(data) + row * width; }
+  float* f32(size_t row = 0) { return reinterpret_cast<float*>(data) + row * width; }
+  const int8_t* i8(size_t row = 0) const {
+    return reinterpret_cast<const int8_t*>(data) + row * stride();
+  }
+  int8_t* i8(size_t row = 0) { return reinterpret_cast<int8_t*>(data) + row * stride(); }
+  const int32_t* i32(size_t row = 0) const {
+    return reinterpret_cast<const int32_t*>(data) + row * width;
+  }
+  const float* row_scales(size_t row) const { return scales + row * scale_groups; }
+  float* row_scales(size_t row) { return scales + row * scale_groups; }
+};
+
+}  // namespace oxbow
