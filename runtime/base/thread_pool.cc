@@ -11,8 +11,8 @@
 namespace oxbow {
 namespace {
 
-// A step of a small model takes a few microseconds, less than a thread takes to fall asleep and wake
-// up again. So both sides look a little longer, some ten microseconds, before they sleep.
+// A step of a small model takes a few microseconds, less than a thread takes to fall asleep and
+// wake up again. So both sides look a little longer, some ten microseconds, before they sleep.
 constexpr int kLooksBeforeSleep = 256;
 
 void relax() {
@@ -60,8 +60,8 @@ Status ThreadPool::create(void* memory, size_t threads, Error* error, ThreadPool
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (failure != 0) {
     made->stop(started);
-    return fail(error, Status::kOutOfMemory, "cannot start thread %zu of %zu: error %d", started + 2,
-                threads, failure);
+    return fail(error, Status::kOutOfMemory, "cannot start thread %zu of %zu: error %d",
+                started + 2, threads, failure);
   }
   *pool = made;
   return Status::kOk;
@@ -93,7 +93,8 @@ void* ThreadPool::worker_main(void* argument) {
 void ThreadPool::work(size_t index) {
   uint64_t seen = 0;
   while (true) {
-    for (int i = 0; i < kLooksBeforeSleep && job_.load(std::memory_order_relaxed) == seen; ++i) relax();
+    for (int i = 0; i < kLooksBeforeSleep && job_.load(std::memory_order_relaxed) == seen; ++i)
+      relax();
     pthread_mutex_lock(&mutex_);
     while (job_.load(std::memory_order_relaxed) == seen) {
       ++sleeping_;
@@ -148,14 +149,16 @@ void ThreadPool::run(size_t count, void (*fn)(void*, size_t, size_t), void* cont
 
   claim_items(0);
 
-  for (int i = 0; i < kLooksBeforeSleep && inside_.load(std::memory_order_relaxed) != 0; ++i) relax();
+  for (int i = 0; i < kLooksBeforeSleep && inside_.load(std::memory_order_relaxed) != 0; ++i)
+    relax();
   pthread_mutex_lock(&mutex_);
   open_ = false;
   while (inside_.load(std::memory_order_relaxed) != 0) pthread_cond_wait(&done_, &mutex_);
   pthread_mutex_unlock(&mutex_);
 }
 
-void parallel_for(ThreadPool* pool, size_t count, void (*fn)(void*, size_t, size_t), void* context) {
+void parallel_for(ThreadPool* pool, size_t count, void (*fn)(void*, size_t, size_t),
+                  void* context) {
   if (pool != nullptr) {
     pool->run(count, fn, context);
     return;

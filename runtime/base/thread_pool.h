@@ -2,9 +2,10 @@
 
 // A fixed team of threads for one session.
 //
-// It refuses to: allocate after construction, queue, nest, steal, or be used from two threads at once.
-// The caller is worker 0 and works along; the others sleep when there is nothing to do. Work is split
-// into `count` items by the op, from shapes alone, so results never depend on the number of threads.
+// It refuses to: allocate after construction, queue, nest, steal, or be used from two threads at
+// once. The caller is worker 0 and works along; the others sleep when there is nothing to do. Work
+// is split into `count` items by the op, from shapes alone, so results never depend on the number
+// of threads.
 
 #include <pthread.h>
 
@@ -25,8 +26,8 @@ class ThreadPool {
   /// Bytes that create() needs for a team of `threads`, the caller included. 0 for 0 or 1 thread.
   static size_t bytes(size_t threads);
 
-  /// Places a pool in `memory`, aligned to kAlignment and of bytes(threads), and starts its threads.
-  /// With 0 or 1 threads there is nothing to start: the pool is null, and null is a pool.
+  /// Places a pool in `memory`, aligned to kAlignment and of bytes(threads), and starts its
+  /// threads. With 0 or 1 threads there is nothing to start: the pool is null, and null is a pool.
   static Status create(void* memory, size_t threads, Error* error, ThreadPool** pool);
 
   /// Ends the threads; the memory is the caller's again. Null is allowed.
@@ -35,8 +36,8 @@ class ThreadPool {
   /// The caller included.
   size_t threads() const { return worker_count_ + 1; }
 
-  /// Runs fn(context, item, worker) for every item in [0, count), worker < threads(), and returns when
-  /// all are done. Items are claimed as workers become free.
+  /// Runs fn(context, item, worker) for every item in [0, count), worker < threads(), and returns
+  /// when all are done. Items are claimed as workers become free.
   void run(size_t count, void (*fn)(void* context, size_t item, size_t worker), void* context);
 
  private:
@@ -60,8 +61,8 @@ class ThreadPool {
   /// The next item nobody has claimed.
   std::atomic<size_t> next_{0};
 
-  // Guarded by mutex_. The two atomics are also watched without it, by a thread that will take the mutex
-  // before it acts on what it saw.
+  // Guarded by mutex_. The two atomics are also watched without it, by a thread that will take the
+  // mutex before it acts on what it saw.
   pthread_mutex_t mutex_;
   pthread_cond_t wake_;
   pthread_cond_t done_;
@@ -78,7 +79,8 @@ class ThreadPool {
   Worker* workers_ = nullptr;
 };
 
-/// Runs fn(context, item, worker) for every item in [0, count). A null pool runs them on the caller.
+/// Runs fn(context, item, worker) for every item in [0, count). A null pool runs them on the
+/// caller.
 void parallel_for(ThreadPool* pool, size_t count,
                   void (*fn)(void* context, size_t item, size_t worker), void* context);
 

@@ -18,13 +18,13 @@ class PoolInMemory {
  public:
   explicit PoolInMemory(size_t threads) {
     const size_t bytes = ThreadPool::bytes(threads);
-    memory_ = ::operator new(bytes, std::align_val_t{ThreadPool::kAlignment});
+    memory_ = ::operator new (bytes, std::align_val_t{ThreadPool::kAlignment});
     Error error;
     EXPECT_EQ(ThreadPool::create(memory_, threads, &error, &pool_), Status::kOk) << error.text;
   }
   ~PoolInMemory() {
     ThreadPool::destroy(pool_);
-    ::operator delete(memory_, std::align_val_t{ThreadPool::kAlignment});
+    ::operator delete (memory_, std::align_val_t{ThreadPool::kAlignment});
   }
   PoolInMemory(const PoolInMemory&) = delete;
   PoolInMemory& operator=(const PoolInMemory&) = delete;
@@ -73,7 +73,8 @@ TEST_P(ThreadPoolSizes, EveryItemRunsOnceAndWorkersAreInRange) {
       ASSERT_LT(worker, GetParam());
       runs[item].fetch_add(1);
     });
-    for (size_t i = 0; i < count; ++i) ASSERT_EQ(runs[i].load(), 1) << "item " << i << " of " << count;
+    for (size_t i = 0; i < count; ++i)
+      ASSERT_EQ(runs[i].load(), 1) << "item " << i << " of " << count;
   }
 }
 
@@ -81,7 +82,8 @@ TEST_P(ThreadPoolSizes, PlainWritesAreVisibleAfterwards) {
   PoolInMemory pool(GetParam());
   std::vector<uint64_t> values(37);
   for (uint64_t round = 1; round <= 2000; ++round) {
-    parallel_for(pool.get(), values.size(), [&](size_t item, size_t) { values[item] += round * item; });
+    parallel_for(pool.get(), values.size(),
+                 [&](size_t item, size_t) { values[item] += round * item; });
   }
   for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], i * 2000 * 2001 / 2);
 }
