@@ -240,6 +240,7 @@ typedef struct oxb_sampler_options {
   uint64_t seed;
 } oxb_sampler_options;
 
+/* Temperature 0.8, no limits, no penalty (over a window of 64), seed 0. Null options mean the same. */
 OXB_API void oxb_sampler_options_init(oxb_sampler_options* options);
 OXB_API oxb_status oxb_sampler_bytes(uint32_t vocabulary, const oxb_sampler_options* options,
                                      size_t* bytes, oxb_error* error);
@@ -249,7 +250,7 @@ OXB_API oxb_status oxb_sampler_create(uint32_t vocabulary, const oxb_sampler_opt
                                       oxb_error* error);
 /* Tells the sampler of a token that was fed, for the repetition penalty. */
 OXB_API void oxb_sampler_accept(oxb_sampler* sampler, int32_t token);
-/* Picks a token. Logits that are not finite are OXB_INVALID_ARGUMENT. */
+/* Picks a token. A logit of -inf makes its token impossible; NaN and +inf are OXB_INVALID_ARGUMENT. */
 OXB_API oxb_status oxb_sampler_pick(oxb_sampler* sampler, const float* logits, int32_t* token,
                                     oxb_error* error);
 

@@ -1,0 +1,315 @@
+#pragma once
+
+// Oxbow for C++20: ownership and spans around oxbow.h, which is the manual. Nothing throws: a call
+// that can fail returns a Status, or an Expected that holds the value or the Status.
+//
+//   auto model = oxb::Model::open("m.oxb");
+//   if (!model) return complain(model.status().text());
+//   auto session = oxb::Session::create(*model);
+//   std::vector<float> logits(model->info().vocabulary);
+//   oxb::Status status = session->run(tokens, logits);
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#if __has_include("runtime/api/oxbow.h")
+#include "runtime/api/oxbow.h"
+#else
+#include "oxbow.h"
+#endif
+
+namespace oxb {
+
+/// What a call says: a code, and words when it failed.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  explicit Status(oxb_status code, const char* text = "") : code_(code) {
+    for (size_t i = 0; i + 1 < sizeof(error_.text) && text[i] != '\0'; ++i)
+      error_.text[i] = text[i];
+  }
+
+  bool ok() const { return code_ == OXB_OK; }
+  oxb_status code() const { return code_; }
+  const char* name() const { return oxb_status_name(code_); }
+  /// The message; the code's name when there is none.
+  const char* text() const { return error_.text[0] != '\0' ? error_.text : name(); }
+
+  /// Calls a C function with a place for the words: Status::of([&](oxb_error* e) { return
+  /// oxb_...(..., e); })
+  template <typename F>
+  static Status of(F&& call) {
+    Status status;
+    status.code_ = call(&status.error_);
+    return status;
+  }
+
+ private:
+  oxb_status code_ = OXB_OK;
+  oxb_error error_ = {};
+};
+
+/// A value, or the Status that says why there is none.
+template <typename T>
+class [[nodiscard]] Expected {
+ public:
+  Expected(T value) : value_(std::move(value)) {}
+  Expected(const Status& status) : status_(status) {}
+
+  bool ok() const { return value_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  const Status& status() const { return status_; }
+  /// Only when ok().
+  T& operator*() { return *value_; }
+  const T& operator*() const { return *value_; }
+  T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+struct SessionOptions : oxb_session_options {
+  SessionOptions() { oxb_session_options_init(this); }
+};
+
+struct SamplerOptions : oxb_sampler_options {
+  SamplerOptions() { oxb_sampler_options_init(this); }
+};
+
+/// How far Model::encode came: ids written, bytes of text they stand for.
+struct Encoded {
+  size_t count = 0;
+  size_t consumed = 0;
+};
+
+/// The bytes of one token.
+struct TokenBytes {
+  char bytes[8] = {};
+  size_t count = 0;
+  std::string_view view() const { return {bytes, count}; }
+};
+
+class Model {
+ public:
+  static Expected<Model> open(const char* path) {
+    return made([&](oxb_model** model, oxb_error* error) {
+      return oxb_model_open_file(path, model, error);
+    });
+  }
+  static Expected<Model> open(int fd, uint64_t offset, uint64_t length) {
+    return made([&](oxb_model** model, oxb_error* error) {
+      return oxb_model_open_fd(fd, offset, length, model, error);
+    });
+  }
+  /// `data` is aligned to 64 and outlives the model.
+  static Expected<Model> open(std::span<const std::byte> data) {
+    return made([&](oxb_model** model, oxb_error* error) {
+      return oxb_model_open_memory(data.data(), data.size(), model, error);
+    });
+  }
+
+  const oxb_model* get() const { return model_.get(); }
+  oxb_model_info info() const {
+    oxb_model_info info = {};
+    oxb_model_get_info(get(), &info);
+    return info;
+  }
+  Status check_weights() const {
+    return Status::of([&](oxb_error* error) { return oxb_model_check_weights(get(), error); });
+  }
+  Expected<oxb_memory> memory(const oxb_session_options& options = SessionOptions()) const {
+    oxb_memory memory = {};
+    const Status status = Status::of(
+        [&](oxb_error* error) { return oxb_session_memory(get(), &options, &memory, error); });
+    if (!status.ok()) return status;
+    return memory;
+  }
+
+  /// On failure `encoded` tells what came before the place in the message.
+  Status encode(std::string_view text, std::span<int32_t> ids, Encoded* encoded) const {
+    return Status::of([&](oxb_error* error) {
+      return oxb_encode(get(), text.data(), text.size(), ids.data(), ids.size(), &encoded->count,
+                        &encoded->consumed, error);
+    });
+  }
+  Expected<TokenBytes> decode(int32_t id) const {
+    TokenBytes token;
+    const Status status = Status::of(
+        [&](oxb_error* error) { return oxb_decode(get(), id, token.bytes, &token.count, error); });
+    if (!status.ok()) return status;
+    return token;
+  }
+
+ private:
+  struct Close {
+    void operator()(oxb_model* model) const { oxb_model_close(model); }
+  };
+
+  explicit Model(oxb_model* model) : model_(model) {}
+  template <typename F>
+  static Expected<Model> made(F&& open) {
+    oxb_model* model = nullptr;
+    const Status status = Status::of([&](oxb_error* error) { return open(&model, error); });
+    if (!status.ok()) return status;
+    return Model(model);
+  }
+
+  std::unique_ptr<oxb_model, Close> model_;
+};
+
+/// One stream. The model outlives it.
+class Session {
+ public:
+  /// Allocates the arena, once.
+  static Expected<Session> create(const Model& model,
+                                  const oxb_session_options& options = SessionOptions()) {
+    size_t bytes = 0;
+    const Status status = Status::of([&](oxb_error* error) {
+      return oxb_session_arena_bytes(model.get(), &options, &bytes, error);
+    });
+    if (!status.ok()) return status;
+    std::unique_ptr<std::byte[]> arena(new (std::nothrow) std::byte[bytes]);
+    if (arena == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the session's arena");
+    return placed(model, options, {arena.get(), bytes}, std::move(arena));
+  }
+  /// Uses memory of the caller, which outlives the session.
+  static Expected<Session> create(const Model& model, const oxb_session_options& options,
+                                  std::span<std::byte> arena) {
+    return placed(model, options, arena, nullptr);
+  }
+
+  oxb_session* get() const { return session_.get(); }
+  size_t arena_bytes() const { return arena_bytes_; }
+
+  /// Feeds tokens. `logits` has room for none, the last or more of their rows: [rows][vocabulary].
+  Status run(std::span<const int32_t> tokens, std::span<float> logits = {}) {
+    if (logits.size() % vocabulary_ != 0) {
+      return Status(OXB_INVALID_ARGUMENT, "logits: the room is no multiple of the vocabulary");
+    }
+    return Status::of([&](oxb_error* error) {
+      return oxb_session_run(get(), tokens.data(), tokens.size(), logits.data(),
+                             logits.size() / vocabulary_, error);
+    });
+  }
+  void reset() { oxb_session_reset(get()); }
+  uint64_t position() const { return oxb_session_position(get()); }
+
+  size_t state_bytes() const { return oxb_session_state_bytes(get()); }
+  Status save(std::span<std::byte> buffer) const {
+    return Status::of([&](oxb_error* error) {
+      return oxb_session_save(get(), buffer.data(), buffer.size(), error);
+    });
+  }
+  Status load(std::span<const std::byte> buffer) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_session_load(get(), buffer.data(), buffer.size(), error);
+    });
+  }
+  Status checkpoint(std::span<std::byte> buffer) const {
+    return Status::of([&](oxb_error* error) {
+      return oxb_session_checkpoint(get(), buffer.data(), buffer.size(), error);
+    });
+  }
+  Status rewind(std::span<const std::byte> buffer) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_session_rewind(get(), buffer.data(), buffer.size(), error);
+    });
+  }
+
+  size_t tensor_count() const { return oxb_session_tensor_count(get()); }
+  Expected<oxb_tensor_info> tensor_info(size_t index) const {
+    oxb_tensor_info info = {};
+    const Status status = Status::of(
+        [&](oxb_error* error) { return oxb_session_tensor_info(get(), index, &info, error); });
+    if (!status.ok()) return status;
+    return info;
+  }
+  Status tensor_read(size_t index, std::span<float> values) const {
+    return Status::of([&](oxb_error* error) {
+      return oxb_session_tensor_read(get(), index, values.data(), values.size(), error);
+    });
+  }
+
+  /// Null switches it off.
+  void set_profile(oxb_profile_callback callback, void* context) {
+    oxb_session_set_profile(get(), callback, context);
+  }
+
+ private:
+  struct Destroy {
+    void operator()(oxb_session* session) const { oxb_session_destroy(session); }
+  };
+
+  Session() = default;
+  static Expected<Session> placed(const Model& model, const oxb_session_options& options,
+                                  std::span<std::byte> arena, std::unique_ptr<std::byte[]> owned) {
+    oxb_session* session = nullptr;
+    const Status status = Status::of([&](oxb_error* error) {
+      return oxb_session_create(model.get(), &options, arena.data(), arena.size(), &session, error);
+    });
+    if (!status.ok()) return status;
+    Session made;
+    made.arena_ = std::move(owned);
+    made.arena_bytes_ = arena.size();
+    made.vocabulary_ = model.info().vocabulary;
+    made.session_.reset(session);
+    return made;
+  }
+
+  // The session goes before the arena it lives in: members end in reverse order.
+  std::unique_ptr<std::byte[]> arena_;
+  size_t arena_bytes_ = 0;
+  size_t vocabulary_ = 1;
+  std::unique_ptr<oxb_session, Destroy> session_;
+};
+
+class Sampler {
+ public:
+  static Expected<Sampler> create(uint32_t vocabulary,
+                                  const oxb_sampler_options& options = SamplerOptions()) {
+    size_t bytes = 0;
+    Status status = Status::of(
+        [&](oxb_error* error) { return oxb_sampler_bytes(vocabulary, &options, &bytes, error); });
+    if (!status.ok()) return status;
+    Sampler made;
+    made.memory_.reset(new (std::nothrow) std::byte[bytes]);
+    if (made.memory_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the sampler");
+    made.vocabulary_ = vocabulary;
+    status = Status::of([&](oxb_error* error) {
+      return oxb_sampler_create(vocabulary, &options, made.memory_.get(), bytes, &made.sampler_,
+                                error);
+    });
+    if (!status.ok()) return status;
+    return made;
+  }
+
+  oxb_sampler* get() const { return sampler_; }
+  void accept(int32_t token) { oxb_sampler_accept(sampler_, token); }
+  /// `logits` is one row of the vocabulary.
+  Expected<int32_t> pick(std::span<const float> logits) {
+    if (logits.size() != vocabulary_) {
+      return Status(OXB_INVALID_ARGUMENT, "sampler: expected one row of logits");
+    }
+    int32_t token = 0;
+    const Status status = Status::of(
+        [&](oxb_error* error) { return oxb_sampler_pick(sampler_, logits.data(), &token, error); });
+    if (!status.ok()) return status;
+    return token;
+  }
+
+ private:
+  Sampler() = default;
+  std::unique_ptr<std::byte[]> memory_;
+  oxb_sampler* sampler_ = nullptr;
+  size_t vocabulary_ = 0;
+};
+
+}  // namespace oxb

@@ -1,0 +1,133 @@
+#pragma once
+
+// Float maths that gives the same bits on every machine: only IEEE +, -, *, / and integer steps, a
+// fixed order, no library calls. Built with -ffp-contract=off. A SIMD variant that performs the
+// same steps in each of its lanes gives the same bits; where a select is written `a < b ? a : b`,
+// keep that operand order, it decides what happens to NaN.
+//
+// Everything here is forced inline: ISA files include it, and a copy compiled with their flags must
+// never become the one the linker keeps for everyone.
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace oxbow {
+
+/// Partial results of every float reduction: lane i takes elements i, i + 8, i + 16, ...
+inline constexpr size_t kLanes = 8;
+
+/// Adding and subtracting 1.5 * 2^23 leaves |v| < 2^22 rounded to the nearest integer, ties to
+/// even; the low bits of the sum are that integer.
+inline constexpr float kRoundMagic = 12582912.0f;
+
+/// Pairwise, as a 256-bit register folds: halves, then quarters, then the last two.
+[[gnu::always_inline]] inline float combine_sums(const float (&s)[kLanes]) {
+  return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+/// Sum of term(i) for i in [0, count), in the order all variants share.
+template <typename Term>
+[[gnu::always_inline]] inline float sum_f32(size_t count, const Term& term) {
+  float s[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) s[lane] += term(i + lane);
+  }
+  for (size_t lane = 0; i + lane < count; ++lane) s[lane] += term(i + lane);
+  return combine_sums(s);
+}
+
+/// Sum of a[i] * b[i]; every product is rounded before it is added.
+[[gnu::always_inline]] inline float dot_f32(const float* a, const float* b, size_t count) {
+  return sum_f32(
+      count, [=](size_t i) __attribute__((always_inline)) { return a[i] * b[i]; });
+}
+
+/// Largest term(i), at least `floor`. NaN terms are passed over, so no order is visible.
+template <typename Term>
+[[gnu::always_inline]] inline float max_f32(size_t count, float floor, const Term& term) {
+  float m[kLanes];
+  for (float& lane : m) lane = floor;
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const float value = term(i + lane);
+      m[lane] = value > m[lane] ? value : m[lane];
+    }
+  }
+  for (size_t lane = 0; i + lane < count; ++lane) {
+    const float value = term(i + lane);
+    m[lane] = value > m[lane] ? value : m[lane];
+  }
+  float result = m[0];
+  for (float lane : m) result = lane > result ? lane : result;
+  return result;
+}
+
+/// |v| by its bits, so that it is the same for NaN and costs one instruction.
+[[gnu::always_inline]] inline float abs_f32(float v) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(v) & 0x7fffffffu);
+}
+
+/// e^x with a relative error below 2e-7. exp(0) is exactly 1; exp(NaN) is NaN; exp(inf) is inf.
+/// Results below the smallest normal number are 0: subnormals are slow on some machines and absent
+/// on others.
+///
+/// x = n ln2 + r with |r| <= ln2 / 2; e^x = 2^n e^r; e^r = 1 + r + r^2 P(r), P from Cephes' expf.
+[[gnu::always_inline]] inline float exp_f32(float x) {
+  constexpr float kLowest = -87.33654f;  // ln 2^-126
+  constexpr float kHighest = 89.0f;      // beyond overflow
+  float v = x > kHighest ? kHighest : x;
+  v = v < kLowest ? kLowest : v;
+
+  const float shifted = v * 1.44269504088896341f + kRoundMagic;
+  const float n = shifted - kRoundMagic;
+  // ln2 in two parts; the first has nine bits, so that n times it is exact.
+  const float r = (v - n * 0.693359375f) - n * -2.12194440e-4f;
+
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  const float e = (p * (r * r) + r) + 1.0f;
+
+  // 2^n in two factors, since n = 128 has no exponent of its own. Unsigned, so that the nonsense a
+  // NaN leaves here is defined; the product with it stays NaN.
+  const int32_t exponent =
+      static_cast<int32_t>(std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRoundMagic));
+  const uint32_t half = static_cast<uint32_t>(exponent >> 1);
+  const uint32_t rest = static_cast<uint32_t>(exponent) - half;
+  const float scaled =
+      e * std::bit_cast<float>((half + 127u) << 23) * std::bit_cast<float>((rest + 127u) << 23);
+  return x < kLowest ? 0.0f : scaled;
+}
+
+/// 1 / (1 + e^-x).
+[[gnu::always_inline]] inline float sigmoid_f32(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
+
+/// Absolute error below 3e-7.
+[[gnu::always_inline]] inline float tanh_f32(float x) {
+  return 1.0f - 2.0f / (exp_f32(2.0f * x) + 1.0f);
+}
+
+/// 1 - erf(|x|) with an absolute error below 4e-7: Abramowitz and Stegun 7.1.26.
+[[gnu::always_inline]] inline float erfc_abs_f32(float x) {
+  const float z = abs_f32(x);
+  const float t = 1.0f / (1.0f + 0.3275911f * z);
+  float p = 1.061405429f;
+  p = p * t - 1.453152027f;
+  p = p * t + 1.421413741f;
+  p = p * t - 0.284496736f;
+  p = p * t + 0.254829592f;
+  return p * t * exp_f32(-(z * z));
+}
+
+[[gnu::always_inline]] inline float erf_f32(float x) {
+  const float tail = 1.0f - erfc_abs_f32(x);
+  return x < 0.0f ? -tail : tail;
+}
+
+}  // namespace oxbow
