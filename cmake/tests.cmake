@@ -1,0 +1,109 @@
+# Tests and kernel benchmarks, found by name. An empty list gives no target.
+#
+#   ops/*/test.cc, ops/**/*_test.cc   oxbow_op_tests           ops/*/bench.cc            oxbow_bench_kernels
+#   runtime/**/*_test.cc              oxbow_runtime_tests      tests/*_test.cc           oxbow_tests (end to end)
+#   converter/**/*_test.cc            oxbow_converter_tests    tests/alloc_trap_test.cc  oxbow_alloc_tests
+
+find_package(GTest QUIET)
+if(NOT GTest_FOUND)
+  message(FATAL_ERROR "GoogleTest not found. Run scripts/setup (Debian: libgtest-dev, libgmock-dev), or configure with "
+                      "-DOXBOW_BUILD_TESTS=OFF.")
+endif()
+include(GoogleTest)
+
+# oxbow_test(<name> SOURCES file... [LIBRARIES target...])
+function(oxbow_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  if(NOT arg_SOURCES)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE oxbow_flags ${arg_LIBRARIES} oxbow_core GTest::gmock GTest::gtest_main)
+  target_compile_definitions(
+    ${name}
+    PRIVATE OXB_SOURCE_DIR="${PROJECT_SOURCE_DIR}" OXB_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+            # What to put before a program of OXB_BIN_DIR to run it here; empty when it runs by itself.
+            OXB_EMULATOR="$<JOIN:${CMAKE_CROSSCOMPILING_EMULATOR}, >")
+  if(CMAKE_CROSSCOMPILING)
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900)
+  else()
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600)
+  endif()
+endfunction()
+
+oxbow_glob(op_tests ops/*/test.cc ops/*/*_test.cc ops/*_test.cc)
+oxbow_glob(runtime_tests RECURSE runtime/*_test.cc EXCLUDE "^runtime/vulkan/")
+oxbow_glob(converter_tests RECURSE converter/*_test.cc)
+oxbow_glob(end_to_end_tests tests/*_test.cc EXCLUDE "/alloc_trap_test\\.cc$")
+oxbow_glob(alloc_tests tests/alloc_trap_test.cc)
+
+oxbow_test(oxbow_op_tests SOURCES ${op_tests})
+oxbow_test(oxbow_runtime_tests SOURCES ${runtime_tests})
+
+if(TARGET oxbow_converter)
+  oxbow_test(oxbow_converter_tests SOURCES ${converter_tests} LIBRARIES oxbow_converter)
+  oxbow_test(oxbow_tests SOURCES ${end_to_end_tests} LIBRARIES oxbow_converter)
+  # It replaces malloc, which is the sanitizers' own trick.
+  if(NOT OXBOW_SANITIZE)
+    oxbow_test(oxbow_alloc_tests SOURCES ${alloc_tests} LIBRARIES oxbow_converter)
+  endif()
+  foreach(test oxbow_tests oxbow_alloc_tests)
+    foreach(program oxbow_convert oxbow_cli)
+      if(TARGET ${test} AND TARGET ${program})
+        add_dependencies(${test} ${program})
+      endif()
+    endforeach()
+  endforeach()
+endif()
+
+# Cores without dot product and without i8mm: dispatch must not pick what they lack.
+if(CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-aarch64" AND TARGET oxbow_op_tests)
+  list(GET CMAKE_CROSSCOMPILING_EMULATOR 0 qemu)
+  foreach(cpu cortex-a53 cortex-a76)
+    add_test(NAME AllOpTestsOn.${cpu} COMMAND ${qemu} -cpu ${cpu} $<TARGET_FILE:oxbow_op_tests> --gtest_brief=1)
+    set_tests_properties(AllOpTestsOn.${cpu} PROPERTIES TIMEOUT 1800)
+  endforeach()
+endif()
+
+find_package(benchmark QUIET)
+oxbow_glob(benches ops/*/bench.cc)
+if(benches AND benchmark_FOUND AND NOT OXBOW_SANITIZE)
+  add_executable(oxbow_bench_kernels ${benches})
+  target_link_libraries(oxbow_bench_kernels PRIVATE oxbow_flags oxbow_core benchmark::benchmark_main)
+endif()
+
+# The rest looks at sources, so once, in the native build without sanitizers, is enough.
+if(CMAKE_CROSSCOMPILING OR OXBOW_SANITIZE)
+  return()
+endif()
+
+add_test(NAME Layering.IncludesPointOneWay COMMAND "${PROJECT_SOURCE_DIR}/tests/layering")
+add_test(NAME Layering.CheckerSeesBadIncludes COMMAND "${PROJECT_SOURCE_DIR}/tests/layering" --self-test)
+
+# Every header compiles alone, and the C header as strict C99.
+oxbow_glob(headers RECURSE runtime/*.h runtime/*.hpp ops/*.h converter/*.h tools/*.h EXCLUDE "^runtime/vulkan/")
+set(header_sources "")
+foreach(header IN LISTS headers)
+  cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE name)
+  if(name MATCHES "^(converter|tools)/" AND NOT TARGET oxbow_converter)
+    continue()
+  endif()
+  string(MAKE_C_IDENTIFIER "${name}" id)
+  foreach(language cc c)
+    if(language STREQUAL "c" AND NOT name STREQUAL "runtime/api/oxbow.h")
+      continue()
+    endif()
+    set(source "${PROJECT_BINARY_DIR}/generated/headers/${id}.${language}")
+    file(CONFIGURE OUTPUT "${source}" CONTENT "#include \"${name}\"\n" @ONLY)
+    list(APPEND header_sources "${source}")
+  endforeach()
+endforeach()
+if(header_sources)
+  add_library(oxbow_header_check OBJECT ${header_sources})
+  target_link_libraries(oxbow_header_check PRIVATE oxbow_flags oxbow_core)
+  if(TARGET oxbow_converter)
+    target_link_libraries(oxbow_header_check PRIVATE oxbow_converter)
+  endif()
+  target_compile_options(oxbow_header_check PRIVATE -O0 -g0 -Wno-unused $<$<COMPILE_LANGUAGE:C>:-pedantic-errors>)
+  set_target_properties(oxbow_header_check PROPERTIES C_EXTENSIONS OFF)
+endif()

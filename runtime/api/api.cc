@@ -1,0 +1,422 @@
+// The C interface over Model and Session: argument checks and conversions, no logic of its own.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "runtime/api/oxbow.h"
+#include "runtime/base/hash.h"
+#include "runtime/model.h"
+#include "runtime/session.h"
+#include "runtime/state.h"
+#include "runtime/text.h"
+#include "schema/model_generated.h"
+
+struct oxb_model {
+  oxbow::Model model;
+};
+
+namespace {
+
+using oxbow::Error;
+using oxbow::Model;
+using oxbow::Session;
+using oxbow::Status;
+
+static_assert(sizeof(oxb_error) == sizeof(Error));
+
+Error* words(oxb_error* error) { return reinterpret_cast<Error*>(error); }
+Session* inner(oxb_session* session) { return reinterpret_cast<Session*>(session); }
+const Session* inner(const oxb_session* session) {
+  return reinterpret_cast<const Session*>(session);
+}
+oxb_status outer(Status status) { return static_cast<oxb_status>(status); }
+
+oxb_status missing(oxb_error* error, const char* what) {
+  return outer(oxbow::fail(words(error), Status::kInvalidArgument, "%s is null", what));
+}
+
+// Opens into a new handle, which exists only on success.
+template <typename Open>
+oxb_status open_handle(oxb_model** out, oxb_error* error, Open open) {
+  if (out == nullptr) return missing(error, "model");
+  *out = nullptr;
+  auto* handle = new (std::nothrow) oxb_model();
+  if (handle == nullptr) {
+    return outer(oxbow::fail(words(error), Status::kOutOfMemory, "no memory for a model"));
+  }
+  const Status status = open(&handle->model);
+  if (status == Status::kOk) {
+    *out = handle;
+  } else {
+    delete handle;
+  }
+  return outer(status);
+}
+
+Status convert(const oxb_session_options* options, oxbow::SessionOptions* converted, Error* error) {
+  if (options == nullptr) return Status::kOk;
+  if (options->size != sizeof(oxb_session_options)) {
+    return oxbow::fail(error, Status::kInvalidArgument,
+                       "the session options' size is %zu, not %zu: use oxb_session_options_init",
+                       options->size, sizeof(oxb_session_options));
+  }
+  switch (options->backend) {
+    case OXB_BACKEND_AUTO:
+    case OXB_BACKEND_CPU:
+      break;
+    case OXB_BACKEND_REFERENCE:
+      converted->reference_only = true;
+      break;
+    default:
+      return oxbow::fail(error, Status::kInvalidArgument, "unknown backend %d",
+                         static_cast<int>(options->backend));
+  }
+  converted->threads = options->threads == 0 ? 1 : options->threads;
+  return Status::kOk;
+}
+
+oxb_status count_memory(const oxb_model* model, const oxb_session_options* options,
+                        oxbow::SessionMemory* memory, oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  oxbow::SessionOptions converted;
+  Status status = convert(options, &converted, words(error));
+  if (status == Status::kOk) {
+    status = oxbow::count_session_memory(model->model, converted, memory, words(error));
+  }
+  return outer(status);
+}
+
+// The index-th readable tensor: all states, then the entry point's kept activations.
+bool find_readable(const Session& session, size_t index, uint32_t* tensor) {
+  const auto& tensors = *session.model->graph->tensors();
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    if (tensors.Get(i)->kind() != oxbow::schema::TensorKind::State) continue;
+    if (index-- == 0) {
+      *tensor = i;
+      return true;
+    }
+  }
+  const auto* kept = session.model->entry().kept();
+  if (kept == nullptr || index >= kept->size()) return false;
+  *tensor = kept->Get(static_cast<uint32_t>(index));
+  return true;
+}
+
+oxb_status readable(const oxb_session* session, size_t index, oxbow::Tensor* tensor,
+                    oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  uint32_t found = 0;
+  if (!find_readable(*inner(session), index, &found)) {
+    return outer(oxbow::fail(words(error), Status::kInvalidArgument, "no tensor %zu", index));
+  }
+  *tensor = oxbow::session_tensor(*inner(session), found);
+  return OXB_OK;
+}
+
+}  // namespace
+
+uint32_t oxb_version(void) {
+  return OXB_VERSION_MAJOR * 10000 + OXB_VERSION_MINOR * 100 + OXB_VERSION_PATCH;
+}
+
+const char* oxb_status_name(oxb_status status) {
+  switch (status) {
+    case OXB_OK:
+      return "ok";
+    case OXB_INVALID_ARGUMENT:
+      return "invalid argument";
+    case OXB_ARENA_TOO_SMALL:
+      return "arena too small";
+    case OXB_BUFFER_TOO_SMALL:
+      return "buffer too small";
+    case OXB_NEEDS_RESET:
+      return "needs reset";
+    case OXB_FILE_UNREADABLE:
+      return "file unreadable";
+    case OXB_FILE_CORRUPT:
+      return "file corrupt";
+    case OXB_FILE_UNSUPPORTED:
+      return "file unsupported";
+    case OXB_STATE_CORRUPT:
+      return "state corrupt";
+    case OXB_STATE_MISMATCH:
+      return "state of another model";
+    case OXB_OUT_OF_MEMORY:
+      return "out of memory";
+    case OXB_INTERNAL:
+      return "internal error";
+  }
+  return "unknown status";
+}
+
+oxb_status oxb_model_open_file(const char* path, oxb_model** model, oxb_error* error) {
+  if (path == nullptr) return missing(error, "path");
+  return open_handle(model, error, [&](Model* opened) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat info = {};
+    if (fd < 0 || fstat(fd, &info) != 0) {
+      const int reason = errno;
+      if (fd >= 0) close(fd);
+      return oxbow::fail(words(error), Status::kFileUnreadable, "cannot open '%.160s': %s", path,
+                         std::strerror(reason));
+    }
+    if (!S_ISREG(info.st_mode)) {
+      close(fd);
+      return oxbow::fail(words(error), Status::kFileUnreadable, "'%.160s' is not a regular file",
+                         path);
+    }
+    const Status status = oxbow::map_model(fd, 0, static_cast<uint64_t>(info.st_size),
+                                           oxbow::builtin_ops(), opened, words(error));
+    close(fd);
+    return status;
+  });
+}
+
+oxb_status oxb_model_open_fd(int fd, uint64_t offset, uint64_t length, oxb_model** model,
+                             oxb_error* error) {
+  return open_handle(model, error, [&](Model* opened) {
+    struct stat info = {};
+    if (fstat(fd, &info) != 0) {
+      return oxbow::fail(words(error), Status::kFileUnreadable, "cannot read the descriptor: %s",
+                         std::strerror(errno));
+    }
+    // Pages behind the end of a file can be mapped, but touching them ends the process.
+    uint64_t end = 0;
+    if (!oxbow::checked_add(offset, length, &end) || end > static_cast<uint64_t>(info.st_size)) {
+      return oxbow::fail(words(error), Status::kFileCorrupt,
+                         "the file ends before offset %llu plus %llu bytes",
+                         static_cast<unsigned long long>(offset),
+                         static_cast<unsigned long long>(length));
+    }
+    return oxbow::map_model(fd, offset, length, oxbow::builtin_ops(), opened, words(error));
+  });
+}
+
+oxb_status oxb_model_open_memory(const void* data, size_t bytes, oxb_model** model,
+                                 oxb_error* error) {
+  if (data == nullptr) return missing(error, "data");
+  return open_handle(model, error, [&](Model* opened) {
+    return oxbow::open_model({static_cast<const std::byte*>(data), bytes}, oxbow::builtin_ops(),
+                             opened, words(error));
+  });
+}
+
+void oxb_model_close(oxb_model* model) {
+  if (model == nullptr) return;
+  oxbow::close_model(&model->model);
+  delete model;
+}
+
+oxb_status oxb_model_check_weights(const oxb_model* model, oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if (oxbow::hash_bytes(model->model.data, model->model.data_bytes) != model->model.data_hash) {
+    return outer(oxbow::fail(words(error), Status::kFileCorrupt,
+                             "the weights' checksum does not match: the file is damaged"));
+  }
+  return OXB_OK;
+}
+
+void oxb_model_get_info(const oxb_model* model, oxb_model_info* info) {
+  const Model& from = model->model;
+  const oxbow::schema::Metadata& metadata = *from.graph->metadata();
+  *info = {};
+  info->architecture = metadata.architecture()->c_str();
+  info->vocabulary = from.vocabulary;
+  info->max_segment = from.max_segment;
+  info->file_bytes = from.file_bytes;
+  info->weight_bytes = from.data_bytes;
+  info->parameters = metadata.parameters();
+  info->macs_per_token = metadata.macs_per_token();
+  info->hash = from.hash;
+  if (from.graph->tokenizer() != nullptr) {
+    info->tokenizer = static_cast<oxb_tokenizer_kind>(from.graph->tokenizer()->kind());
+  }
+}
+
+void oxb_session_options_init(oxb_session_options* options) {
+  *options = {sizeof(oxb_session_options), 1, OXB_BACKEND_AUTO};
+}
+
+oxb_status oxb_session_arena_bytes(const oxb_model* model, const oxb_session_options* options,
+                                   size_t* bytes, oxb_error* error) {
+  if (bytes == nullptr) return missing(error, "bytes");
+  oxbow::SessionMemory memory;
+  const oxb_status status = count_memory(model, options, &memory, error);
+  *bytes = status == OXB_OK ? memory.total : 0;
+  return status;
+}
+
+oxb_status oxb_session_memory(const oxb_model* model, const oxb_session_options* options,
+                              oxb_memory* memory, oxb_error* error) {
+  if (memory == nullptr) return missing(error, "memory");
+  oxbow::SessionMemory counted;
+  const oxb_status status = count_memory(model, options, &counted, error);
+  *memory = {counted.session, counted.states, counted.activations, counted.scratch, counted.total};
+  return status;
+}
+
+oxb_status oxb_session_create(const oxb_model* model, const oxb_session_options* options, void* arena,
+                              size_t arena_bytes, oxb_session** session, oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if (session == nullptr) return missing(error, "session");
+  *session = nullptr;
+  oxbow::SessionOptions converted;
+  Status status = convert(options, &converted, words(error));
+  if (status != Status::kOk) return outer(status);
+  Session* created = nullptr;
+  status = oxbow::create_session(model->model, converted,
+                                 {static_cast<std::byte*>(arena), arena_bytes}, &created,
+                                 words(error));
+  *session = reinterpret_cast<oxb_session*>(created);
+  return outer(status);
+}
+
+void oxb_session_destroy(oxb_session* session) {
+  if (session != nullptr) oxbow::destroy_session(inner(session));
+}
+
+oxb_status oxb_session_run(oxb_session* session, const int32_t* tokens, size_t count, float* logits,
+                           size_t logits_rows, oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  if (tokens == nullptr) return missing(error, "tokens");
+  return outer(
+      oxbow::run_session(*inner(session), {tokens, count}, logits, logits_rows, words(error)));
+}
+
+void oxb_session_reset(oxb_session* session) { oxbow::reset_session(*inner(session)); }
+
+uint64_t oxb_session_position(const oxb_session* session) {
+  return inner(session)->header->position;
+}
+
+size_t oxb_session_state_bytes(const oxb_session* session) {
+  return oxbow::state_blob_bytes(*inner(session));
+}
+
+namespace {
+
+oxb_status put_state(const oxb_session* session, oxbow::StateForm form, void* buffer, size_t bytes,
+                     oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  return outer(oxbow::write_state(*inner(session), form, {static_cast<std::byte*>(buffer), bytes},
+                                  words(error)));
+}
+
+oxb_status take_state(oxb_session* session, oxbow::StateForm form, const void* buffer, size_t bytes,
+                      oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  return outer(oxbow::read_state(*inner(session), form,
+                                 {static_cast<const std::byte*>(buffer), bytes}, words(error)));
+}
+
+}  // namespace
+
+oxb_status oxb_session_save(const oxb_session* session, void* buffer, size_t bytes,
+                            oxb_error* error) {
+  return put_state(session, oxbow::StateForm::kSaved, buffer, bytes, error);
+}
+
+oxb_status oxb_session_load(oxb_session* session, const void* buffer, size_t bytes,
+                            oxb_error* error) {
+  return take_state(session, oxbow::StateForm::kSaved, buffer, bytes, error);
+}
+
+oxb_status oxb_session_checkpoint(const oxb_session* session, void* buffer, size_t bytes,
+                                  oxb_error* error) {
+  return put_state(session, oxbow::StateForm::kCheckpoint, buffer, bytes, error);
+}
+
+oxb_status oxb_session_rewind(oxb_session* session, const void* buffer, size_t bytes,
+                              oxb_error* error) {
+  return take_state(session, oxbow::StateForm::kCheckpoint, buffer, bytes, error);
+}
+
+size_t oxb_session_tensor_count(const oxb_session* session) {
+  size_t count = 0;
+  for (uint32_t tensor = 0; find_readable(*inner(session), count, &tensor);) ++count;
+  return count;
+}
+
+oxb_status oxb_session_tensor_info(const oxb_session* session, size_t index, oxb_tensor_info* info,
+                                   oxb_error* error) {
+  if (info == nullptr) return missing(error, "info");
+  oxbow::Tensor tensor;
+  const oxb_status status = readable(session, index, &tensor, error);
+  if (status != OXB_OK) return status;
+  *info = {tensor.name, oxbow::filled_rows(*inner(session), tensor), tensor.rows, tensor.width};
+  return OXB_OK;
+}
+
+oxb_status oxb_session_tensor_read(const oxb_session* session, size_t index, float* values,
+                                   size_t value_count, oxb_error* error) {
+  oxbow::Tensor tensor;
+  const oxb_status status = readable(session, index, &tensor, error);
+  if (status != OXB_OK) return status;
+  const size_t needed = size_t{oxbow::filled_rows(*inner(session), tensor)} * tensor.width;
+  if (value_count < needed || (values == nullptr && needed > 0)) {
+    return outer(oxbow::fail(words(error), Status::kBufferTooSmall,
+                             "room for %zu values; '%.80s' has %zu", value_count, tensor.name, needed));
+  }
+  oxbow::read_rows(*inner(session), tensor, values);
+  return OXB_OK;
+}
+
+void oxb_session_set_profile(oxb_session* session, oxb_profile_callback callback, void* context) {
+  inner(session)->profile = callback;
+  inner(session)->profile_context = context;
+}
+
+oxb_status oxb_encode(const oxb_model* model, const char* text, size_t bytes, int32_t* ids,
+                      size_t capacity, size_t* count, size_t* consumed, oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if ((text == nullptr && bytes > 0) || (ids == nullptr && capacity > 0) || count == nullptr ||
+      consumed == nullptr) {
+    return missing(error, "text, ids, count or consumed");
+  }
+  oxb_model_info info;
+  oxb_model_get_info(model, &info);
+  oxbow::Encoded encoded;
+  Status status = Status::kOk;
+  switch (info.tokenizer) {
+    case OXB_TOKENIZER_BYTE:
+      status = oxbow::encode_bytes(info.vocabulary, {text, bytes}, {ids, capacity}, &encoded,
+                                   words(error));
+      break;
+    case OXB_TOKENIZER_CHAR:
+      status = oxbow::encode_chars(model->model.chars, {text, bytes}, {ids, capacity}, &encoded,
+                                   words(error));
+      break;
+    case OXB_TOKENIZER_NONE:
+      status = oxbow::fail(words(error), Status::kInvalidArgument,
+                           "the model has no tokenizer: convert it with --tokenizer");
+      break;
+  }
+  *count = encoded.count;
+  *consumed = encoded.consumed;
+  return outer(status);
+}
+
+oxb_status oxb_decode(const oxb_model* model, int32_t id, char bytes[8], size_t* count,
+                      oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if (bytes == nullptr || count == nullptr) return missing(error, "bytes or count");
+  *count = 0;
+  oxb_model_info info;
+  oxb_model_get_info(model, &info);
+  switch (info.tokenizer) {
+    case OXB_TOKENIZER_BYTE:
+      return outer(oxbow::decode_byte(info.vocabulary, id, bytes, count, words(error)));
+    case OXB_TOKENIZER_CHAR:
+      return outer(
+          oxbow::decode_char(model->model.chars.code_points, id, bytes, count, words(error)));
+    case OXB_TOKENIZER_NONE:
+      break;
+  }
+  return outer(oxbow::fail(words(error), Status::kInvalidArgument,
+                           "the model has no tokenizer: convert it with --tokenizer"));
+}

@@ -1,0 +1,95 @@
+#include "runtime/binder.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+#include "schema/model_generated.h"
+
+namespace oxbow {
+
+Binder::Binder(const Session& session, size_t step_index, size_t threads, bool reference_only,
+               std::byte* params, Error* error)
+    : session_(session),
+      step_(*session.model->entry().steps()->Get(static_cast<uint32_t>(step_index))),
+      step_index_(step_index),
+      threads_(threads),
+      reference_only_(reference_only),
+      params_(params),
+      error_(error) {}
+
+Status Binder::bind(BoundStep* bound) {
+  const auto code = static_cast<size_t>(step_.op());
+  if (code >= session_.model->ops.size()) {
+    return oxbow::fail(error_, Status::kFileUnsupported,
+                       "step %zu uses operator %zu, which this library does not know: update it",
+                       step_index_, code);
+  }
+  RunFunction run = nullptr;
+  OXB_TRY(session_.model->ops[code].bind(*this, &run));
+  if (wrote_caller_) return fail("this op cannot write the model's output");
+  if (bound != nullptr) *bound = {run, params_, op_name(), output_name()};
+  return Status::kOk;
+}
+
+size_t Binder::input_count() const { return step_.inputs() == nullptr ? 0 : step_.inputs()->size(); }
+size_t Binder::output_count() const {
+  return step_.outputs() == nullptr ? 0 : step_.outputs()->size();
+}
+
+Tensor Binder::input(size_t index) const {
+  return session_tensor(session_, step_.inputs()->Get(static_cast<uint32_t>(index)));
+}
+
+Tensor Binder::output(size_t index) const {
+  const uint32_t tensor = step_.outputs()->Get(static_cast<uint32_t>(index));
+  if (tensor == session_.model->entry().logits()) wrote_caller_ = true;
+  return session_tensor(session_, tensor);
+}
+
+Tensor Binder::output_or_caller(size_t index) const {
+  return session_tensor(session_, step_.outputs()->Get(static_cast<uint32_t>(index)));
+}
+
+bool Binder::may_set_symbol(int32_t symbol) const {
+  const auto& tensors = *session_.model->graph->tensors();
+  const schema::EntryPoint& entry = session_.model->entry();
+  return symbol >= 0 && symbol != tensors.Get(entry.tokens())->rows_symbol() &&
+         symbol != tensors.Get(entry.logits())->rows_symbol();
+}
+
+uint32_t Binder::ring_capacity(int32_t ring) const {
+  return session_.model->graph->rings()->Get(static_cast<uint32_t>(ring))->capacity();
+}
+
+uint32_t Binder::symbol_max(int32_t symbol) const {
+  return session_.model->graph->symbols()->Get(static_cast<uint32_t>(symbol))->max();
+}
+
+void Binder::request_scratch(size_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
+
+Status Binder::fail(const char* format, ...) {
+  char text[Error::kCapacity];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  return oxbow::fail(error_, Status::kFileCorrupt, "step %zu, %s giving '%.60s': %s", step_index_,
+                     op_name(), output_name(), text);
+}
+
+void* Binder::allocate_params(size_t bytes) {
+  params_bytes_ = round_up(bytes, kTensorAlignment);
+  return params_ == nullptr ? counted_params_ : params_;
+}
+
+const char* Binder::op_name() const {
+  return session_.model->ops[static_cast<size_t>(step_.op())].name;
+}
+
+const char* Binder::output_name() const {
+  if (output_count() == 0) return "nothing";
+  return session_.model->graph->tensors()->Get(step_.outputs()->Get(0))->name()->c_str();
+}
+
+}  // namespace oxbow

@@ -1,0 +1,59 @@
+#pragma once
+
+// Binds one step of a session: shows the op its tensors and collects what it asks for.
+
+#include <cstddef>
+
+#include "runtime/op.h"
+#include "runtime/session.h"
+
+namespace oxbow {
+
+class Binder final : public BindContext {
+ public:
+  /// `params` is where the op's parameters go; null: they are counted and thrown away.
+  Binder(const Session& session, size_t step_index, size_t threads, bool reference_only,
+         std::byte* params, Error* error);
+
+  /// Calls the op. `bound` may be null when only the sizes are wanted.
+  Status bind(BoundStep* bound);
+
+  size_t params_bytes() const { return params_bytes_; }
+  size_t scratch_bytes() const { return scratch_bytes_; }
+
+  const schema::Step& step() const override { return step_; }
+  size_t input_count() const override;
+  size_t output_count() const override;
+  Tensor input(size_t index) const override;
+  Tensor output(size_t index) const override;
+  Tensor output_or_caller(size_t index) const override;
+  bool may_set_symbol(int32_t symbol) const override;
+  uint32_t ring_capacity(int32_t ring) const override;
+  uint32_t symbol_max(int32_t symbol) const override;
+  size_t threads() const override { return threads_; }
+  bool reference_only() const override { return reference_only_; }
+  void request_scratch(size_t bytes) override;
+  [[gnu::format(printf, 2, 3)]] Status fail(const char* format, ...) override;
+
+ protected:
+  void* allocate_params(size_t bytes) override;
+
+ private:
+  const char* op_name() const;
+  const char* output_name() const;
+
+  const Session& session_;
+  const schema::Step& step_;
+  size_t step_index_;
+  size_t threads_;
+  bool reference_only_;
+  std::byte* params_;
+  Error* error_;
+  size_t params_bytes_ = 0;
+  size_t scratch_bytes_ = 0;
+  /// The op asked for the caller's memory without being able to write there.
+  mutable bool wrote_caller_ = false;
+  alignas(kTensorAlignment) std::byte counted_params_[kMaxParamsBytes];
+};
+
+}  // namespace oxbow

@@ -1,0 +1,158 @@
+#include "runtime/model.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <new>
+
+#include "runtime/base/hash.h"
+#include "runtime/file_prefix.h"
+#include "runtime/plan_check.h"
+#include "runtime/session.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "model files are little endian");
+
+// A graph nests a handful of levels; the table limit stops buffers that share sub-tables endlessly.
+constexpr flatbuffers::uoffset_t kMaxDepth = 16;
+constexpr flatbuffers::uoffset_t kMaxTables = 1u << 20;
+
+Status check_prefix(std::span<const std::byte> file, FilePrefix* prefix, Error* error) {
+  if (file.size() < sizeof(FilePrefix)) {
+    return fail(error, Status::kFileCorrupt,
+                "the file has %zu bytes; an Oxbow model has at least %zu: is it truncated?",
+                file.size(), sizeof(FilePrefix));
+  }
+  std::memcpy(prefix, file.data(), sizeof(FilePrefix));
+  if (std::memcmp(prefix->identifier, "OXB", 3) != 0) {
+    return fail(error, Status::kFileCorrupt,
+                "not an Oxbow model: bytes 4-7 are not \"OXB1\"; make one with oxbow-convert");
+  }
+  if (prefix->identifier[3] != '1' || prefix->version != kFormatVersion ||
+      prefix->prefix_bytes != sizeof(FilePrefix)) {
+    return fail(error, Status::kFileUnsupported,
+                "format OXB%c version %u; this library reads OXB1 version %u: convert the model again",
+                prefix->identifier[3] >= ' ' && prefix->identifier[3] <= '~' ? prefix->identifier[3]
+                                                                             : '?',
+                prefix->version, kFormatVersion);
+  }
+  if (hash_bytes(file.data(), offsetof(FilePrefix, prefix_hash)) != prefix->prefix_hash) {
+    return fail(error, Status::kFileCorrupt, "the file's first 64 bytes are damaged: copy it again");
+  }
+  uint64_t end = 0;
+  if (!checked_add(prefix->data_offset, prefix->data_bytes, &end) ||
+      prefix->data_offset % kSegmentAlignment != 0 || prefix->graph_bytes > prefix->data_offset ||
+      prefix->graph_bytes <= sizeof(FilePrefix) ||
+      prefix->graph_bytes >= FLATBUFFERS_MAX_BUFFER_SIZE) {
+    return fail(error, Status::kFileCorrupt, "the file's prefix describes impossible regions");
+  }
+  if (end != file.size()) {
+    return fail(error, Status::kFileCorrupt,
+                "the file has %zu bytes but its prefix says %llu: %s", file.size(),
+                static_cast<unsigned long long>(end),
+                file.size() < end ? "it is truncated, copy it again"
+                                  : "it is not one whole model file");
+  }
+  return Status::kOk;
+}
+
+Status index_characters(const schema::Tokenizer& tokenizer, Model* model, Error* error) {
+  const auto& code_points = *tokenizer.code_points();
+  auto* order = new (std::nothrow) uint32_t[code_points.size()];
+  if (order == nullptr) return fail(error, Status::kOutOfMemory, "no memory for the vocabulary");
+  model->chars.order = {order, code_points.size()};
+  return build_char_index({code_points.data(), code_points.size()}, {order, code_points.size()},
+                          &model->chars, error);
+}
+
+Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model* model,
+              Error* error) {
+  FilePrefix prefix;
+  OXB_TRY(check_prefix(file, &prefix, error));
+  if (reinterpret_cast<uintptr_t>(file.data()) % kTensorAlignment != 0) {
+    return fail(error, Status::kInvalidArgument, "the model's bytes must be aligned to %zu",
+                kTensorAlignment);
+  }
+  const std::byte* behind_prefix = file.data() + sizeof(FilePrefix);
+  const size_t graph_bytes = static_cast<size_t>(prefix.graph_bytes);
+  if (hash_bytes(behind_prefix, graph_bytes - sizeof(FilePrefix)) != prefix.graph_hash) {
+    return fail(error, Status::kFileCorrupt,
+                "the graph's checksum does not match: the file is damaged, copy or convert it again");
+  }
+  const auto* bytes = reinterpret_cast<const uint8_t*>(file.data());
+  flatbuffers::Verifier verifier(bytes, graph_bytes, kMaxDepth, kMaxTables);
+  if (!schema::VerifyModelBuffer(verifier)) {
+    return fail(error, Status::kFileCorrupt, "the graph is not a valid FlatBuffer");
+  }
+
+  model->file = file.data();
+  model->file_bytes = file.size();
+  model->data = file.data() + prefix.data_offset;
+  model->data_bytes = static_cast<size_t>(prefix.data_bytes);
+  model->graph = schema::GetModel(bytes);
+  model->ops = ops;
+  model->data_hash = prefix.data_hash;
+  const uint64_t both[] = {prefix.graph_hash, prefix.data_hash};
+  model->hash = hash_bytes(both, sizeof(both));
+  OXB_TRY(check_plan(*model->graph, prefix.data_bytes, error));
+
+  const schema::EntryPoint& entry = model->entry();
+  const auto& tensors = *model->graph->tensors();
+  model->max_segment = tensors.Get(entry.tokens())->rows();
+  model->vocabulary = tensors.Get(entry.logits())->width();
+  if (const auto* tokenizer = model->graph->tokenizer();
+      tokenizer != nullptr && tokenizer->kind() == schema::TokenizerKind::Char) {
+    OXB_TRY(index_characters(*tokenizer, model, error));
+  }
+  SessionMemory memory;
+  return count_session_memory(*model, SessionOptions{}, &memory, error);
+}
+
+}  // namespace
+
+const schema::EntryPoint& Model::entry() const { return *graph->entry_points()->Get(0); }
+
+Status open_model(std::span<const std::byte> file, std::span<const OpDef> ops, Model* model,
+                  Error* error) {
+  const Status status = verify(file, ops, model, error);
+  if (status != Status::kOk) close_model(model);
+  return status;
+}
+
+Status map_model(int fd, uint64_t offset, uint64_t length, std::span<const OpDef> ops, Model* model,
+                 Error* error) {
+  // mmap wants a page boundary; an asset inside an archive need not start at one.
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t before = offset % page;
+  uint64_t end = 0;
+  if (!checked_add(offset, length, &end) || end > INT64_MAX || length == 0 ||
+      length + before > SIZE_MAX) {
+    return fail(error, Status::kFileCorrupt, "the file is empty or its range is impossible");
+  }
+  const auto bytes = static_cast<size_t>(length + before);
+  void* mapping =
+      mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, static_cast<off_t>(offset - before));
+  if (mapping == MAP_FAILED) {
+    return fail(error, Status::kFileUnreadable, "cannot map %zu bytes of the file: %s", bytes,
+                std::strerror(errno));
+  }
+  model->mapping = mapping;
+  model->mapping_bytes = bytes;
+  return open_model({static_cast<const std::byte*>(mapping) + before, static_cast<size_t>(length)},
+                    ops, model, error);
+}
+
+void close_model(Model* model) {
+  if (model->mapping != nullptr) munmap(model->mapping, model->mapping_bytes);
+  delete[] model->chars.order.data();
+  *model = Model();
+}
+
+}  // namespace oxbow

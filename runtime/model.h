@@ -1,0 +1,56 @@
+#pragma once
+
+// A model file that has been mapped and verified. Read-only after open, so any number of sessions on
+// any threads share one.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/base/status.h"
+#include "runtime/op.h"
+#include "runtime/text.h"
+
+namespace oxbow::schema {
+struct EntryPoint;
+struct Model;
+}  // namespace oxbow::schema
+
+namespace oxbow {
+
+struct Model {
+  /// The whole file. Weights are used in place from `data`.
+  const std::byte* file = nullptr;
+  size_t file_bytes = 0;
+  const std::byte* data = nullptr;
+  size_t data_bytes = 0;
+  const schema::Model* graph = nullptr;
+  std::span<const OpDef> ops;
+  /// Identifies graph and weights together.
+  uint64_t hash = 0;
+  uint64_t data_hash = 0;
+  uint32_t max_segment = 0;
+  uint32_t vocabulary = 0;
+  /// Empty unless the vocabulary is of characters.
+  CharIndex chars;
+
+  /// The pages to unmap on close; null when the bytes are the caller's.
+  void* mapping = nullptr;
+  size_t mapping_bytes = 0;
+
+  /// What a session runs.
+  const schema::EntryPoint& entry() const;
+};
+
+/// Verifies `file` and fills `model`: prefix, FlatBuffer, plan, and every step by binding it once
+/// without memory. Everything a session does later relies on this. On failure the model holds nothing.
+Status open_model(std::span<const std::byte> file, std::span<const OpDef> ops, Model* model,
+                  Error* error);
+
+/// Maps `length` bytes at `offset`, then as above.
+Status map_model(int fd, uint64_t offset, uint64_t length, std::span<const OpDef> ops, Model* model,
+                 Error* error);
+
+void close_model(Model* model);
+
+}  // namespace oxbow

@@ -1,0 +1,235 @@
+#include "runtime/plan_check.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "runtime/base/tensor.h"
+#include "runtime/op.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+using schema::TensorKind;
+
+// Far above any model, low enough that the pairwise checks below end quickly on a hostile file.
+constexpr uint32_t kMaxTensors = 16384;
+constexpr uint32_t kMaxSteps = 65536;
+constexpr uint32_t kMaxRings = 16384;
+constexpr uint32_t kMaxRows = 1u << 24;
+constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 46;
+
+template <typename Vector>
+uint32_t length(const Vector* vector) {
+  return vector == nullptr ? 0 : vector->size();
+}
+
+Status corrupt(Error* error, const char* what, const char* name) {
+  return fail(error, Status::kFileCorrupt, "%s '%.80s'", what, name);
+}
+
+Status check_tensor(const schema::Model& graph, const schema::Tensor& tensor, uint64_t data_bytes,
+                    Error* error) {
+  const char* name = tensor.name()->c_str();
+  if (tensor.kind() > TensorKind::MAX || tensor.type() > schema::DataType::MAX ||
+      tensor.layout() > schema::Layout::MAX) {
+    return corrupt(error, "unknown kind, type or layout of tensor", name);
+  }
+  const int32_t symbol = tensor.rows_symbol();
+  if (symbol >= 0) {
+    if (static_cast<uint32_t>(symbol) >= length(graph.symbols()))
+      return corrupt(error, "row symbol out of range in tensor", name);
+    if (tensor.rows() != graph.symbols()->Get(static_cast<uint32_t>(symbol))->max())
+      return corrupt(error, "rows differ from the symbol's maximum in tensor", name);
+    if (tensor.kind() == TensorKind::Weight || tensor.kind() == TensorKind::State)
+      return corrupt(error, "a weight or state cannot have a symbolic row count: tensor", name);
+  }
+  const int32_t ring = tensor.ring();
+  if (ring >= 0) {
+    if (static_cast<uint32_t>(ring) >= length(graph.rings()))
+      return corrupt(error, "ring out of range in tensor", name);
+    if (tensor.kind() != TensorKind::State ||
+        tensor.rows() != graph.rings()->Get(static_cast<uint32_t>(ring))->capacity())
+      return corrupt(error, "rows differ from the ring's capacity in tensor", name);
+  }
+  uint64_t bytes = 0;
+  if (!tensor_bytes(static_cast<DataType>(tensor.type()), static_cast<Layout>(tensor.layout()),
+                    tensor.rows(), tensor.width(), tensor.scale_groups(), &bytes) ||
+      bytes != tensor.bytes() || (symbol < -1) || (ring < -1)) {
+    return corrupt(error, "impossible shape, scales or size of tensor", name);
+  }
+  if (tensor.layout() == schema::Layout::Block8x4 && tensor.kind() != TensorKind::Weight)
+    return corrupt(error, "only weights may be packed, unlike tensor", name);
+  if (tensor.kind() == TensorKind::Input &&
+      (tensor.type() != schema::DataType::I32 || tensor.width() != 1 || symbol < 0 ||
+       tensor.limit() == 0 || tensor.limit() > INT32_MAX))
+    return corrupt(error, "an input must be I32 [symbol, 1] with a limit, unlike tensor", name);
+  if (tensor.kind() == TensorKind::Output) {
+    if (tensor.type() != schema::DataType::F32 || symbol < 0)
+      return corrupt(error, "an output must be F32 with a symbolic row count, unlike tensor", name);
+    return Status::kOk;
+  }
+  const uint64_t region = tensor.kind() == TensorKind::Weight  ? data_bytes
+                          : tensor.kind() == TensorKind::State ? graph.plan()->states()
+                                                               : graph.plan()->activations();
+  uint64_t end = 0;
+  if (tensor.offset() % kTensorAlignment != 0 || !checked_add(tensor.offset(), bytes, &end) ||
+      end > region)
+    return corrupt(error, "outside of its memory region: tensor", name);
+  return Status::kOk;
+}
+
+// When a tensor's bytes are in use, in steps; `last` is inclusive.
+struct Lifetime {
+  uint32_t tensor;
+  uint32_t first;
+  uint32_t last;
+};
+
+// Refuses two of `alive` that share both a step and a byte.
+Status check_disjoint(const schema::Model& graph, Lifetime* alive, size_t count, Error* error) {
+  const auto& tensors = *graph.tensors();
+  std::sort(alive, alive + count, [&](const Lifetime& a, const Lifetime& b) {
+    return tensors.Get(a.tensor)->offset() < tensors.Get(b.tensor)->offset();
+  });
+  for (size_t i = 0; i < count; ++i) {
+    const schema::Tensor& a = *tensors.Get(alive[i].tensor);
+    for (size_t j = i + 1; j < count; ++j) {
+      const schema::Tensor& b = *tensors.Get(alive[j].tensor);
+      if (b.offset() >= a.offset() + a.bytes()) break;
+      if (alive[i].first <= alive[j].last && alive[j].first <= alive[i].last) {
+        return fail(error, Status::kFileCorrupt, "tensors '%.80s' and '%.80s' overlap in memory",
+                    a.name()->c_str(), b.name()->c_str());
+      }
+    }
+  }
+  return Status::kOk;
+}
+
+Status check_states(const schema::Model& graph, Lifetime* alive, Error* error) {
+  size_t count = 0;
+  for (uint32_t i = 0; i < graph.tensors()->size(); ++i) {
+    if (graph.tensors()->Get(i)->kind() == TensorKind::State) alive[count++] = {i, 0, 0};
+  }
+  return check_disjoint(graph, alive, count, error);
+}
+
+Status check_entry(const schema::Model& graph, const schema::EntryPoint& entry, Lifetime* alive,
+                   Error* error) {
+  constexpr uint32_t kNever = UINT32_MAX;
+  const auto& tensors = *graph.tensors();
+  const char* name = entry.name()->c_str();
+  if (length(entry.steps()) == 0 || entry.steps()->size() > kMaxSteps)
+    return corrupt(error, "no steps, or too many, in entry point", name);
+  if (entry.tokens() >= tensors.size() || entry.logits() >= tensors.size() ||
+      tensors.Get(entry.tokens())->kind() != TensorKind::Input ||
+      tensors.Get(entry.logits())->kind() != TensorKind::Output ||
+      tensors.Get(entry.tokens())->rows_symbol() == tensors.Get(entry.logits())->rows_symbol())
+    return corrupt(error, "wrong tokens or logits tensor in entry point", name);
+
+  for (uint32_t i = 0; i < tensors.size(); ++i) alive[i] = {i, kNever, 0};
+  // Tokens are there before the first step.
+  alive[entry.tokens()].first = 0;
+  for (uint32_t s = 0; s < entry.steps()->size(); ++s) {
+    const schema::Step& step = *entry.steps()->Get(s);
+    for (uint32_t k = 0; k < length(step.inputs()); ++k) {
+      const uint32_t index = step.inputs()->Get(k);
+      if (index >= tensors.size()) return corrupt(error, "input out of range in entry point", name);
+      const schema::Tensor& tensor = *tensors.Get(index);
+      if (tensor.kind() == TensorKind::Output)
+        return corrupt(error, "a step reads the output tensor", tensor.name()->c_str());
+      if (tensor.kind() == TensorKind::Input && index != entry.tokens())
+        return corrupt(error, "a step reads an input that nobody gives: tensor", tensor.name()->c_str());
+      if (tensor.kind() == TensorKind::Activation && alive[index].first == kNever)
+        return corrupt(error, "a step reads before anything is written to tensor",
+                       tensor.name()->c_str());
+      alive[index].last = s;
+    }
+    for (uint32_t k = 0; k < length(step.outputs()); ++k) {
+      const uint32_t index = step.outputs()->Get(k);
+      if (index >= tensors.size()) return corrupt(error, "output out of range in entry point", name);
+      const schema::Tensor& tensor = *tensors.Get(index);
+      const TensorKind kind = tensor.kind();
+      if (kind == TensorKind::Weight || kind == TensorKind::Input ||
+          (kind == TensorKind::Output && index != entry.logits()))
+        return corrupt(error, "a step writes a read-only tensor", tensor.name()->c_str());
+      if (kind == TensorKind::State) continue;
+      if (alive[index].first != kNever)
+        return corrupt(error, "written twice: tensor", tensor.name()->c_str());
+      alive[index].first = alive[index].last = s;
+    }
+  }
+  if (alive[entry.logits()].first == kNever)
+    return corrupt(error, "nothing writes the logits of entry point", name);
+  for (uint32_t k = 0; k < length(entry.kept()); ++k) {
+    const uint32_t index = entry.kept()->Get(k);
+    if (index >= tensors.size() || tensors.Get(index)->kind() != TensorKind::Activation ||
+        alive[index].first == kNever)
+      return corrupt(error, "a kept tensor is not a written activation in entry point", name);
+    alive[index].last = kMaxSteps;
+  }
+  const auto* end = std::remove_if(alive, alive + tensors.size(), [&](const Lifetime& l) {
+    const TensorKind kind = tensors.Get(l.tensor)->kind();
+    return l.first == kNever || (kind != TensorKind::Activation && kind != TensorKind::Input);
+  });
+  return check_disjoint(graph, alive, static_cast<size_t>(end - alive), error);
+}
+
+Status check_tokenizer(const schema::Model& graph, Error* error) {
+  const auto* tokenizer = graph.tokenizer();
+  if (tokenizer == nullptr) return Status::kOk;
+  const uint32_t vocabulary =
+      graph.tensors()->Get(graph.entry_points()->Get(0)->logits())->width();
+  const uint32_t limit = graph.tensors()->Get(graph.entry_points()->Get(0)->tokens())->limit();
+  const uint32_t count = length(tokenizer->code_points());
+  switch (tokenizer->kind()) {
+    case schema::TokenizerKind::None:
+      return Status::kOk;
+    case schema::TokenizerKind::Byte:
+      if (vocabulary != 256 || limit < 256)
+        return corrupt(error, "the vocabulary does not have 256 tokens:", "byte tokenizer");
+      return Status::kOk;
+    case schema::TokenizerKind::Char:
+      if (count != vocabulary || count > limit)
+        return corrupt(error, "the vocabulary's size differs:", "character tokenizer");
+      return Status::kOk;
+  }
+  return corrupt(error, "unknown kind of", "tokenizer");
+}
+
+}  // namespace
+
+Status check_plan(const schema::Model& graph, uint64_t data_bytes, Error* error) {
+  if (graph.plan() == nullptr || graph.metadata() == nullptr || length(graph.entry_points()) == 0 ||
+      length(graph.tensors()) == 0) {
+    return fail(error, Status::kFileCorrupt, "the graph lacks a plan, metadata, tensors or steps");
+  }
+  if (graph.tensors()->size() > kMaxTensors || length(graph.symbols()) > kMaxSymbols ||
+      length(graph.rings()) > kMaxRings || graph.entry_points()->size() > 64 ||
+      graph.plan()->activations() > kMaxRegionBytes || graph.plan()->states() > kMaxRegionBytes) {
+    return fail(error, Status::kFileUnsupported, "the graph is larger than this library supports");
+  }
+  for (uint32_t i = 0; i < length(graph.symbols()); ++i) {
+    const schema::Symbol& symbol = *graph.symbols()->Get(i);
+    if (symbol.max() == 0 || symbol.max() > kMaxRows)
+      return corrupt(error, "impossible maximum of symbol", symbol.name()->c_str());
+  }
+  for (uint32_t i = 0; i < length(graph.rings()); ++i) {
+    const schema::Ring& ring = *graph.rings()->Get(i);
+    if (ring.capacity() == 0 || ring.capacity() > kMaxRows)
+      return corrupt(error, "impossible capacity of ring", ring.name()->c_str());
+  }
+  for (const schema::Tensor* tensor : *graph.tensors()) {
+    OXB_TRY(check_tensor(graph, *tensor, data_bytes, error));
+  }
+  const std::unique_ptr<Lifetime[]> alive(new (std::nothrow) Lifetime[graph.tensors()->size()]);
+  if (alive == nullptr) return fail(error, Status::kOutOfMemory, "no memory to check the plan");
+  OXB_TRY(check_states(graph, alive.get(), error));
+  for (const schema::EntryPoint* entry : *graph.entry_points()) {
+    OXB_TRY(check_entry(graph, *entry, alive.get(), error));
+  }
+  return check_tokenizer(graph, error);
+}
+
+}  // namespace oxbow

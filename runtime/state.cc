@@ -1,0 +1,119 @@
+#include "runtime/state.h"
+
+#include <cstring>
+
+#include "runtime/base/hash.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+struct BlobHeader {
+  char magic[8];
+  uint32_t version;
+  uint32_t header_bytes;
+  uint64_t model_hash;
+  uint64_t state_bytes;
+  /// Of the state behind the header; 0 in a checkpoint.
+  uint64_t checksum;
+};
+
+constexpr uint32_t kBlobVersion = 1;
+
+const char* magic(StateForm form) { return form == StateForm::kSaved ? "OXBSTATE" : "OXBCHECK"; }
+
+// A checksum is no proof: positions index memory and are checked like everything from outside.
+Status check_rings(const Session& session, const std::byte* state, Error* error) {
+  for (size_t i = 0; i < session.rings.size(); ++i) {
+    RingPosition position;
+    std::memcpy(&position, state + sizeof(StateHeader) + i * sizeof(RingPosition), sizeof(position));
+    const uint32_t capacity =
+        session.model->graph->rings()->Get(static_cast<uint32_t>(i))->capacity();
+    if (position.head >= capacity || position.count > capacity) {
+      return fail(error, Status::kStateCorrupt, "the state's memory '%.80s' is out of range",
+                  session.model->graph->rings()->Get(static_cast<uint32_t>(i))->name()->c_str());
+    }
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+size_t state_blob_bytes(const Session& session) { return sizeof(BlobHeader) + session.state.size(); }
+
+Status write_state(const Session& session, StateForm form, std::span<std::byte> blob, Error* error) {
+  if (session.needs_reset) {
+    return fail(error, Status::kNeedsReset, "the last run failed half-way: there is no whole state");
+  }
+  if (blob.data() == nullptr || blob.size() < state_blob_bytes(session)) {
+    return fail(error, Status::kBufferTooSmall, "the buffer has %zu bytes; the state needs %zu",
+                blob.size(), state_blob_bytes(session));
+  }
+  BlobHeader header = {};
+  std::memcpy(header.magic, magic(form), sizeof(header.magic));
+  header.version = kBlobVersion;
+  header.header_bytes = sizeof(BlobHeader);
+  header.model_hash = session.model->hash;
+  header.state_bytes = session.state.size();
+  if (form == StateForm::kSaved) {
+    header.checksum = hash_bytes(session.state.data(), session.state.size());
+  }
+  std::memcpy(blob.data(), &header, sizeof(header));
+  std::memcpy(blob.data() + sizeof(header), session.state.data(), session.state.size());
+  return Status::kOk;
+}
+
+Status read_state(Session& session, StateForm form, std::span<const std::byte> blob, Error* error) {
+  BlobHeader header;
+  if (blob.data() == nullptr || blob.size() < sizeof(header)) {
+    return fail(error, Status::kStateCorrupt, "the state has only %zu bytes", blob.size());
+  }
+  std::memcpy(&header, blob.data(), sizeof(header));
+  if (std::memcmp(header.magic, magic(form), sizeof(header.magic)) != 0 ||
+      header.version != kBlobVersion || header.header_bytes != sizeof(BlobHeader)) {
+    return fail(error, Status::kStateCorrupt, "the bytes are not %s of this library's version",
+                form == StateForm::kSaved ? "a saved state" : "a checkpoint");
+  }
+  if (header.model_hash != session.model->hash || header.state_bytes != session.state.size()) {
+    return fail(error, Status::kStateMismatch,
+                "the state belongs to another model: open the file it was saved with");
+  }
+  if (blob.size() < state_blob_bytes(session)) {
+    return fail(error, Status::kStateCorrupt, "the state has %zu bytes of %zu: it is truncated",
+                blob.size(), state_blob_bytes(session));
+  }
+  const std::byte* state = blob.data() + sizeof(header);
+  if (form == StateForm::kSaved && hash_bytes(state, session.state.size()) != header.checksum) {
+    return fail(error, Status::kStateCorrupt, "the state's checksum does not match: it is damaged");
+  }
+  OXB_TRY(check_rings(session, state, error));
+  std::memcpy(session.state.data(), state, session.state.size());
+  session.needs_reset = false;
+  return Status::kOk;
+}
+
+uint32_t filled_rows(const Session& session, const Tensor& tensor) {
+  if (tensor.ring >= 0) return session.rings[static_cast<size_t>(tensor.ring)].count;
+  return tensor.rows_symbol >= 0 ? session.symbols[tensor.rows_symbol] : tensor.rows;
+}
+
+void read_rows(const Session& session, const Tensor& tensor, float* values) {
+  const uint32_t rows = filled_rows(session, tensor);
+  const uint32_t head =
+      tensor.ring >= 0 ? session.rings[static_cast<size_t>(tensor.ring)].head : 0;
+  for (uint32_t r = 0; r < rows; ++r, values += tensor.width) {
+    const size_t slot = (size_t{head} + r) % tensor.rows;
+    if (tensor.type == DataType::kF32) {
+      std::memcpy(values, tensor.f32(slot), tensor.width * sizeof(float));
+      continue;
+    }
+    const int8_t* codes = tensor.i8(slot);
+    const float* scales = tensor.row_scales(slot);
+    const uint32_t group_width = tensor.width / tensor.scale_groups;
+    for (uint32_t i = 0; i < tensor.width; ++i) {
+      values[i] = static_cast<float>(codes[i]) * scales[i / group_width];
+    }
+  }
+}
+
+}  // namespace oxbow

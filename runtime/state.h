@@ -1,0 +1,25 @@
+#pragma once
+
+// A session's state as bytes: one header, then the state region as it lies in the arena.
+
+#include <cstddef>
+#include <span>
+
+#include "runtime/base/status.h"
+#include "runtime/session.h"
+
+namespace oxbow {
+
+/// A saved state leaves the process and carries a checksum; a checkpoint does neither.
+enum class StateForm { kSaved, kCheckpoint };
+
+size_t state_blob_bytes(const Session& session);
+Status write_state(const Session& session, StateForm form, std::span<std::byte> blob, Error* error);
+/// Checks everything before the first byte of the session changes.
+Status read_state(Session& session, StateForm form, std::span<const std::byte> blob, Error* error);
+
+/// The rows of a state or kept tensor, as float32, the oldest first. `values` has rows * width places.
+uint32_t filled_rows(const Session& session, const Tensor& tensor);
+void read_rows(const Session& session, const Tensor& tensor, float* values);
+
+}  // namespace oxbow
