@@ -97,7 +97,7 @@ const Damage kDamages[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Damages, HostileCheckpoint, ::testing::ValuesIn(kDamages),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 TEST(HostileCheckpointFiles, BrokenFilesAreRefused) {
   const TemporaryDirectory directory;
@@ -117,7 +117,7 @@ TEST(HostileCheckpointFiles, BrokenFilesAreRefused) {
     refused("truncated");
   }
   std::vector<std::byte> huge = good;
-  for (size_t i = 0; i < 8; ++i) huge[i] = std::byte{i == 7 ? 0x7f : 0xff};
+  for (size_t i = 0; i < 8; ++i) huge[i] = static_cast<std::byte>(i == 7 ? 0x7f : 0xff);
   write(huge);
   refused("a header of 2^63 bytes");
   write(good);

@@ -169,7 +169,7 @@ TEST_P(HostileFile, DamagedWeightsAreFoundWhenAskedFor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Weights, HostileFile, ::testing::Values("f32", "int8"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST(HostilePath, WhatIsNotAModelFileIsNamed) {
   const TemporaryDirectory directory;

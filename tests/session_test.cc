@@ -232,7 +232,7 @@ TEST_P(SessionTest, OneModelServesSessionsOnManyThreadsConcurrently) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Weights, SessionTest, ::testing::Values("f32", "int8"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace oxbow::testing

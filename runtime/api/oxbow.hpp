@@ -186,6 +186,16 @@ class Session {
     return placed(model, options, arena, nullptr);
   }
 
+  Session(Session&&) = default;
+  Session& operator=(Session&& other) {
+    session_.reset();  // Before the arena it lives in.
+    arena_ = std::move(other.arena_);
+    arena_bytes_ = other.arena_bytes_;
+    vocabulary_ = other.vocabulary_;
+    session_ = std::move(other.session_);
+    return *this;
+  }
+
   oxb_session* get() const { return session_.get(); }
   size_t arena_bytes() const { return arena_bytes_; }
 
