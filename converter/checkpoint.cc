@@ -1,0 +1,302 @@
+#include "converter/checkpoint.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "converter/args.h"
+#include "converter/errors.h"
+#include "converter/sha256.h"
+
+namespace oxbow::convert {
+namespace {
+
+std::string shape_text(const std::vector<uint64_t>& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", value);
+  return text;
+}
+
+nlohmann::json parse_json(const std::string& path, const std::string& text) {
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw InputError(path + " is not valid JSON near byte " + std::to_string(error.byte));
+  }
+}
+
+/// At most five names, for a message.
+std::string list_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < 5; ++i) {
+    text += (i > 0 ? ", " : "") + printable(names[i]);
+  }
+  return names.size() > 5 ? text + " and " + std::to_string(names.size() - 5) + " more" : text;
+}
+
+std::vector<std::string> not_in(const std::vector<std::string>& names,
+                                const std::set<std::string>& known) {
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    if (!known.contains(name)) out.push_back(name);
+  }
+  return out;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+Checkpoint::Checkpoint(const std::string& directory, const std::string& extra)
+    : directory_(directory), config_path_(directory + "/config.json") {
+  if (!file_exists(directory)) throw InputError("there is no directory " + directory);
+  read_config();
+  open_tensors();
+  if (!extra.empty()) add_file(extra, true);
+}
+
+void Checkpoint::read_config() {
+  if (!file_exists(config_path_)) {
+    throw InputError(directory_ + " has no config.json; expected a checkpoint directory");
+  }
+  config_text_ = read_file(config_path_);
+  config_ = parse_json(config_path_, config_text_);
+  if (!config_.is_object()) throw InputError(config_path_ + " is not a JSON object");
+  const nlohmann::json* type = key("model_type");
+  if (type == nullptr) throw InputError(config_path_ + ": key model_type is missing");
+  if (!type->is_string()) fail_key("model_type", "a text");
+  model_type_ = type->get<std::string>();
+}
+
+void Checkpoint::open_tensors() {
+  const std::string single = directory_ + "/model.safetensors";
+  const std::string index_path = directory_ + "/model.safetensors.index.json";
+  if (file_exists(single)) return add_file(single, false);
+  if (!file_exists(index_path)) {
+    if (file_exists(directory_ + "/pytorch_model.bin")) {
+      throw InputError(directory_ +
+                       "/pytorch_model.bin is not supported yet; save the checkpoint as "
+                       "model.safetensors (safetensors.torch.save_file)");
+    }
+    throw InputError(directory_ + " has neither model.safetensors nor " + base_name(index_path));
+  }
+
+  const nlohmann::json index = parse_json(index_path, read_file(index_path));
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+    throw InputError(index_path + ": key weight_map is missing or not an object");
+  }
+  std::set<std::string> shards;
+  for (const auto& [tensor, file] : index["weight_map"].items()) {
+    const std::string name = file.is_string() ? file.get<std::string>() : "";
+    if (name.empty() || name.find('/') != std::string::npos ||
+        name.find('\0') != std::string::npos) {
+      throw InputError(index_path + ": tensor " + printable(tensor) +
+                       " does not name a file in the same directory");
+    }
+    shards.insert(name);
+  }
+  for (const std::string& shard : shards) add_file(directory_ + "/" + shard, false);
+  for (const auto& [tensor, file] : index["weight_map"].items()) {
+    const auto there = tensors_.find(tensor);
+    if (there == tensors_.end() ||
+        base_name(there->second.file->path()) != file.get<std::string>()) {
+      throw InputError(index_path + ": tensor " + printable(tensor) + " is not in " +
+                       printable(file.get<std::string>()));
+    }
+  }
+}
+
+void Checkpoint::add_file(const std::string& path, bool extra) {
+  files_.push_back(std::make_unique<Safetensors>(path));
+  const Safetensors& file = *files_.back();
+  for (const auto& [name, tensor] : file.tensors()) {
+    const auto [place, is_new] = tensors_.try_emplace(name, Found{&tensor, &file, extra});
+    if (is_new) continue;
+    if (!extra) {
+      throw InputError("tensor " + printable(name) + " is in both " + place->second.file->path() +
+                       " and " + path);
+    }
+    place->second = {&tensor, &file, true};
+  }
+}
+
+const nlohmann::json* Checkpoint::key(const std::string& name) const {
+  used_keys_.insert(name);
+  const auto place = config_.find(name);
+  return place == config_.end() ? nullptr : &*place;
+}
+
+void Checkpoint::fail_key(const std::string& name, const std::string& expected) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) {
+    throw InputError(config_path_ + ": key " + name + " is missing, expected " + expected);
+  }
+  throw InputError(config_path_ + ": " + name + " is " + printable(value->dump(-1, ' ', true), 80) +
+                   ", expected " + expected);
+}
+
+bool Checkpoint::has_key(const std::string& name) const { return config_.contains(name); }
+
+uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr || !value->is_number_unsigned() || value->get<uint64_t>() < min ||
+      value->get<uint64_t>() > max) {
+    fail_key(name, "an integer from " + std::to_string(min) + " to " + std::to_string(max));
+  }
+  return value->get<uint32_t>();
+}
+
+uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max,
+                          uint32_t fallback) const {
+  return key(name) == nullptr ? fallback : size(name, min, max);
+}
+
+double Checkpoint::number(const std::string& name, double min, double max, double fallback) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return fallback;
+  if (!value->is_number() || !(value->get<double>() >= min && value->get<double>() <= max)) {
+    fail_key(name, "a number from " + number_text(min) + " to " + number_text(max));
+  }
+  return value->get<double>();
+}
+
+bool Checkpoint::flag(const std::string& name, bool fallback) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) fail_key(name, "true or false");
+  return value->get<bool>();
+}
+
+std::string Checkpoint::choice(const std::string& name, const std::string& fallback,
+                               const std::vector<std::string>& choices) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return fallback;
+  std::string list;
+  for (const std::string& choice : choices) {
+    if (value->is_string() && value->get_ref<const std::string&>() == choice) return choice;
+    list += (list.empty() ? "" : ", ") + choice;
+  }
+  fail_key(name, choices.size() == 1 ? list : "one of: " + list);
+}
+
+std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, uint32_t max) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return {};
+  std::vector<uint32_t> out;
+  bool good = value->is_array();
+  for (size_t i = 0; good && i < value->size(); ++i) {
+    const nlohmann::json& element = (*value)[i];
+    good = element.is_number_unsigned() && element.get<uint64_t>() >= min &&
+           element.get<uint64_t>() <= max;
+    if (good) out.push_back(element.get<uint32_t>());
+  }
+  if (!good) {
+    fail_key(name, "a list of integers from " + std::to_string(min) + " to " + std::to_string(max));
+  }
+  return out;
+}
+
+std::string Checkpoint::note(const std::string& name) const {
+  const nlohmann::json* value = key(name);
+  return value != nullptr && value->is_string() ? value->get<std::string>() : "";
+}
+
+void Checkpoint::ignore_keys(const std::vector<std::string>& keys) const {
+  used_keys_.insert(keys.begin(), keys.end());
+}
+
+bool Checkpoint::has_tensor(const std::string& name) const { return tensors_.contains(name); }
+
+const Checkpoint::Found& Checkpoint::found(const std::string& name) const {
+  used_tensors_.insert(name);
+  const auto place = tensors_.find(name);
+  if (place != tensors_.end()) return place->second;
+  std::vector<std::string> names;
+  for (const auto& [there, unused] : tensors_) names.push_back(there);
+  const std::string guess = closest_match(name, names);
+  throw InputError(directory_ + ": tensor " + printable(name) + " is missing" +
+                   (guess.empty() ? "" : "; the nearest name there is " + printable(guess)));
+}
+
+const std::vector<uint64_t>& Checkpoint::shape(const std::string& name) const {
+  return found(name).tensor->shape;
+}
+
+std::vector<float> Checkpoint::tensor(const std::string& name,
+                                      const std::vector<uint64_t>& shape) const {
+  const Found& there = found(name);
+  const std::string where = there.file->path() + ": tensor " + printable(name);
+  if (!is_float(there.tensor->dtype)) {
+    throw InputError(where + " is " + there.tensor->describe() + ", expected F32, F16 or BF16");
+  }
+  if (there.tensor->shape != shape) {
+    throw InputError(where + " has shape " + shape_text(there.tensor->shape) + ", expected " +
+                     shape_text(shape));
+  }
+  std::vector<float> values = to_floats(*there.tensor);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) {
+      throw InputError(where + " has the value " + number_text(values[i]) + " at index " +
+                       std::to_string(i) + ", expected finite numbers only");
+    }
+  }
+  return values;
+}
+
+std::vector<std::string> Checkpoint::finish() const {
+  std::vector<std::string> keys;
+  for (const auto& [name, value] : config_.items()) {
+    if (!name.starts_with('_')) keys.push_back(name);
+  }
+  keys = not_in(keys, used_keys_);
+  if (!keys.empty()) {
+    throw InputError(config_path_ + ": unknown key " + list_names(keys) + " for model_type " +
+                     model_type_ + "; remove what does not change the results");
+  }
+  std::vector<std::string> floats, others;
+  for (const auto& [name, there] : tensors_) {
+    if (there.extra || used_tensors_.contains(name) || ignored_tensors_.contains(name)) continue;
+    (is_float(there.tensor->dtype) ? floats : others).push_back(name);
+  }
+  if (!floats.empty()) {
+    throw InputError(directory_ + ": tensors that model_type " + model_type_ + " does not know: " +
+                     list_names(floats) + "; remove what the model does not use");
+  }
+  return others;
+}
+
+std::string Checkpoint::source_hash() const {
+  Sha256 hash;
+  const auto add = [&](const std::string& name, std::span<const std::byte> bytes) {
+    hash.update(name + '\0' + std::to_string(bytes.size()) + '\0');
+    hash.update(bytes);
+  };
+  add("config.json", std::as_bytes(std::span(config_text_)));
+  for (const auto& file : files_) add(base_name(file->path()), file->file_bytes());
+  return hash.finish();
+}
+
+uint64_t Checkpoint::tensor_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [name, there] : tensors_) bytes += there.tensor->bytes.size();
+  return bytes;
+}
+
+uint64_t Checkpoint::parameters() const {
+  uint64_t count = 0;
+  for (const std::string& name : used_tensors_) {
+    const auto there = tensors_.find(name);
+    if (there != tensors_.end() && is_float(there->second.tensor->dtype)) {
+      count += there->second.tensor->count;
+    }
+  }
+  return count;
+}
+
+}  // namespace oxbow::convert

@@ -1,0 +1,100 @@
+#pragma once
+
+// A checkpoint directory as importers see it: config.json with typed access, and tensors by name
+// with the shape the caller expects. Every refusal names the key or tensor, what it is, and what
+// was expected. The object remembers what was asked for, so that finish() can tell what an importer
+// did not understand.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "converter/safetensors.h"
+
+namespace oxbow::convert {
+
+class Checkpoint {
+ public:
+  /// Reads `directory`/config.json and maps model.safetensors or the shards that
+  /// model.safetensors.index.json names. `extra`, when not empty, is a safetensors file whose
+  /// tensors complete or replace those by name. Throws InputError.
+  explicit Checkpoint(const std::string& directory, const std::string& extra = "");
+
+  const std::string& model_type() const { return model_type_; }
+
+  // -- config.json. A key that was asked for counts as understood.
+
+  bool has_key(const std::string& key) const;
+  uint32_t size(const std::string& key, uint32_t min, uint32_t max) const;
+  uint32_t size(const std::string& key, uint32_t min, uint32_t max, uint32_t fallback) const;
+  double number(const std::string& key, double min, double max, double fallback) const;
+  bool flag(const std::string& key, bool fallback) const;
+  std::string choice(const std::string& key, const std::string& fallback,
+                     const std::vector<std::string>& choices) const;
+  /// A list of sizes; empty when the key is missing.
+  std::vector<uint32_t> sizes(const std::string& key, uint32_t min, uint32_t max) const;
+  /// A text nothing depends on, such as the licence; empty when missing or no text.
+  std::string note(const std::string& key) const;
+  /// Keys that change no result.
+  void ignore_keys(const std::vector<std::string>& keys) const;
+
+  // -- Tensors, as finite floats.
+
+  bool has_tensor(const std::string& name) const;
+  /// Throws when it is missing.
+  const std::vector<uint64_t>& shape(const std::string& name) const;
+  std::vector<float> tensor(const std::string& name, const std::vector<uint64_t>& shape) const;
+  std::vector<float> matrix(const std::string& name, uint64_t rows, uint64_t width) const {
+    return tensor(name, {rows, width});
+  }
+  std::vector<float> vector(const std::string& name, uint64_t count) const {
+    return tensor(name, {count});
+  }
+  /// Tensors this importer knows and does not need.
+  void ignore_tensor(const std::string& name) const { ignored_tensors_.insert(name); }
+
+  /// Call when the importer is done. Throws for keys and float tensors nobody asked for: they would
+  /// change the results. Tensors of `extra` are exempt. Returns the integer tensors left over, to
+  /// be warned of.
+  std::vector<std::string> finish() const;
+
+  /// SHA-256 over the names and bytes of the files.
+  std::string source_hash() const;
+  /// Bytes of all tensors, as the checkpoint stores them.
+  uint64_t tensor_bytes() const;
+  /// Elements of all float tensors that were asked for.
+  uint64_t parameters() const;
+  const std::string& directory() const { return directory_; }
+
+ private:
+  struct Found {
+    const StoredTensor* tensor;
+    const Safetensors* file;
+    bool extra;
+  };
+
+  void read_config();
+  void open_tensors();
+  void add_file(const std::string& path, bool extra);
+  const nlohmann::json* key(const std::string& name) const;
+  const Found& found(const std::string& name) const;
+  [[noreturn]] void fail_key(const std::string& name, const std::string& expected) const;
+
+  std::string directory_;
+  std::string config_path_;
+  std::string config_text_;
+  nlohmann::json config_;
+  std::string model_type_;
+  std::vector<std::unique_ptr<Safetensors>> files_;
+  std::map<std::string, Found> tensors_;
+  // What was asked for: bookkeeping that leaves the checkpoint itself as it is.
+  mutable std::set<std::string> used_keys_;
+  mutable std::set<std::string> used_tensors_;
+  mutable std::set<std::string> ignored_tensors_;
+};
+
+}  // namespace oxbow::convert

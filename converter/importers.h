@@ -1,0 +1,20 @@
+#pragma once
+
+// The architectures the converter knows: one file in converter/arch each, found by the build. The
+// file's name is the checkpoint's model_type.
+
+#include <string>
+#include <vector>
+
+#include "converter/checkpoint.h"
+#include "converter/graph.h"
+
+namespace oxbow::convert {
+
+std::vector<std::string> supported_model_types();
+
+/// Builds the float graph with the importer for the checkpoint's model_type, and makes sure that
+/// nothing in the checkpoint was left over. Throws InputError.
+Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& options);
+
+}  // namespace oxbow::convert

@@ -1,0 +1,63 @@
+#pragma once
+
+// What happens to every graph between importer and writer, in this order. No pass knows an
+// architecture.
+//
+//   fuse       activations and residual additions into the linear step before them
+//   remove_dead   steps, states and weights nothing depends on
+//   quantize   decides the type of every tensor and adds the steps that make int8 of float
+//   plan       places activations and states in their regions
+//   pack       turns float weights into the bytes of the file
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "converter/graph.h"
+
+namespace oxbow::convert {
+
+struct QuantizeOptions {
+  /// Matrices and the embedding as int8; otherwise everything stays float.
+  bool weights = true;
+  /// Also the inputs of matrices, keys, values and memories. Needs `weights`.
+  bool activations = true;
+};
+
+void fuse(Graph& graph);
+
+/// `keep_states`: also states that are written and never read, to be looked at from outside.
+void remove_dead(Graph& graph, bool keep_states);
+
+void quantize(Graph& graph, const QuantizeOptions& options);
+
+/// Steps during which an activation's memory is its own; both ends count.
+struct Lifetime {
+  uint32_t first = 0;
+  uint32_t last = 0;
+  bool overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
+};
+
+/// Of every tensor of kind Activation and Input, by index; the others stay as constructed.
+std::vector<Lifetime> lifetimes(const schema::ModelT& model);
+
+/// Throws InputError when a tensor has a size no file can hold.
+void plan(Graph& graph);
+
+struct PackedWeights {
+  /// The data region.
+  std::vector<std::byte> data;
+  /// Relative error of each int8 weight, by name: RMS of the difference over RMS of the values.
+  std::map<std::string, double> errors;
+};
+
+/// Sets the offsets and bytes of weights.
+PackedWeights pack(Graph& graph);
+
+/// Multiply-accumulates for one token of an endless stream: every memory full, one row of logits,
+/// rows that are compressed shared out over the tokens they come from.
+uint64_t macs_per_token(const schema::ModelT& model);
+
+}  // namespace oxbow::convert

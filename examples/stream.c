@@ -1,0 +1,86 @@
+/* Streams text from a model, in C: the whole life of a session, and of its memory.
+ *
+ *   stream model.oxb "In the beginning"
+ */
+#include <oxbow/oxbow.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Says what failed and ends the program. */
+static void check(oxb_status status, const oxb_error* error) {
+  if (status == OXB_OK) return;
+  fprintf(stderr, "stream: %s: %s\n", oxb_status_name(status), error->text);
+  exit(1);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    fprintf(stderr, "usage: stream model.oxb PROMPT\n");
+    return 2;
+  }
+  const char* prompt = argv[2];
+  oxb_error error;
+
+  oxb_model* model;
+  check(oxb_model_open_file(argv[1], &model, &error), &error);
+  oxb_model_info info;
+  oxb_model_get_info(model, &info);
+
+  /* Everything this program will ever use is allocated here. */
+  size_t arena_bytes, sampler_bytes;
+  oxb_sampler_options sampling;
+  oxb_sampler_options_init(&sampling);
+  sampling.seed = 1;
+  check(oxb_session_arena_bytes(model, NULL, &arena_bytes, &error), &error);
+  check(oxb_sampler_bytes(info.vocabulary, &sampling, &sampler_bytes, &error), &error);
+  void* arena = malloc(arena_bytes);
+  void* sampler_memory = malloc(sampler_bytes);
+  float* logits = malloc(info.vocabulary * sizeof(float));
+  int32_t* tokens = malloc(info.max_segment * sizeof(int32_t));
+  if (!arena || !sampler_memory || !logits || !tokens) return 1;
+  fprintf(stderr, "%s: one session needs %zu bytes, for a stream of any length\n", info.architecture,
+          arena_bytes);
+
+  oxb_session* session;
+  oxb_sampler* sampler;
+  check(oxb_session_create(model, NULL, arena, arena_bytes, &session, &error), &error);
+  check(oxb_sampler_create(info.vocabulary, &sampling, sampler_memory, sampler_bytes, &sampler, &error),
+        &error);
+
+  /* The prompt, a segment at a time. Only the last token's logits are of use. */
+  size_t left = strlen(prompt);
+  while (left > 0) {
+    size_t count, consumed;
+    check(oxb_encode(model, prompt, left, tokens, info.max_segment, &count, &consumed, &error), &error);
+    if (count == 0) break;
+    check(oxb_session_run(session, tokens, count, logits, 1, &error), &error);
+    prompt += consumed;
+    left -= consumed;
+  }
+  if (oxb_session_position(session) == 0) {
+    fprintf(stderr, "stream: the prompt is empty\n");
+    return 2;
+  }
+
+  for (int i = 0; i < 200; ++i) {
+    int32_t token;
+    char bytes[8];
+    size_t count;
+    check(oxb_sampler_pick(sampler, logits, &token, &error), &error);
+    oxb_sampler_accept(sampler, token);
+    check(oxb_decode(model, token, bytes, &count, &error), &error);
+    fwrite(bytes, 1, count, stdout);
+    fflush(stdout);
+    check(oxb_session_run(session, &token, 1, logits, 1, &error), &error);
+  }
+  putchar('\n');
+
+  oxb_session_destroy(session);
+  oxb_model_close(model);
+  free(tokens);
+  free(logits);
+  free(sampler_memory);
+  free(arena);
+  return 0;
+}

@@ -1,0 +1,32 @@
+#pragma once
+
+// y = f(x), element by element:
+//   relu       max(x, 0)
+//   gelu       x * Phi(x) = x * (1 + erf(x / sqrt 2)) / 2
+//   gelu_tanh  x * (1 + tanh u) / 2 = x * sigmoid(2 u),  u = sqrt(2 / pi) (x + 0.044715 x^3)
+//   silu       x * sigmoid(x)
+// NaN stays NaN.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/cpu.h"
+#include "runtime/op.h"
+
+namespace oxbow {
+
+/// As schema::Activation, without its header.
+enum class Activation : uint8_t { kNone = 0, kRelu = 1, kGelu = 2, kGeluTanh = 3, kSilu = 4 };
+
+/// `count` elements; x and y may be the same.
+using ActivateKernel = void (*)(Activation activation, const float* x, size_t count, float* y);
+
+#define OXB_KERNEL(isa, fn) void fn(Activation activation, const float* x, size_t count, float* y);
+#include "ops/activate/kernels.inc"
+#undef OXB_KERNEL
+
+ActivateKernel pick_activate_kernel(bool reference_only);
+
+Status bind_activate(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow

@@ -1,0 +1,23 @@
+#pragma once
+
+// y = a + b, element by element.
+
+#include <cstddef>
+
+#include "runtime/base/cpu.h"
+#include "runtime/op.h"
+
+namespace oxbow {
+
+/// `count` elements; y may be a or b.
+using AddKernel = void (*)(const float* a, const float* b, size_t count, float* y);
+
+#define OXB_KERNEL(isa, fn) void fn(const float* a, const float* b, size_t count, float* y);
+#include "ops/add/kernels.inc"
+#undef OXB_KERNEL
+
+AddKernel pick_add_kernel(bool reference_only);
+
+Status bind_add(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow

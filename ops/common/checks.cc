@@ -1,0 +1,93 @@
+#include "ops/common/checks.h"
+
+#include <cstdio>
+
+namespace oxbow {
+namespace {
+
+const char* type_name(DataType type) {
+  switch (type) {
+    case DataType::kF32:
+      return "F32";
+    case DataType::kI8:
+      return "I8";
+    case DataType::kI32:
+      return "I32";
+  }
+  return "unknown type";
+}
+
+}  // namespace
+
+TensorText describe(const Tensor& tensor) {
+  char groups[32] = "";
+  if (tensor.type == DataType::kI8) {
+    std::snprintf(groups, sizeof(groups), " with %u scales a row", tensor.scale_groups);
+  }
+  TensorText result;
+  std::snprintf(result.text, sizeof(result.text), "%s%s%s [%s%u, %u]%s", type_name(tensor.type),
+                tensor.layout == Layout::kBlock8x4 ? " in blocks" : "",
+                tensor.ring >= 0 ? " in a ring" : "", tensor.rows_symbol >= 0 ? "at most " : "",
+                tensor.rows, tensor.width, groups);
+  return result;
+}
+
+Status check_counts(BindContext& context, size_t inputs, size_t outputs) {
+  if (context.input_count() == inputs && context.output_count() == outputs) return Status::kOk;
+  return context.fail("has %zu inputs and %zu outputs, expected %zu and %zu", context.input_count(),
+                      context.output_count(), inputs, outputs);
+}
+
+Status check_plain(BindContext& context, const Tensor& tensor) {
+  if (tensor.layout == Layout::kRowMajor && tensor.ring < 0) return Status::kOk;
+  return context.fail("tensor '%s' is %s, expected plain rows", tensor.name, describe(tensor).text);
+}
+
+Status check_type(BindContext& context, const Tensor& tensor, DataType type) {
+  if (tensor.type != type) {
+    return context.fail("tensor '%s' is %s, expected %s", tensor.name, describe(tensor).text,
+                        type_name(type));
+  }
+  return check_plain(context, tensor);
+}
+
+Status check_f32_or_i8(BindContext& context, const Tensor& tensor) {
+  if (tensor.type != DataType::kF32 && tensor.type != DataType::kI8) {
+    return context.fail("tensor '%s' is %s, expected F32 or I8", tensor.name,
+                        describe(tensor).text);
+  }
+  if (tensor.type == DataType::kI8 &&
+      (tensor.scale_groups == 0 || tensor.width % tensor.scale_groups != 0)) {
+    return context.fail("tensor '%s' is %s, expected scales that divide the width", tensor.name,
+                        describe(tensor).text);
+  }
+  return check_plain(context, tensor);
+}
+
+Status check_width(BindContext& context, const Tensor& tensor, size_t width) {
+  if (tensor.width == width) return Status::kOk;
+  return context.fail("tensor '%s' is %s, expected a width of %zu", tensor.name,
+                      describe(tensor).text, width);
+}
+
+Status check_same_rows(BindContext& context, const Tensor& a, const Tensor& b) {
+  if (a.rows == b.rows && a.rows_symbol == b.rows_symbol) return Status::kOk;
+  return context.fail(
+      "tensors '%s', %s with row symbol %d, and '%s', %s with row symbol %d: expected equal rows",
+      a.name, describe(a).text, a.rows_symbol, b.name, describe(b).text, b.rows_symbol);
+}
+
+Status check_vector(BindContext& context, const Tensor& tensor, size_t width) {
+  OXB_TRY(check_f32(context, tensor));
+  if (tensor.rows != 1 || tensor.rows_symbol >= 0) {
+    return context.fail("tensor '%s' is %s, expected exactly one row", tensor.name,
+                        describe(tensor).text);
+  }
+  return check_width(context, tensor, width);
+}
+
+Status fail_options(BindContext& context, const char* expected) {
+  return context.fail("has no %s", expected);
+}
+
+}  // namespace oxbow

@@ -1,0 +1,25 @@
+#pragma once
+
+// y[t] = table[token[t]] * scale; an I8 table's element q counts as q * (row scale * scale).
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/cpu.h"
+#include "runtime/op.h"
+
+namespace oxbow {
+
+/// One table row to one output row.
+using EmbeddingF32Kernel = void (*)(const float* row, size_t width, float scale, float* y);
+using EmbeddingI8Kernel = void (*)(const int8_t* row, size_t width, float scale, float* y);
+
+// The first argument is the table's element type.
+#define OXB_KERNEL(element, isa, fn) \
+  void fn(const element* row, size_t width, float scale, float* y);
+#include "ops/embedding/kernels.inc"
+#undef OXB_KERNEL
+
+Status bind_embedding(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow

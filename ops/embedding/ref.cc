@@ -1,0 +1,13 @@
+#include "ops/embedding/embedding.h"
+
+namespace oxbow {
+
+void embedding_f32_f32_ref(const float* row, size_t width, float scale, float* y) {
+  for (size_t i = 0; i < width; ++i) y[i] = row[i] * scale;
+}
+
+void embedding_i8_f32_ref(const int8_t* row, size_t width, float scale, float* y) {
+  for (size_t i = 0; i < width; ++i) y[i] = static_cast<float>(row[i]) * scale;
+}
+
+}  // namespace oxbow

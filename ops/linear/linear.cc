@@ -1,0 +1,220 @@
+#include "ops/linear/linear.h"
+
+#include <type_traits>
+
+#include "ops/activate/activate.h"
+#include "ops/add/add.h"
+#include "ops/common/checks.h"
+#include "ops/quantize/quantize.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+// One piece of parallel work: enough to be worth a thread's while, few enough rows and channels
+// that both stay in the first cache. An I8 output needs whole float rows before it can choose a
+// scale, so it is made one row tile at a time in scratch, which then does not grow with the
+// segment.
+constexpr size_t kPieceChannels = 64;
+constexpr size_t kPieceRows = 32;
+static_assert(kPieceChannels % kBlockRows == 0);
+
+struct Params {
+  Tensor x, weight, y;
+  const float* bias;
+  const float* residual;
+  Activation activation;
+  LinearKernel<float, float> f32_f32;
+  LinearKernel<float, int8_t> f32_i8;
+  LinearKernel<int8_t, int8_t> i8_i8;
+  ActivateKernel activate;
+  AddKernel add;
+  QuantizeKernel quantize;
+};
+
+size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+template <typename X, typename W>
+LinearKernel<X, W> kernel_of(const Params& p) {
+  if constexpr (std::is_same_v<X, int8_t>) {
+    return p.i8_i8;
+  } else if constexpr (std::is_same_v<W, int8_t>) {
+    return p.f32_i8;
+  } else {
+    return p.f32_f32;
+  }
+}
+
+/// Rows [row, row + rows) of channel piece `piece`, with activation and residual. `y` is row `row`.
+template <typename X, typename W>
+void compute(const Params& p, size_t row, size_t rows, size_t piece, float* y) {
+  const size_t width = p.weight.rows;
+  const size_t channel = piece * kPieceChannels;
+  LinearSlice<X, W> slice;
+  slice.rows = rows;
+  slice.channels = smaller(kPieceChannels, width - channel);
+  slice.depth = p.x.width;
+  slice.x = reinterpret_cast<const X*>(p.x.data + row * p.x.stride());
+  slice.x_stride = p.x.stride() / sizeof(X);
+  slice.weight = reinterpret_cast<const W*>(p.weight.data);
+  if constexpr (std::is_same_v<W, int8_t>) {
+    slice.weight += channel * round_up(slice.depth, kBlockColumns);
+    slice.weight_scales = p.weight.scales + channel;
+  } else {
+    slice.weight += channel * slice.depth;
+  }
+  if constexpr (std::is_same_v<X, int8_t>) slice.x_scales = p.x.row_scales(row);
+  if (p.bias != nullptr) slice.bias = p.bias + channel;
+  slice.y = y + channel;
+  slice.y_stride = width;
+  kernel_of<X, W>(p)(slice);
+
+  for (size_t r = 0; r < rows; ++r) {
+    float* part = slice.y + r * width;
+    if (p.activation != Activation::kNone) p.activate(p.activation, part, slice.channels, part);
+    if (p.residual != nullptr) {
+      p.add(part, p.residual + (row + r) * width + channel, slice.channels, part);
+    }
+  }
+}
+
+template <typename X, typename W>
+Status run_to_f32(RunContext& context, const void* params) {
+  const auto& p = *static_cast<const Params*>(params);
+  Tensor output = p.y;
+  float* y = output.data != nullptr ? output.f32() : context.caller_output;
+  const size_t rows = context.rows(p.x);
+  const size_t width = p.weight.rows;
+  const size_t pieces = ceil_div(width, kPieceChannels);
+  parallel_for(context.pool, ceil_div(rows, kPieceRows) * pieces, [&](size_t item, size_t) {
+    const size_t row = item / pieces * kPieceRows;
+    compute<X, W>(p, row, smaller(kPieceRows, rows - row), item % pieces, y + row * width);
+  });
+  return Status::kOk;
+}
+
+template <typename X, typename W>
+Status run_to_i8(RunContext& context, const void* params) {
+  const auto& p = *static_cast<const Params*>(params);
+  Tensor y = p.y;
+  auto* scratch = reinterpret_cast<float*>(context.scratch);
+  const size_t rows = context.rows(p.x);
+  for (size_t row = 0; row < rows; row += kPieceRows) {
+    const size_t tile = smaller(kPieceRows, rows - row);
+    parallel_for(context.pool, ceil_div(y.width, kPieceChannels),
+                 [&](size_t piece, size_t) { compute<X, W>(p, row, tile, piece, scratch); });
+    parallel_for(context.pool, tile, [&](size_t r, size_t) {
+      p.quantize(scratch + r * y.width, y.width, y.scale_groups, y.i8(row + r),
+                 y.row_scales(row + r));
+    });
+  }
+  return Status::kOk;
+}
+
+template <typename X, typename W>
+LinearKernel<X, W> pick_kernel(bool reference_only) {
+#define OXB_KERNEL(x, w, isa, fn)                               \
+  if constexpr (std::is_same_v<x, X> && std::is_same_v<w, W>) { \
+    if (may_use(isa, reference_only)) return fn;                \
+  }
+#include "ops/linear/kernels.inc"
+#undef OXB_KERNEL
+  return nullptr;
+}
+
+Status check_x_and_weight(BindContext& context, const Tensor& x, const Tensor& weight) {
+  OXB_TRY(check_f32_or_i8(context, x));
+  if (x.type == DataType::kI8 && x.scale_groups != 1) {
+    return context.fail("tensor '%s' is %s, expected one scale a row", x.name, describe(x).text);
+  }
+  const bool f32 = weight.type == DataType::kF32 && weight.layout == Layout::kRowMajor;
+  const bool i8 = weight.type == DataType::kI8 && weight.layout == Layout::kBlock8x4 &&
+                  weight.scale_groups == 1;
+  if ((!f32 && !i8) || weight.ring >= 0 || weight.rows_symbol >= 0) {
+    return context.fail(
+        "tensor '%s' is %s, expected F32, or I8 in blocks with one scale a row, of fixed rows",
+        weight.name, describe(weight).text);
+  }
+  if (x.type == DataType::kI8 && !i8) {
+    return context.fail("tensor '%s' is %s, expected I8 in blocks since '%s' is I8", weight.name,
+                        describe(weight).text, x.name);
+  }
+  if (x.type == DataType::kI8 && x.width > kMaxI8Depth) {
+    return context.fail(
+        "tensor '%s' is %s, expected at most %u wide so that int32 sums do not overflow", x.name,
+        describe(x).text, kMaxI8Depth);
+  }
+  return check_width(context, weight, x.width);
+}
+
+/// A view of the output that may be the caller's only when it can be: as floats.
+Tensor output_of(BindContext& context) {
+  const Tensor y = context.output_or_caller(0);
+  return y.type == DataType::kF32 ? y : context.output(0);
+}
+
+}  // namespace
+
+Status bind_linear(BindContext& context, RunFunction* run) {
+  const auto* options = context.step().options_as_LinearOptions();
+  if (options == nullptr) return fail_options(context, "LinearOptions");
+  const size_t vectors = (options->has_bias() ? 1 : 0) + (options->has_residual() ? 1 : 0);
+  OXB_TRY(check_counts(context, 2 + vectors, 1));
+  if (options->activation() > schema::Activation::MAX) {
+    return context.fail("activation is %u, expected at most %u",
+                        static_cast<unsigned>(options->activation()),
+                        static_cast<unsigned>(schema::Activation::MAX));
+  }
+  const Tensor x = context.input(0);
+  const Tensor weight = context.input(1);
+  const Tensor y = output_of(context);
+  OXB_TRY(check_x_and_weight(context, x, weight));
+  OXB_TRY(check_f32_or_i8(context, y));
+  OXB_TRY(check_width(context, y, weight.rows));
+  OXB_TRY(check_same_rows(context, x, y));
+
+  auto& p = context.params<Params>();
+  p.x = x;
+  p.weight = weight;
+  p.y = y;
+  p.activation = static_cast<Activation>(options->activation());
+  if (options->has_bias()) {
+    const Tensor bias = context.input(2);
+    OXB_TRY(check_vector(context, bias, y.width));
+    p.bias = bias.f32();
+  }
+  if (options->has_residual()) {
+    const Tensor residual = context.input(1 + vectors);
+    OXB_TRY(check_f32(context, residual));
+    OXB_TRY(check_width(context, residual, y.width));
+    OXB_TRY(check_same_rows(context, residual, y));
+    p.residual = residual.f32();
+  }
+  const bool reference_only = context.reference_only();
+  p.f32_f32 = pick_kernel<float, float>(reference_only);
+  p.f32_i8 = pick_kernel<float, int8_t>(reference_only);
+  p.i8_i8 = pick_kernel<int8_t, int8_t>(reference_only);
+  p.activate = pick_activate_kernel(reference_only);
+  p.add = pick_add_kernel(reference_only);
+  p.quantize = pick_quantize_kernel(reference_only);
+
+  const bool to_i8 = y.type == DataType::kI8;
+  if (to_i8) {
+    uint64_t bytes = 0;
+    if (!checked_mul(smaller(kPieceRows, y.rows) * sizeof(float), y.width, &bytes) ||
+        bytes > SIZE_MAX / 2) {
+      return context.fail("needs more scratch than there is address space");
+    }
+    context.request_scratch(bytes);
+  }
+  if (x.type == DataType::kI8) {
+    *run = to_i8 ? run_to_i8<int8_t, int8_t> : run_to_f32<int8_t, int8_t>;
+  } else if (weight.type == DataType::kI8) {
+    *run = to_i8 ? run_to_i8<float, int8_t> : run_to_f32<float, int8_t>;
+  } else {
+    *run = to_i8 ? run_to_i8<float, float> : run_to_f32<float, float>;
+  }
+  return Status::kOk;
+}
+
+}  // namespace oxbow

@@ -1,0 +1,59 @@
+#pragma once
+
+// y = activation(x W^T + bias) + residual
+//
+//   x         W                  x W^T + bias
+//   F32       F32 row-major      dot(x, w_n) + bias_n
+//   F32       I8 in 8x4 blocks   dot(x, float(q_n)) * scale_n + bias_n
+//   I8        I8 in 8x4 blocks   float(dot_i32(qx, q_n)) * (scale_x * scale_n) + bias_n
+//
+// Float dots have the 8-lane order of runtime/base/math.h. Kernels do this much; activation,
+// residual and int8 output are applied by the op with the kernels of those ops. y must not overlap
+// an input.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/cpu.h"
+#include "runtime/op.h"
+
+namespace oxbow {
+
+/// A slice of the output: `rows` rows by `channels` channels. Pointers start at the slice's first
+/// row and channel, which is a multiple of 8. Strides are in elements.
+template <typename X, typename W>
+struct LinearSlice {
+  size_t rows = 0;
+  size_t channels = 0;
+  size_t depth = 0;
+  /// [rows][x_stride]. I8: round_up(depth, 16) elements of each row may be read.
+  const X* x = nullptr;
+  size_t x_stride = 0;
+  /// One per row of x; I8 only.
+  const float* x_scales = nullptr;
+  /// F32: [channels][depth]. I8: [ceil(channels/8)][ceil(depth/4)][8][4], padding included.
+  const W* weight = nullptr;
+  /// One per channel; I8 only.
+  const float* weight_scales = nullptr;
+  /// One per channel, or null.
+  const float* bias = nullptr;
+  float* y = nullptr;
+  size_t y_stride = 0;
+};
+
+/// Sums of this many products of any two int8 stay inside int32, -128 included: a hostile file may
+/// hold it, and signed overflow is not for files to cause.
+inline constexpr uint32_t kMaxI8Depth = 131000;
+static_assert(int64_t{128} * 128 * (kMaxI8Depth + 4) <= INT32_MAX);
+
+template <typename X, typename W>
+using LinearKernel = void (*)(const LinearSlice<X, W>& slice);
+
+// The first two arguments are the element types of x and W.
+#define OXB_KERNEL(x, w, isa, fn) void fn(const LinearSlice<x, w>& slice);
+#include "ops/linear/kernels.inc"
+#undef OXB_KERNEL
+
+Status bind_linear(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow

@@ -1,0 +1,52 @@
+#include "ops/pool/pool.h"
+
+#include "ops/common/checks.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+struct Params {
+  Tensor x, y;
+  size_t group;
+  void (*kernel)(const float* x, size_t group, size_t width, float* y);
+};
+
+Status run_pool(RunContext& context, const void* params) {
+  const auto& p = *static_cast<const Params*>(params);
+  Tensor y = p.y;
+  parallel_for(context.pool, context.rows(p.x),
+               [&](size_t row, size_t) { p.kernel(p.x.f32(row), p.group, y.width, y.f32(row)); });
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status bind_pool(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_counts(context, 1, 1));
+  const auto* options = context.step().options_as_PoolOptions();
+  if (options == nullptr) return fail_options(context, "PoolOptions");
+  if (options->pooling() > schema::Pooling::MAX) {
+    return context.fail("pooling is %u, expected at most %u",
+                        static_cast<unsigned>(options->pooling()),
+                        static_cast<unsigned>(schema::Pooling::MAX));
+  }
+  if (options->group() == 0) return context.fail("group is 0, expected at least 1");
+  const Tensor x = context.input(0);
+  const Tensor y = context.output(0);
+  OXB_TRY(check_f32(context, x));
+  OXB_TRY(check_f32(context, y));
+  OXB_TRY(check_same_rows(context, x, y));
+  // 64 bits: the product of two numbers from the file.
+  if (uint64_t{options->group()} * y.width != x.width) {
+    return context.fail("pools groups of %u from '%s', %s, to '%s', %s: the widths do not fit",
+                        options->group(), x.name, describe(x).text, y.name, describe(y).text);
+  }
+  auto& p = context.params<Params>();
+  p = {x, y, options->group(),
+       options->pooling() == schema::Pooling::Mean ? pool_mean_f32_f32_ref : pool_max_f32_f32_ref};
+  *run = run_pool;
+  return Status::kOk;
+}
+
+}  // namespace oxbow

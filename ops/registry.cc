@@ -1,0 +1,65 @@
+// The one list of ops. A new op is a line here, at the place of its opcode.
+
+#include <array>
+
+#include "ops/activate/activate.h"
+#include "ops/add/add.h"
+#include "ops/attention/attention.h"
+#include "ops/embedding/embedding.h"
+#include "ops/layer_norm/layer_norm.h"
+#include "ops/linear/linear.h"
+#include "ops/pool/pool.h"
+#include "ops/quantize/quantize.h"
+#include "ops/ring_evict/ring_evict.h"
+#include "ops/ring_push/ring_push.h"
+#include "ops/tail_rows/tail_rows.h"
+#include "runtime/op.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+struct Entry {
+  schema::OpCode code;
+  OpDef def;
+};
+
+constexpr Entry kEntries[] = {
+    {schema::OpCode::Embedding, {"Embedding", bind_embedding}},
+    {schema::OpCode::LayerNorm, {"LayerNorm", bind_layer_norm}},
+    {schema::OpCode::Linear, {"Linear", bind_linear}},
+    {schema::OpCode::Activate, {"Activate", bind_activate}},
+    {schema::OpCode::Add, {"Add", bind_add}},
+    {schema::OpCode::Quantize, {"Quantize", bind_quantize}},
+    {schema::OpCode::Attention, {"Attention", bind_attention}},
+    {schema::OpCode::RingEvict, {"RingEvict", bind_ring_evict}},
+    {schema::OpCode::RingPush, {"RingPush", bind_ring_push}},
+    {schema::OpCode::Pool, {"Pool", bind_pool}},
+    {schema::OpCode::TailRows, {"TailRows", bind_tail_rows}},
+};
+
+constexpr size_t kCount = std::size(kEntries);
+
+constexpr bool in_order() {
+  for (size_t i = 0; i < kCount; ++i) {
+    if (static_cast<size_t>(kEntries[i].code) != i) return false;
+  }
+  return true;
+}
+
+static_assert(kCount == static_cast<size_t>(schema::OpCode::MAX) + 1, "an opcode has no op");
+static_assert(in_order(), "the session indexes this table by opcode");
+
+constexpr std::array<OpDef, kCount> make_table() {
+  std::array<OpDef, kCount> table{};
+  for (size_t i = 0; i < kCount; ++i) table[i] = kEntries[i].def;
+  return table;
+}
+
+constexpr std::array<OpDef, kCount> kTable = make_table();
+
+}  // namespace
+
+std::span<const OpDef> builtin_ops() { return kTable; }
+
+}  // namespace oxbow

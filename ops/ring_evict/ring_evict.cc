@@ -1,0 +1,127 @@
+// Binds and runs ring_evict.
+
+#include "ops/ring_evict/ring_evict.h"
+
+#include <cstring>
+
+#include "ops/ring_push/ring_rule.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+/// Row `slot` of the memory in float.
+void load_row(const Tensor& memory, size_t slot, float* out) {
+  if (memory.type == DataType::kF32) {
+    std::memcpy(out, memory.f32(slot), memory.width * sizeof(float));
+    return;
+  }
+  const float scale = *memory.row_scales(slot);
+  const int8_t* codes = memory.i8(slot);
+  for (size_t d = 0; d < memory.width; ++d) out[d] = static_cast<float>(codes[d]) * scale;
+}
+
+Status run_ring_evict(RunContext& context, const void* raw_params) {
+  const auto& params = *static_cast<const RingEvictParams*>(raw_params);
+  const Tensor& memory = params.memory;
+  const RingPosition ring = context.rings[memory.ring];
+  const RingStep step = ring_step(ring.count, context.rows(params.rows), memory.rows, params.group);
+  context.symbols[params.groups.rows_symbol] = static_cast<uint32_t>(step.groups);
+
+  // Rows of one group lie side by side, so the output is the leaving rows one after the other.
+  Tensor groups = params.groups;
+  float* out = groups.f32();
+  const size_t width = memory.width;
+  for (uint64_t row = 0; row < step.leaving; ++row, out += width) {
+    if (row < ring.count) {
+      load_row(memory, static_cast<size_t>((ring.head + row) % memory.rows), out);
+    } else {
+      std::memcpy(out, params.rows.f32(static_cast<size_t>(row - ring.count)),
+                  width * sizeof(float));
+    }
+  }
+  return Status::kOk;
+}
+
+Status check_rows(BindContext& context, const Tensor& rows) {
+  if (rows.type != DataType::kF32 || rows.layout != Layout::kRowMajor || rows.ring >= 0) {
+    return context.fail("rows '%s' must be F32 and not in a ring", rows.name);
+  }
+  if (rows.rows_symbol >= 0 && context.symbol_max(rows.rows_symbol) > rows.rows) {
+    return context.fail("rows '%s' has room for %u rows, up to %u may come", rows.name, rows.rows,
+                        context.symbol_max(rows.rows_symbol));
+  }
+  return Status::kOk;
+}
+
+Status check_memory(BindContext& context, const Tensor& memory, const Tensor& rows) {
+  if (memory.ring < 0) return context.fail("memory '%s' must be in a ring", memory.name);
+  const uint32_t capacity = context.ring_capacity(memory.ring);
+  if (memory.rows_symbol >= 0 || memory.rows != capacity) {
+    return context.fail("memory '%s' has %u rows, expected the capacity of its ring, %u",
+                        memory.name, memory.rows, capacity);
+  }
+  const bool f32 = memory.type == DataType::kF32;
+  const bool i8 = memory.type == DataType::kI8 && memory.scale_groups == 1;
+  if ((!f32 && !i8) || memory.layout != Layout::kRowMajor) {
+    return context.fail("memory '%s' must be row-major F32, or I8 with one scale per row",
+                        memory.name);
+  }
+  if (memory.width == 0 || memory.width != rows.width) {
+    return context.fail("memory '%s' has width %u, expected that of rows '%s', %u", memory.name,
+                        memory.width, rows.name, rows.width);
+  }
+  return Status::kOk;
+}
+
+Status check_groups(BindContext& context, const Tensor& groups, const Tensor& rows,
+                    uint32_t group) {
+  if (groups.type != DataType::kF32 || groups.layout != Layout::kRowMajor || groups.ring >= 0) {
+    return context.fail("output '%s' must be F32 and not in a ring", groups.name);
+  }
+  const uint64_t width = uint64_t{group} * rows.width;  // Both below 2^32.
+  if (groups.width != width) {
+    return context.fail("output '%s' has width %u, expected %u rows of %u side by side",
+                        groups.name, groups.width, group, rows.width);
+  }
+  if (groups.rows_symbol < 0 || groups.rows_symbol == rows.rows_symbol ||
+      !context.may_set_symbol(groups.rows_symbol)) {
+    return context.fail("output '%s' must have a row symbol of its own", groups.name);
+  }
+  // held <= capacity, so at most the number of new rows leave, rounded up to whole groups.
+  const uint64_t most = (uint64_t{rows.rows} + group - 1) / group;
+  const uint32_t symbol_max = context.symbol_max(groups.rows_symbol);
+  if (symbol_max < most || groups.rows < symbol_max) {
+    return context.fail("output '%s' has room for %u rows and its symbol for %u, expected %llu",
+                        groups.name, groups.rows, symbol_max,
+                        static_cast<unsigned long long>(most));
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status bind_ring_evict(BindContext& context, RunFunction* run) {
+  const auto* options = context.step().options_as_RingEvictOptions();
+  if (options == nullptr) return context.fail("has no RingEvictOptions");
+  if (context.input_count() != 2 || context.output_count() != 1) {
+    return context.fail("has %zu inputs and %zu outputs, expected 2 and 1", context.input_count(),
+                        context.output_count());
+  }
+  RingEvictParams& params = context.params<RingEvictParams>();
+  params.rows = context.input(0);
+  params.memory = context.input(1);
+  params.groups = context.output(0);
+  params.group = options->group();
+  OXB_TRY(check_rows(context, params.rows));
+  OXB_TRY(check_memory(context, params.memory, params.rows));
+  if (!ring_takes_group(params.memory.rows, params.group)) {
+    return context.fail("the ring of memory '%s' holds %u rows, too few for groups of %u",
+                        params.memory.name, params.memory.rows, params.group);
+  }
+  OXB_TRY(check_groups(context, params.groups, params.rows, params.group));
+  *run = run_ring_evict;
+  return Status::kOk;
+}
+
+}  // namespace oxbow

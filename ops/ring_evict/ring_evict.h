@@ -1,0 +1,22 @@
+#pragma once
+
+// Reads the rows that will leave a ring when this run's rows are pushed (ring_rule.h), before they
+// do: output row r is the `group` rows r * group, r * group + 1, ... of [ held | new ] side by
+// side, in float. How many there are is told by the output's row symbol, which this op sets.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/op.h"
+
+namespace oxbow {
+
+struct RingEvictParams {
+  Tensor rows, memory, groups;
+  uint32_t group = 1;
+};
+
+/// Inputs, outputs and options as schema::RingEvictOptions tells.
+Status bind_ring_evict(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow

@@ -1,0 +1,130 @@
+// Binds and runs ring_push.
+
+#include "ops/ring_push/ring_push.h"
+
+#include <cstring>
+
+#include "ops/ring_push/ring_rule.h"
+#include "runtime/base/quantize.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+void store_row(const Tensor& rows, size_t row, Tensor& state, size_t slot) {
+  if (state.type == DataType::kF32) {
+    std::memcpy(state.f32(slot), rows.f32(row), state.stride());
+  } else if (rows.type == DataType::kF32) {
+    quantize_row(rows.f32(row), state.width, state.scale_groups, state.i8(slot),
+                 state.row_scales(slot));
+  } else {
+    std::memcpy(state.i8(slot), rows.i8(row), state.stride());
+    std::memcpy(state.row_scales(slot), rows.row_scales(row), state.scale_groups * sizeof(float));
+  }
+}
+
+Status run_ring_push(RunContext& context, const void* raw_params) {
+  const auto& params = *static_cast<const RingPushParams*>(raw_params);
+  RingPosition& ring = context.rings[params.states[0].ring];
+  const uint64_t capacity = params.states[0].rows;
+  const uint64_t added = context.rows(params.rows[0]);
+  const RingStep step = ring_step(ring.count, added, capacity, params.group);
+  const uint64_t first = step.leaving > ring.count ? step.leaving - ring.count : 0;
+
+  parallel_for(context.pool, static_cast<size_t>(added - first), [&](size_t item, size_t) {
+    const uint64_t row = first + item;
+    const uint64_t slot = (ring.head + uint64_t{ring.count} + row) % capacity;
+    for (size_t i = 0; i < params.count; ++i) {
+      Tensor state = params.states[i];
+      store_row(params.rows[i], static_cast<size_t>(row), state, static_cast<size_t>(slot));
+    }
+  });
+  ring.head = static_cast<uint32_t>((ring.head + step.leaving) % capacity);
+  ring.count = static_cast<uint32_t>(step.staying);
+  return Status::kOk;
+}
+
+Status check_state(BindContext& context, const Tensor& state, const Tensor& first) {
+  if (state.ring < 0) return context.fail("state '%s' must be in a ring", state.name);
+  if (state.ring != first.ring) {
+    return context.fail("states '%s' and '%s' must be in the same ring", first.name, state.name);
+  }
+  const uint32_t capacity = context.ring_capacity(state.ring);
+  if (state.rows_symbol >= 0 || state.rows != capacity) {
+    return context.fail("state '%s' has %u rows, expected the capacity of its ring, %u", state.name,
+                        state.rows, capacity);
+  }
+  if ((state.type != DataType::kF32 && state.type != DataType::kI8) ||
+      state.layout != Layout::kRowMajor) {
+    return context.fail("state '%s' must be row-major F32 or I8", state.name);
+  }
+  if (state.width == 0 || (state.type == DataType::kI8 &&
+                           (state.scale_groups == 0 || state.width % state.scale_groups != 0))) {
+    return context.fail("state '%s' has %u scales per row, which do not divide its width %u",
+                        state.name, state.scale_groups, state.width);
+  }
+  return Status::kOk;
+}
+
+Status check_rows(BindContext& context, const Tensor& rows, const Tensor& state,
+                  const Tensor& first) {
+  if (rows.ring >= 0) return context.fail("rows '%s' must not be in a ring", rows.name);
+  if (rows.layout != Layout::kRowMajor || rows.width != state.width) {
+    return context.fail("rows '%s' of width %u must be row-major and as wide as state '%s', %u",
+                        rows.name, rows.width, state.name, state.width);
+  }
+  const bool same_layout = rows.type == state.type && rows.scale_groups == state.scale_groups;
+  const bool quantised = rows.type == DataType::kF32 && state.type == DataType::kI8;
+  if (!same_layout && !quantised) {
+    return context.fail("rows '%s' must be F32 or have the type and scales of state '%s'",
+                        rows.name, state.name);
+  }
+  if (rows.rows_symbol != first.rows_symbol || (rows.rows_symbol < 0 && rows.rows != first.rows)) {
+    return context.fail("rows '%s' must be as many as rows '%s'", rows.name, first.name);
+  }
+  if (rows.rows_symbol >= 0 && context.symbol_max(rows.rows_symbol) > rows.rows) {
+    return context.fail("rows '%s' has room for %u rows, up to %u may come", rows.name, rows.rows,
+                        context.symbol_max(rows.rows_symbol));
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status bind_ring_push(BindContext& context, RunFunction* run) {
+  const auto* options = context.step().options_as_RingPushOptions();
+  if (options == nullptr) return context.fail("has no RingPushOptions");
+  const size_t count = context.output_count();
+  if (count == 0 || count > kMaxRingStates || context.input_count() != count) {
+    return context.fail("has %zu inputs and %zu outputs, expected one input for each of 1 to %zu",
+                        context.input_count(), count, kMaxRingStates);
+  }
+  // Two outputs that are one tensor are known by their index in the file: pointers are null while
+  // the arena is only being counted.
+  const auto* outputs = context.step().outputs();
+  if (outputs == nullptr || outputs->size() != count) return context.fail("has no list of outputs");
+  for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t j = 0; j < i; ++j) {
+      if (outputs->Get(i) == outputs->Get(j)) {
+        return context.fail("state '%s' is written twice", context.output(i).name);
+      }
+    }
+  }
+  RingPushParams& params = context.params<RingPushParams>();
+  params.count = count;
+  params.group = options->group();
+  for (size_t i = 0; i < count; ++i) {
+    params.rows[i] = context.input(i);
+    params.states[i] = context.output(i);
+    OXB_TRY(check_state(context, params.states[i], params.states[0]));
+    OXB_TRY(check_rows(context, params.rows[i], params.states[i], params.rows[0]));
+  }
+  if (!ring_takes_group(params.states[0].rows, params.group)) {
+    return context.fail("the ring of state '%s' holds %u rows, too few for groups of %u",
+                        params.states[0].name, params.states[0].rows, params.group);
+  }
+  *run = run_ring_push;
+  return Status::kOk;
+}
+
+}  // namespace oxbow

@@ -1,0 +1,51 @@
+#include "ops/tail_rows/tail_rows.h"
+
+#include <cstring>
+
+#include "ops/common/checks.h"
+
+namespace oxbow {
+namespace {
+
+struct Params {
+  Tensor x, y;
+};
+
+Status run_tail_rows(RunContext& context, const void* params) {
+  const auto& p = *static_cast<const Params*>(params);
+  Tensor y = p.y;
+  const uint32_t have = context.rows(p.x);
+  const uint32_t wanted = context.rows(p.y);
+  // The caller chooses both numbers, each within its own maximum.
+  if (wanted > have) {
+    return fail(context.error, Status::kInvalidArgument,
+                "the last %u rows of '%s' are wanted, it has %u", wanted, p.x.name, have);
+  }
+  const size_t first = have - wanted;
+  std::memcpy(y.data, p.x.data + first * p.x.stride(), wanted * y.stride());
+  if (y.type == DataType::kI8) {
+    std::memcpy(y.scales, p.x.row_scales(first), size_t{wanted} * y.scale_groups * sizeof(float));
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status bind_tail_rows(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_counts(context, 1, 1));
+  const Tensor x = context.input(0);
+  const Tensor y = context.output(0);
+  OXB_TRY(check_f32_or_i8(context, x));
+  OXB_TRY(check_type(context, y, x.type));
+  OXB_TRY(check_width(context, y, x.width));
+  if (y.scale_groups != x.scale_groups) {
+    return context.fail("tensor '%s' is %s, expected %u scales a row as '%s'", y.name,
+                        describe(y).text, x.scale_groups, x.name);
+  }
+  auto& p = context.params<Params>();
+  p = {x, y};
+  *run = run_tail_rows;
+  return Status::kOk;
+}
+
+}  // namespace oxbow

@@ -1,0 +1,93 @@
+#include "runtime/base/math.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace oxbow {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+TEST(ExpF32, StaysWithinTwoTenMillionthsOfTheTrueValue) {
+  // A step of 1/4099 is no multiple of the reduction's ln2, so that all of [-ln2/2, ln2/2] is seen.
+  double worst = 0;
+  for (float x = -87.3f; x < 88.72f; x += 1.0f / 4099.0f) {
+    const double expected = std::exp(double{x});
+    worst = std::fmax(worst, std::fabs(exp_f32(x) - expected) / expected);
+  }
+  EXPECT_LT(worst, 2e-7);
+}
+
+TEST(ExpF32, NeverDecreases) {
+  float last = 0;
+  for (float x = -88.0f; x < 89.0f; x += 1.0f / 1024.0f) {
+    const float e = exp_f32(x);
+    ASSERT_GE(e, last) << "at " << x;
+    last = e;
+  }
+}
+
+TEST(ExpF32, OfZeroIsExactlyOne) {
+  EXPECT_EQ(exp_f32(0.0f), 1.0f);
+  EXPECT_EQ(exp_f32(-0.0f), 1.0f);
+}
+
+TEST(ExpF32, UnderflowsToZeroAndOverflowsToInfinity) {
+  for (float x : {-87.4f, -104.0f, -1e9f, -3e38f, -kInf}) EXPECT_EQ(exp_f32(x), 0.0f) << x;
+  for (float x : {88.8f, 89.0f, 1e9f, 3e38f, kInf}) EXPECT_EQ(exp_f32(x), kInf) << x;
+  EXPECT_TRUE(std::isfinite(exp_f32(88.72f)));
+  EXPECT_GE(exp_f32(-87.33f), std::numeric_limits<float>::min());
+}
+
+TEST(ExpF32, KeepsNan) { EXPECT_TRUE(std::isnan(exp_f32(kNan))); }
+
+TEST(SigmoidTanhErf, AreCloseToTheTrueValueEverywhere) {
+  double sigmoid = 0, tanh = 0, erf = 0;
+  for (float x = -100.0f; x < 100.0f; x += 1.0f / 1021.0f) {
+    const double d = x;
+    sigmoid = std::fmax(sigmoid, std::fabs(sigmoid_f32(x) - 1.0 / (1.0 + std::exp(-d))));
+    tanh = std::fmax(tanh, std::fabs(tanh_f32(x) - std::tanh(d)));
+    erf = std::fmax(erf, std::fabs(erf_f32(x) - std::erf(d)));
+  }
+  EXPECT_LT(sigmoid, 2e-7);
+  EXPECT_LT(tanh, 3e-7);
+  EXPECT_LT(erf, 6e-7);
+}
+
+TEST(SigmoidTanhErf, ReachTheirLimitsAtInfinity) {
+  EXPECT_EQ(sigmoid_f32(-kInf), 0.0f);
+  EXPECT_EQ(sigmoid_f32(kInf), 1.0f);
+  EXPECT_EQ(tanh_f32(-kInf), -1.0f);
+  EXPECT_EQ(tanh_f32(kInf), 1.0f);
+  EXPECT_EQ(erf_f32(-kInf), -1.0f);
+  EXPECT_EQ(erf_f32(kInf), 1.0f);
+  for (float v : {sigmoid_f32(kNan), tanh_f32(kNan), erf_f32(kNan)}) EXPECT_TRUE(std::isnan(v));
+}
+
+TEST(SumF32, AddsInTheDocumentedOrder) {
+  for (size_t count = 0; count <= 40; ++count) {
+    std::vector<float> x(count);
+    for (size_t i = 0; i < count; ++i) x[i] = 1.0f / static_cast<float>(3 * i + 1);
+    float s[8] = {};
+    for (size_t i = 0; i < count; ++i) s[i % 8] += x[i];
+    const float expected = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    EXPECT_EQ(sum_f32(count, [&](size_t i) { return x[i]; }), expected) << count;
+  }
+}
+
+TEST(MaxF32, PassesOverNan) {
+  for (size_t count = 1; count <= 20; ++count) {
+    for (size_t at = 0; at < count; ++at) {
+      std::vector<float> x(count, kNan);
+      x[at] = 2.0f;
+      EXPECT_EQ(max_f32(count, -kInf, [&](size_t i) { return x[i]; }), 2.0f);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oxbow

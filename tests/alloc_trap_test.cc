@@ -1,0 +1,129 @@
+// Nothing is allocated once a session exists: this program replaces malloc and counts.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <vector>
+
+#include "runtime/api/oxbow.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace {
+// Any thread's allocations count, those of the session's own team included.
+std::atomic<bool> trapping{false};
+std::atomic<size_t> trapped{0};
+
+void note() {
+  if (trapping.load(std::memory_order_relaxed)) trapped.fetch_add(1, std::memory_order_relaxed);
+}
+}  // namespace
+
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+
+void* malloc(size_t bytes) {
+  note();
+  return __libc_malloc(bytes);
+}
+void* calloc(size_t count, size_t bytes) {
+  note();
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* old, size_t bytes) {
+  note();
+  return __libc_realloc(old, bytes);
+}
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  note();
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** out, size_t alignment, size_t bytes) {
+  note();
+  *out = __libc_memalign(alignment, bytes);
+  return *out == nullptr ? 12 : 0;
+}
+}
+
+namespace oxbow::testing {
+namespace {
+
+TEST(AllocTrap, TheTrapSeesAllocations) {
+  trapped = 0;
+  trapping = true;
+  void* volatile p = std::malloc(10);
+  int* volatile q = new int(1);
+  trapping = false;
+  std::free(p);
+  delete q;
+  EXPECT_GE(trapped.load(), 2u);
+}
+
+void expect_no_allocation(const char* weights, const char* activations, uint32_t threads) {
+  TinyModel bytes(weights, activations);
+  oxb_model* model = nullptr;
+  oxb_error error = {};
+  ASSERT_EQ(oxb_model_open_memory(bytes.data.get(), bytes.size, &model, &error), OXB_OK);
+  oxb_model_info info;
+  oxb_model_get_info(model, &info);
+  oxb_session_options options;
+  oxb_session_options_init(&options);
+  options.threads = threads;
+  size_t arena_bytes = 0;
+  ASSERT_EQ(oxb_session_arena_bytes(model, &options, &arena_bytes, &error), OXB_OK);
+  std::vector<std::byte> arena(arena_bytes);
+  std::vector<float> logits(5 * info.vocabulary), rows(4096);
+  oxb_sampler_options sampling;
+  oxb_sampler_options_init(&sampling);
+  sampling.temperature = 0.9f;
+  sampling.top_k = 3;
+  sampling.top_p = 0.9f;
+  sampling.repetition_penalty = 1.1f;
+  size_t sampler_bytes = 0;
+  ASSERT_EQ(oxb_sampler_bytes(info.vocabulary, &sampling, &sampler_bytes, &error), OXB_OK);
+  std::vector<std::byte> sampler_memory(sampler_bytes);
+
+  oxb_session* session = nullptr;
+  ASSERT_EQ(oxb_session_create(model, &options, arena.data(), arena.size(), &session, &error), OXB_OK);
+  std::vector<std::byte> blob(oxb_session_state_bytes(session));
+  trapped = 0;
+  trapping = true;
+  oxb_sampler* sampler = nullptr;
+  bool good = oxb_sampler_create(info.vocabulary, &sampling, sampler_memory.data(), sampler_bytes,
+                                 &sampler, &error) == OXB_OK;
+  int32_t tokens[5] = {0, 1, 2, 3, 4};
+  for (size_t i = 0; i < 200 && good; ++i) {
+    const size_t count = 1 + i % 5;
+    good = oxb_session_run(session, tokens, count, logits.data(), count, &error) == OXB_OK &&
+           oxb_sampler_pick(sampler, logits.data(), &tokens[i % 5], &error) == OXB_OK;
+    oxb_sampler_accept(sampler, tokens[i % 5]);
+  }
+  // A refused call must not allocate either.
+  const int32_t wrong = 1000;
+  good = good && oxb_session_run(session, &wrong, 1, nullptr, 0, &error) == OXB_INVALID_ARGUMENT;
+  good = good && oxb_session_save(session, blob.data(), blob.size(), &error) == OXB_OK &&
+         oxb_session_load(session, blob.data(), blob.size(), &error) == OXB_OK &&
+         oxb_session_checkpoint(session, blob.data(), blob.size(), &error) == OXB_OK &&
+         oxb_session_rewind(session, blob.data(), blob.size(), &error) == OXB_OK;
+  for (size_t i = 0; i < oxb_session_tensor_count(session); ++i) {
+    good = good && oxb_session_tensor_read(session, i, rows.data(), rows.size(), &error) == OXB_OK;
+  }
+  oxb_session_reset(session);
+  trapping = false;
+  EXPECT_TRUE(good) << error.text;
+  EXPECT_EQ(trapped.load(), 0u);
+  oxb_session_destroy(session);
+  oxb_model_close(model);
+}
+
+TEST(AllocTrap, AFloatSessionAllocatesNothing) { expect_no_allocation("f32", "f32", 1); }
+TEST(AllocTrap, AnInt8SessionAllocatesNothing) { expect_no_allocation("int8", "dynamic", 1); }
+TEST(AllocTrap, AWeightOnlySessionAllocatesNothing) { expect_no_allocation("int8", "f32", 1); }
+TEST(AllocTrap, ThreadsAllocateNothing) { expect_no_allocation("int8", "dynamic", 3); }
+
+}  // namespace
+}  // namespace oxbow::testing

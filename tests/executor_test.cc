@@ -1,0 +1,193 @@
+// The session's loop alone, with ops made for the test: what it promises about failure.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "converter/writer.h"
+#include "runtime/model.h"
+#include "runtime/session.h"
+#include "runtime/state.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+// Counts its runs in a one-row state and writes the count to the logits; fails when told to.
+struct CounterParams {
+  Tensor state;
+};
+bool fail_next_run = false;
+
+Status run_counter(RunContext& context, const void* params) {
+  Tensor state = static_cast<const CounterParams*>(params)->state;
+  state.f32()[0] += 1.0f;
+  if (fail_next_run) return fail(context.error, Status::kInternal, "told to fail");
+  if (context.caller_output != nullptr) context.caller_output[0] = state.f32()[0];
+  return Status::kOk;
+}
+
+Status bind_counter(BindContext& context, RunFunction* run) {
+  (void)context.output_or_caller(0);
+  context.params<CounterParams>().state = context.output(1);
+  context.request_scratch(100);
+  *run = run_counter;
+  return Status::kOk;
+}
+
+Status bind_careless(BindContext& context, RunFunction* run) {
+  context.params<CounterParams>().state = context.output(0);
+  *run = run_counter;
+  return Status::kOk;
+}
+
+constexpr OpDef kCounting[] = {{"counter", bind_counter}};
+constexpr OpDef kCareless[] = {{"careless", bind_careless}};
+
+class Executor : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fail_next_run = false;
+    schema::ModelT model;
+    const auto add_symbol = [&](const char* name, uint32_t max) {
+      auto symbol = std::make_unique<schema::SymbolT>();
+      symbol->name = name;
+      symbol->max = max;
+      model.symbols.push_back(std::move(symbol));
+    };
+    add_symbol("tokens", 4);
+    add_symbol("logits_rows", 4);
+    const auto add_tensor = [&](const char* name, schema::TensorKind kind, schema::DataType type,
+                                int32_t symbol, uint32_t rows) {
+      auto tensor = std::make_unique<schema::TensorT>();
+      tensor->name = name;
+      tensor->kind = kind;
+      tensor->type = type;
+      tensor->rows_symbol = symbol;
+      tensor->rows = rows;
+      tensor->width = 1;
+      tensor->bytes = rows * 4;
+      tensor->limit = kind == schema::TensorKind::Input ? 10 : 0;
+      model.tensors.push_back(std::move(tensor));
+    };
+    add_tensor("tokens", schema::TensorKind::Input, schema::DataType::I32, 0, 4);
+    add_tensor("logits", schema::TensorKind::Output, schema::DataType::F32, 1, 4);
+    add_tensor("count", schema::TensorKind::State, schema::DataType::F32, -1, 1);
+    model.plan = std::make_unique<schema::MemoryPlanT>();
+    model.plan->activations = 64;
+    model.plan->states = 64;
+    model.metadata = std::make_unique<schema::MetadataT>();
+    model.metadata->architecture = "test";
+    auto entry = std::make_unique<schema::EntryPointT>();
+    entry->name = "step";
+    entry->tokens = 0;
+    entry->logits = 1;
+    auto step = std::make_unique<schema::StepT>();
+    step->outputs = {1, 2};
+    entry->steps.push_back(std::move(step));
+    model.entry_points.push_back(std::move(entry));
+
+    const std::vector<std::byte> file = convert::assemble_file(model, {});
+    file_bytes_ = file.size();
+    file_.reset(static_cast<std::byte*>(std::aligned_alloc(64, (file.size() + 63) / 64 * 64)));
+    std::memcpy(file_.get(), file.data(), file.size());
+  }
+
+  Status open(std::span<const OpDef> ops) {
+    return open_model({file_.get(), file_bytes_}, ops, &model_, &error_);
+  }
+
+  void start() {
+    ASSERT_EQ(open(kCounting), Status::kOk) << error_.text;
+    SessionMemory memory;
+    ASSERT_EQ(count_session_memory(model_, {}, &memory, &error_), Status::kOk);
+    arena_.resize(memory.total);
+    ASSERT_EQ(create_session(model_, {}, arena_, &session_, &error_), Status::kOk) << error_.text;
+  }
+
+  Status step(float* logits) {
+    const int32_t token = 1;
+    return run_session(*session_, {&token, 1}, logits, 1, &error_);
+  }
+
+  void TearDown() override {
+    if (session_ != nullptr) destroy_session(session_);
+    close_model(&model_);
+  }
+
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte[], Free> file_;
+  size_t file_bytes_ = 0;
+  Model model_;
+  Session* session_ = nullptr;
+  std::vector<std::byte> arena_;
+  Error error_;
+};
+
+TEST_F(Executor, AFailedRunIsRefusedUntilReset) {
+  start();
+  float value = 0;
+  ASSERT_EQ(step(&value), Status::kOk);
+  EXPECT_EQ(value, 1.0f);
+  fail_next_run = true;
+  EXPECT_EQ(step(&value), Status::kInternal);
+  EXPECT_STREQ(error_.text, "told to fail");
+  fail_next_run = false;
+  EXPECT_EQ(step(&value), Status::kNeedsReset);
+  EXPECT_EQ(step(&value), Status::kNeedsReset);
+  reset_session(*session_);
+  ASSERT_EQ(step(&value), Status::kOk);
+  EXPECT_EQ(value, 1.0f);
+}
+
+TEST_F(Executor, ACheckpointHealsAFailedRunAndAHalfStateIsNeverSaved) {
+  start();
+  float value = 0;
+  ASSERT_EQ(step(&value), Status::kOk);
+  std::vector<std::byte> checkpoint(state_blob_bytes(*session_));
+  ASSERT_EQ(write_state(*session_, StateForm::kCheckpoint, checkpoint, &error_), Status::kOk);
+  fail_next_run = true;
+  EXPECT_EQ(step(&value), Status::kInternal);
+  fail_next_run = false;
+  std::vector<std::byte> other(state_blob_bytes(*session_));
+  EXPECT_EQ(write_state(*session_, StateForm::kSaved, other, &error_), Status::kNeedsReset);
+  ASSERT_EQ(read_state(*session_, StateForm::kCheckpoint, checkpoint, &error_), Status::kOk);
+  ASSERT_EQ(step(&value), Status::kOk);
+  EXPECT_EQ(value, 2.0f) << "the failed run must leave no trace";
+}
+
+TEST_F(Executor, RefusedArgumentsChangeNothing) {
+  start();
+  float value = 0;
+  const int32_t wrong[] = {10};
+  EXPECT_EQ(run_session(*session_, wrong, &value, 1, &error_), Status::kInvalidArgument);
+  EXPECT_STREQ(error_.text, "token 10 at position 0 is not in 0..9");
+  const int32_t negative[] = {-1};
+  EXPECT_EQ(run_session(*session_, negative, &value, 1, &error_), Status::kInvalidArgument);
+  const int32_t five[] = {1, 1, 1, 1, 1};
+  EXPECT_EQ(run_session(*session_, five, &value, 1, &error_), Status::kInvalidArgument);
+  EXPECT_EQ(run_session(*session_, {five, 1}, &value, 2, &error_), Status::kInvalidArgument);
+  EXPECT_EQ(run_session(*session_, {five, 1}, nullptr, 1, &error_), Status::kInvalidArgument);
+  EXPECT_EQ(run_session(*session_, {}, nullptr, 0, &error_), Status::kInvalidArgument);
+  ASSERT_EQ(step(&value), Status::kOk);
+  EXPECT_EQ(value, 1.0f);
+  EXPECT_EQ(session_->header->position, 1u);
+}
+
+TEST_F(Executor, AnOpThatCannotWriteTheCallersMemoryIsRefusedWhenOpening) {
+  EXPECT_EQ(open(kCareless), Status::kFileCorrupt);
+  EXPECT_NE(std::strstr(error_.text, "cannot write the model's output"), nullptr) << error_.text;
+}
+
+TEST_F(Executor, AnUnknownOperatorIsRefusedWhenOpening) {
+  EXPECT_EQ(open({}), Status::kFileUnsupported);
+  EXPECT_NE(std::strstr(error_.text, "update"), nullptr) << error_.text;
+}
+
+}  // namespace
+}  // namespace oxbow
