@@ -1,0 +1,87 @@
+#pragma once
+
+// What oxbow bench measures, and how it is shown. The measuring itself is in bench.cc.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/api/oxbow.h"
+
+namespace oxbow::tools {
+
+/// Many tokens at once, or one by one; each several times.
+struct Timing {
+  uint64_t tokens = 0;
+  uint64_t runs = 0;
+  /// Of all runs: for prefill one run is all its tokens, for decode one run is one token.
+  double median_seconds = 0.0;
+  double min_seconds = 0.0;
+  double tokens_per_second = 0.0;
+};
+
+/// A stretch of a stream. Times are seconds per token.
+struct Block {
+  uint64_t tokens = 0;
+  double median = 0.0;
+  double min = 0.0;
+  double mean = 0.0;
+};
+
+struct Stream {
+  static constexpr size_t kBlocks = 200;
+
+  uint64_t tokens = 0;
+  /// "random" or "greedy", and the seed of the random ids.
+  std::string input;
+  uint64_t seed = 0;
+  /// Tokens fed before, to fill the memories; whether they were full then.
+  uint64_t warmup_tokens = 0;
+  bool memories_full = false;
+  size_t block_count = 0;
+  std::array<Block, kBlocks> blocks = {};
+  Block first_tenth, last_tenth;
+  double seconds = 0.0;
+  /// Bytes in physical memory when 1,000 tokens had been fed (or all, when fewer), and at the end.
+  uint64_t resident_early = 0;
+  uint64_t resident_end = 0;
+  /// What malloc had handed out at the end, less what it had at the start; nothing when unknown.
+  std::optional<int64_t> heap_growth;
+};
+
+/// Time of all steps that run the same op, or of one step, in both ways of running.
+struct ProfileRow {
+  std::string name;
+  std::string output;
+  uint64_t steps = 0;
+  /// Per prefill of `Report::prefill_tokens`, and per decoded token.
+  double prefill_seconds = 0.0;
+  double decode_seconds = 0.0;
+};
+
+struct Profile {
+  uint64_t prefill_tokens = 0;
+  uint64_t decode_tokens = 0;
+  /// By op, most expensive first; by step, in order.
+  std::vector<ProfileRow> ops, steps;
+};
+
+struct Report {
+  std::string path, backend;
+  uint32_t threads = 1;
+  oxb_model_info model = {};
+  oxb_memory memory = {};
+  uint64_t resident = 0;
+  std::optional<Timing> prefill, decode;
+  std::optional<Stream> stream;
+  std::optional<Profile> profile;
+};
+
+std::string bench_text(const Report& report);
+std::string bench_json(const Report& report);
+/// A page that needs nothing from elsewhere.
+std::string bench_html(const Report& report);
+
+}  // namespace oxbow::tools

@@ -1,0 +1,314 @@
+// The numbers of oxbow bench as text, JSON and a page.
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tools/bench.h"
+#include "tools/common.h"
+
+namespace oxbow::tools {
+namespace {
+
+std::string time_text(double seconds) {
+  if (seconds >= 1.0) return format("%.3f s", seconds);
+  if (seconds >= 1e-3) return format("%.3f ms", seconds * 1e3);
+  return format("%.1f us", seconds * 1e6);
+}
+
+double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
+
+double share(double part, double whole) { return whole > 0.0 ? 100.0 * part / whole : 0.0; }
+
+struct Sums {
+  double prefill = 0.0, decode = 0.0;
+};
+
+Sums sums(const Profile& profile) {
+  Sums total;
+  for (const ProfileRow& row : profile.ops) {
+    total.prefill += row.prefill_seconds;
+    total.decode += row.decode_seconds;
+  }
+  return total;
+}
+
+nlohmann::json to_json(const Timing& timing) {
+  return {{"tokens", timing.tokens},
+          {"runs", timing.runs},
+          {"median_seconds", timing.median_seconds},
+          {"min_seconds", timing.min_seconds},
+          {"tokens_per_second", timing.tokens_per_second}};
+}
+
+nlohmann::json to_json(const Block& block) {
+  return {{"tokens", block.tokens},
+          {"median_seconds", block.median},
+          {"min_seconds", block.min},
+          {"mean_seconds", block.mean}};
+}
+
+nlohmann::json to_json(const Stream& stream) {
+  nlohmann::json out = {
+      {"tokens", stream.tokens},
+      {"input", stream.input},
+      {"seed", stream.seed},
+      {"warmup_tokens", stream.warmup_tokens},
+      {"memories_full", stream.memories_full},
+      {"seconds", stream.seconds},
+      {"first_tenth", to_json(stream.first_tenth)},
+      {"last_tenth", to_json(stream.last_tenth)},
+      {"last_over_first_median", ratio(stream.last_tenth.median, stream.first_tenth.median)},
+      {"last_over_first_mean", ratio(stream.last_tenth.mean, stream.first_tenth.mean)},
+      {"resident_after_1000_tokens", stream.resident_early},
+      {"resident_at_end", stream.resident_end},
+      {"blocks", nlohmann::json::array()}};
+  if (stream.heap_growth) out["heap_growth"] = *stream.heap_growth;
+  for (size_t i = 0; i < stream.block_count; ++i)
+    out["blocks"].push_back(to_json(stream.blocks[i]));
+  return out;
+}
+
+nlohmann::json to_json(const std::vector<ProfileRow>& rows) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const ProfileRow& row : rows) {
+    nlohmann::json entry = {{"op", row.name},
+                            {"steps", row.steps},
+                            {"prefill_seconds", row.prefill_seconds},
+                            {"decode_seconds", row.decode_seconds}};
+    if (!row.output.empty()) entry["output"] = row.output;
+    out.push_back(entry);
+  }
+  return out;
+}
+
+std::string heap_text(const Stream& stream) {
+  return stream.heap_growth ? format("%+lld bytes", static_cast<long long>(*stream.heap_growth))
+                            : "unknown";
+}
+
+/// A number that is 1, 2 or 5 times a power of ten and at least `value`.
+double round_step(double value) {
+  const double power = std::pow(10.0, std::floor(std::log10(value)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= value * 0.999) return factor * power;
+  }
+  return 10.0 * power;
+}
+
+/// Median and smallest time per token of each block, as an SVG.
+std::string stream_chart(const Stream& stream) {
+  constexpr double kWidth = 860, kHeight = 300, kLeft = 70, kRight = 20, kTop = 15, kBottom = 45;
+  double most = 1e-9;
+  for (size_t i = 0; i < stream.block_count; ++i) most = std::max(most, stream.blocks[i].median);
+  const double step = round_step(most * 1e6 / 4.0);
+  const double top = step * std::ceil(most * 1.1e6 / step);
+  const auto x = [&](double token) {
+    return kLeft + (kWidth - kLeft - kRight) * token / static_cast<double>(stream.tokens);
+  };
+  const auto y = [&](double microseconds) {
+    return kHeight - kBottom - (kHeight - kTop - kBottom) * std::min(microseconds / top, 1.0);
+  };
+
+  std::string svg = format(
+      "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"Time per token over the stream\">\n",
+      kWidth, kHeight);
+  for (double level = 0.0; level <= top * 1.001; level += step) {
+    svg += format("<line class=\"grid\" x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\"/>", kLeft,
+                  kWidth - kRight, y(level), y(level));
+    svg += format("<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", kLeft - 8,
+                  y(level) + 4, level);
+  }
+  const double tokens_step = round_step(static_cast<double>(stream.tokens) / 5.0);
+  for (double token = 0.0; token <= static_cast<double>(stream.tokens) * 1.001;
+       token += tokens_step) {
+    svg += format("<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%s</text>\n", x(token),
+                  kHeight - kBottom + 18, count_text(static_cast<uint64_t>(token)).c_str());
+  }
+  svg += format("<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">tokens of the stream</text>\n",
+                (kLeft + kWidth - kRight) / 2, kHeight - 6);
+  svg += format(
+      "<text transform=\"translate(16 %g) rotate(-90)\" text-anchor=\"middle\">microseconds per "
+      "token</text>\n",
+      (kTop + kHeight - kBottom) / 2);
+  for (const bool median : {false, true}) {
+    svg += format("<polyline class=\"%s\" points=\"", median ? "median" : "min");
+    double token = 0.0;
+    for (size_t i = 0; i < stream.block_count; ++i) {
+      const Block& block = stream.blocks[i];
+      const double middle = token + static_cast<double>(block.tokens) / 2.0;
+      svg += format("%.1f,%.1f ", x(middle), y((median ? block.median : block.min) * 1e6));
+      token += static_cast<double>(block.tokens);
+    }
+    svg += "\"/>\n";
+  }
+  return svg + "</svg>\n";
+}
+
+std::string row(const std::string& name, const std::string& value) {
+  return "<tr><th>" + html_text(name) + "</th><td>" + html_text(value) + "</td></tr>\n";
+}
+
+std::string timing_text(const Timing& timing, const char* per) {
+  return format("%s per %s (median of %llu, fastest %s), %.1f tokens/s",
+                time_text(timing.median_seconds).c_str(), per,
+                static_cast<unsigned long long>(timing.runs), time_text(timing.min_seconds).c_str(),
+                timing.tokens_per_second);
+}
+
+std::string tenth_text(const Block& block) {
+  return format("median %s, mean %s, fastest %s", time_text(block.median).c_str(),
+                time_text(block.mean).c_str(), time_text(block.min).c_str());
+}
+
+/// Name and value of every line of the report but the profile: the text and the page show the same.
+std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
+  std::vector<std::pair<std::string, std::string>> out;
+  out.emplace_back("model", report.path);
+  out.emplace_back("architecture",
+                   format("%s, %s parameters, %s MACs per token", report.model.architecture,
+                          count_text(report.model.parameters).c_str(),
+                          count_text(report.model.macs_per_token).c_str()));
+  out.emplace_back("run with", format("backend %s, %u thread%s", report.backend.c_str(),
+                                      report.threads, report.threads == 1 ? "" : "s"));
+  out.emplace_back(
+      "arena",
+      format("%s bytes: states %s, activations %s, scratch %s, session %s",
+             count_text(report.memory.total).c_str(), count_text(report.memory.states).c_str(),
+             count_text(report.memory.activations).c_str(),
+             count_text(report.memory.scratch).c_str(), count_text(report.memory.session).c_str()));
+  out.emplace_back("resident memory", count_text(report.resident) + " bytes");
+  if (report.prefill) {
+    out.emplace_back(
+        format("prefill %llu", static_cast<unsigned long long>(report.prefill->tokens)),
+        timing_text(*report.prefill, "run"));
+  }
+  if (report.decode) {
+    out.emplace_back(format("decode %llu", static_cast<unsigned long long>(report.decode->tokens)),
+                     timing_text(*report.decode, "token"));
+  }
+  if (const std::optional<Stream>& stream = report.stream) {
+    out.emplace_back(
+        "stream", format("%s tokens in %s, %s input (seed %llu), after %s to fill the memories%s",
+                         count_text(stream->tokens).c_str(), time_text(stream->seconds).c_str(),
+                         stream->input.c_str(), static_cast<unsigned long long>(stream->seed),
+                         count_text(stream->warmup_tokens).c_str(),
+                         stream->memories_full ? "" : ", which were not full yet"));
+    out.emplace_back("  first tenth", tenth_text(stream->first_tenth));
+    out.emplace_back("  last tenth", tenth_text(stream->last_tenth));
+    out.emplace_back("  last / first",
+                     format("median %.3f, mean %.3f",
+                            ratio(stream->last_tenth.median, stream->first_tenth.median),
+                            ratio(stream->last_tenth.mean, stream->first_tenth.mean)));
+    out.emplace_back("  resident", format("%s bytes after 1,000 tokens, %s at the end",
+                                          count_text(stream->resident_early).c_str(),
+                                          count_text(stream->resident_end).c_str()));
+    out.emplace_back("  heap growth", heap_text(*stream));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string bench_text(const Report& report) {
+  std::string out;
+  for (const auto& [name, value] : lines(report))
+    out += format("%-17s%s\n", name.c_str(), value.c_str());
+  if (report.profile) {
+    const Sums total = sums(*report.profile);
+    out += format(
+        "\n%-14s%7s%26s%26s\n", "op", "steps",
+        format("prefill of %llu", static_cast<unsigned long long>(report.profile->prefill_tokens))
+            .c_str(),
+        "decode, per token");
+    for (const ProfileRow& op : report.profile->ops) {
+      out += format("%-14s%7llu%16s  %5.1f %%%16s  %5.1f %%\n", op.name.c_str(),
+                    static_cast<unsigned long long>(op.steps),
+                    time_text(op.prefill_seconds).c_str(), share(op.prefill_seconds, total.prefill),
+                    time_text(op.decode_seconds).c_str(), share(op.decode_seconds, total.decode));
+    }
+    out += format("%-21s%16s%25s\n", "all", time_text(total.prefill).c_str(),
+                  time_text(total.decode).c_str());
+  }
+  return out;
+}
+
+std::string bench_json(const Report& report) {
+  nlohmann::json out = {{"model", report.path},
+                        {"architecture", report.model.architecture},
+                        {"parameters", report.model.parameters},
+                        {"macs_per_token", report.model.macs_per_token},
+                        {"file_bytes", report.model.file_bytes},
+                        {"weight_bytes", report.model.weight_bytes},
+                        {"max_segment", report.model.max_segment},
+                        {"backend", report.backend},
+                        {"threads", report.threads},
+                        {"arena",
+                         {{"total", report.memory.total},
+                          {"states", report.memory.states},
+                          {"activations", report.memory.activations},
+                          {"scratch", report.memory.scratch},
+                          {"session", report.memory.session}}},
+                        {"resident", report.resident}};
+  if (report.prefill) out["prefill"] = to_json(*report.prefill);
+  if (report.decode) out["decode"] = to_json(*report.decode);
+  if (report.stream) out["stream"] = to_json(*report.stream);
+  if (report.profile) {
+    out["profile"] = {{"prefill_tokens", report.profile->prefill_tokens},
+                      {"decode_tokens", report.profile->decode_tokens},
+                      {"ops", to_json(report.profile->ops)},
+                      {"steps", to_json(report.profile->steps)}};
+  }
+  return out.dump(2) + "\n";
+}
+
+std::string bench_html(const Report& report) {
+  std::string out =
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>Oxbow bench: " +
+      html_text(report.path) +
+      "</title>\n<style>\n"
+      ":root { color-scheme: light dark; --line: #8884; --median: #2a6fb0; --min: #999; }\n"
+      "body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 "
+      "1em; }\n"
+      "h1 { font-size: 1.3em; } h2 { font-size: 1.1em; margin-top: 1.8em; }\n"
+      "table { border-collapse: collapse; width: 100%; }\n"
+      "th, td { text-align: left; padding: .3em .8em .3em 0; border-bottom: 1px solid var(--line);"
+      " vertical-align: top; }\n"
+      "th { font-weight: 600; white-space: pre; } td.n { text-align: right; font-variant-numeric: "
+      "tabular-nums; }\n"
+      "svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: currentColor; }\n"
+      ".grid { stroke: var(--line); } polyline { fill: none; stroke-width: 1.6; }\n"
+      ".median { stroke: var(--median); } .min { stroke: var(--min); stroke-dasharray: 4 3; }\n"
+      ".key { font-size: .9em; } .key b { color: var(--median); } .key i { color: var(--min); }\n"
+      "</style></head><body>\n<h1>Oxbow bench</h1>\n<table>\n";
+  for (const auto& [name, value] : lines(report)) out += row(name, value);
+  out += "</table>\n";
+  if (report.stream) {
+    out += "<h2>Time per token over the stream</h2>\n" + stream_chart(*report.stream) +
+           "<p class=\"key\"><b>line</b>: median of each stretch of the stream; <i>dashes</i>: its "
+           "fastest "
+           "token.</p>\n";
+  }
+  if (report.profile) {
+    const Sums total = sums(*report.profile);
+    out += format(
+        "<h2>Time per op</h2>\n<table><tr><th>op</th><th>steps</th><th>prefill of %llu</th>"
+        "<th></th><th>decode, per token</th><th></th></tr>\n",
+        static_cast<unsigned long long>(report.profile->prefill_tokens));
+    for (const ProfileRow& op : report.profile->ops) {
+      out += "<tr><td>" + html_text(op.name) + "</td>" +
+             format(
+                 "<td class=\"n\">%llu</td><td class=\"n\">%s</td><td class=\"n\">%.1f %%</td>"
+                 "<td class=\"n\">%s</td><td class=\"n\">%.1f %%</td></tr>\n",
+                 static_cast<unsigned long long>(op.steps), time_text(op.prefill_seconds).c_str(),
+                 share(op.prefill_seconds, total.prefill), time_text(op.decode_seconds).c_str(),
+                 share(op.decode_seconds, total.decode));
+    }
+    out += "</table>\n";
+  }
+  return out + "</body></html>\n";
+}
+
+}  // namespace oxbow::tools

@@ -1,0 +1,235 @@
+#include "tools/common.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+namespace oxbow::tools {
+
+void add_common_options(Args& args) {
+  args.option("threads", "N", "threads that work on a run (default 1)");
+  args.option("backend", "NAME", "auto, reference or cpu are built in (default auto)");
+  args.option("memory", "BYTES", "refuse when a session needs more; K, M and G are understood");
+}
+
+CommonOptions read_common_options(const Args& args) {
+  CommonOptions options;
+  options.session.threads = static_cast<uint32_t>(args.integer("threads", 1, 1, 256));
+  options.backend =
+      args.choice("backend", "auto", {"auto", "reference", "cpu", "xnnpack", "acl", "vulkan"});
+  if (options.backend == "auto") {
+    options.session.backend = OXB_BACKEND_AUTO;
+  } else if (options.backend == "reference") {
+    options.session.backend = OXB_BACKEND_REFERENCE;
+  } else if (options.backend == "cpu") {
+    options.session.backend = OXB_BACKEND_CPU;
+  } else {
+    throw UsageError("--backend " + options.backend +
+                     " is not in this build; built in are auto, reference and cpu");
+  }
+  options.memory_limit = args.size("memory", UINT64_MAX, 1, UINT64_MAX);
+  return options;
+}
+
+void check(const oxb::Status& status, const std::string& what) {
+  if (!status.ok()) throw InputError(what + ": " + status.text());
+}
+
+oxb::Model open_model(const std::string& path) {
+  oxb::Expected<oxb::Model> model = oxb::Model::open(path.c_str());
+  check(model.status(), path);
+  return std::move(*model);
+}
+
+oxb::Session open_session(const oxb::Model& model, const std::string& path,
+                          const CommonOptions& options) {
+  const oxb::Expected<oxb_memory> memory = model.memory(options.session);
+  check(memory.status(), path);
+  if (memory->total > options.memory_limit) {
+    throw InputError(format("%s: a session needs %zu bytes; --memory allows %llu", path.c_str(),
+                            memory->total, static_cast<unsigned long long>(options.memory_limit)));
+  }
+  oxb::Expected<oxb::Session> session = oxb::Session::create(model, options.session);
+  check(session.status(), path);
+  return std::move(*session);
+}
+
+void need_tokenizer(const oxb::Model& model, const std::string& path,
+                    const std::string& otherwise) {
+  if (model.info().tokenizer != OXB_TOKENIZER_NONE) return;
+  throw InputError(path + ": the model has no tokenizer; convert with --tokenizer FILE" +
+                   otherwise);
+}
+
+TextReader::TextReader(const oxb::Model& model, std::string name, std::string_view text)
+    : model_(model), name_(std::move(name)), text_(text) {}
+
+size_t TextReader::read(std::span<int32_t> ids) {
+  oxb::Encoded encoded;
+  const oxb::Status status = model_.encode(text_.substr(consumed_), ids, &encoded);
+  if (!status.ok()) {
+    consumed_ += encoded.consumed;
+    // The place in the message counts from where this call began; ours counts from the start of the
+    // text.
+    const std::string message = status.text();
+    const size_t colon = message.find(": ");
+    fail_at(colon == std::string::npos ? message : message.substr(colon + 2));
+  }
+  consumed_ += encoded.consumed;
+  if (encoded.count == 0 && consumed_ < text_.size() && !ids.empty()) {
+    fail_at("the text ends inside a character");
+  }
+  return encoded.count;
+}
+
+void TextReader::fail_at(const std::string& message) const {
+  const std::string_view before = text_.substr(0, consumed_);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const size_t line_start = before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1;
+  const auto column = std::count_if(before.begin() + static_cast<ptrdiff_t>(line_start),
+                                    before.end(), [](char c) { return (c & 0xc0) != 0x80; }) +
+                      1;
+  throw InputError(format("%s, line %td, column %td (byte %zu): %s", name_.c_str(), line, column,
+                          consumed_, message.c_str()));
+}
+
+TextSource::TextSource(const std::string& path) {
+  if (path != "-") {
+    file_.emplace(path);
+    return;
+  }
+  char buffer[65536];
+  for (size_t count; (count = std::fread(buffer, 1, sizeof(buffer), stdin)) > 0;) {
+    owned_.append(buffer, count);
+  }
+  if (std::ferror(stdin) != 0) {
+    throw InputError(std::string("cannot read standard input: ") + std::strerror(errno));
+  }
+}
+
+std::string_view TextSource::text() const {
+  if (!file_) return owned_;
+  return {reinterpret_cast<const char*>(file_->bytes().data()), file_->bytes().size()};
+}
+
+uint64_t resident_bytes() {
+  const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[128];
+  const ssize_t count = ::read(fd, text, sizeof(text) - 1);
+  ::close(fd);
+  if (count <= 0) return 0;
+  text[count] = '\0';
+  unsigned long long total = 0, resident = 0;
+  if (std::sscanf(text, "%llu %llu", &total, &resident) != 2) return 0;
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::optional<uint64_t> heap_bytes() {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+  const struct mallinfo2 info = ::mallinfo2();
+  return info.uordblks + info.hblkhd;
+#else
+  return std::nullopt;
+#endif
+}
+
+Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() { clear(); }
+
+void Progress::clear() {
+  if (shown_) std::fputs("\r\033[K", stderr);
+  shown_ = false;
+}
+
+void Progress::show(const char* what, uint64_t done, uint64_t total) {
+  if (!terminal_ || since_.seconds() < next_) return;
+  next_ = since_.seconds() + 0.1;
+  shown_ = true;
+  std::fprintf(stderr, "\r\033[K%s %llu of %llu", what, static_cast<unsigned long long>(done),
+               static_cast<unsigned long long>(total));
+  std::fflush(stderr);
+}
+
+std::string bytes_text(uint64_t bytes) {
+  if (bytes < 1024) return format("%d bytes", static_cast<int>(bytes));
+  double value = static_cast<double>(bytes);
+  const char* unit = "";
+  for (const char* next : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (value < 1024.0) break;
+    value /= 1024.0;
+    unit = next;
+  }
+  return format(value < 10 ? "%.2f %s" : value < 100 ? "%.1f %s" : "%.0f %s", value, unit);
+}
+
+std::string count_text(uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (size_t at = digits.size(); at > 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+std::string format(const char* text, ...) {
+  va_list arguments, again;
+  va_start(arguments, text);
+  va_copy(again, arguments);
+  const int length = std::vsnprintf(nullptr, 0, text, arguments);
+  va_end(arguments);
+  std::string out(static_cast<size_t>(std::max(length, 0)), '\0');
+  std::vsnprintf(out.data(), out.size() + 1, text, again);
+  va_end(again);
+  return out;
+}
+
+int32_t argmax(std::span<const float> logits) {
+  return static_cast<int32_t>(
+      std::distance(logits.begin(), std::max_element(logits.begin(), logits.end())));
+}
+
+int32_t RandomTokens::next() {
+  state_ += 0x9e3779b97f4a7c15ull;
+  uint64_t z = state_;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  z ^= z >> 31;
+  return static_cast<int32_t>((z >> 32) * vocabulary_ >> 32);
+}
+
+std::string html_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace oxbow::tools

@@ -1,0 +1,144 @@
+#pragma once
+
+// What the subcommands share: their options, opening a model and a session with them, reading text,
+// measuring memory and time, and printing numbers.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "converter/args.h"
+#include "converter/errors.h"
+#include "converter/io_file.h"
+#include "runtime/api/oxbow.hpp"
+
+namespace oxbow::tools {
+
+using convert::Args;
+using convert::CheckFailed;
+using convert::InputError;
+using convert::UsageError;
+
+/// --threads, --backend and --memory.
+struct CommonOptions {
+  oxb::SessionOptions session;
+  std::string backend;
+  /// Bytes a session may have.
+  uint64_t memory_limit = UINT64_MAX;
+};
+
+void add_common_options(Args& args);
+CommonOptions read_common_options(const Args& args);
+
+/// Throws InputError with the words of a status that is not ok, after "`what`: ".
+void check(const oxb::Status& status, const std::string& what);
+
+oxb::Model open_model(const std::string& path);
+/// Refuses with InputError when the session would need more than the limit.
+oxb::Session open_session(const oxb::Model& model, const std::string& path,
+                          const CommonOptions& options);
+
+/// Throws InputError when the model has no tokenizer.
+void need_tokenizer(const oxb::Model& model, const std::string& path, const std::string& otherwise);
+
+/// Turns a whole text into ids piece by piece. A character the vocabulary lacks is an InputError
+/// with its line and column.
+class TextReader {
+ public:
+  /// `name` is what messages call the text. The text and the model outlive the reader.
+  TextReader(const oxb::Model& model, std::string name, std::string_view text);
+
+  /// Fills `ids` as far as the text goes and returns how many ids there are; 0 at the end.
+  size_t read(std::span<int32_t> ids);
+  /// Bytes of the text read so far.
+  size_t consumed() const { return consumed_; }
+
+ private:
+  [[noreturn]] void fail_at(const std::string& message) const;
+
+  const oxb::Model& model_;
+  std::string name_;
+  std::string_view text_;
+  size_t consumed_ = 0;
+};
+
+/// A file as text. "-" reads standard input.
+class TextSource {
+ public:
+  explicit TextSource(const std::string& path);
+  std::string_view text() const;
+
+ private:
+  std::optional<convert::MappedFile> file_;
+  std::string owned_;
+};
+
+/// Bytes of this process in physical memory; 0 when the system does not tell. Allocates nothing.
+uint64_t resident_bytes();
+/// Bytes handed out by malloc now; nothing when the C library does not tell. Allocates nothing.
+std::optional<uint64_t> heap_bytes();
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  uint64_t nanoseconds() const {
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now() - start_)
+                                     .count());
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// One line on a terminal that is overwritten; nothing when stderr is no terminal.
+class Progress {
+ public:
+  Progress();
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  /// At most ten times a second.
+  void show(const char* what, uint64_t done, uint64_t total);
+
+ private:
+  void clear();
+
+  bool terminal_ = false;
+  bool shown_ = false;
+  Stopwatch since_;
+  double next_ = 0.0;
+};
+
+/// "1.50 MiB", "37 bytes".
+std::string bytes_text(uint64_t bytes);
+/// "1,234,567".
+std::string count_text(uint64_t count);
+/// printf into a string.
+[[gnu::format(printf, 1, 2)]] std::string format(const char* text, ...);
+
+/// The smallest id with the largest value.
+int32_t argmax(std::span<const float> logits);
+
+/// Pseudo-random ids below `vocabulary`, the same on every machine (splitmix64).
+class RandomTokens {
+ public:
+  RandomTokens(uint64_t seed, uint32_t vocabulary) : state_(seed), vocabulary_(vocabulary) {}
+  int32_t next();
+
+ private:
+  uint64_t state_;
+  uint32_t vocabulary_;
+};
+
+/// Text fit for HTML.
+std::string html_text(std::string_view text);
+
+}  // namespace oxbow::tools

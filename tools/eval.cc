@@ -1,0 +1,197 @@
+// oxbow eval: how well a model, or each of two, predicts a text.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/commands.h"
+#include "tools/common.h"
+
+namespace oxbow::tools {
+namespace {
+
+struct Quality {
+  std::string path;
+  uint32_t segment = 0;
+  /// Tokens that were predicted: all but the first. Characters and bytes are those of the same
+  /// tokens.
+  uint64_t tokens = 0;
+  uint64_t characters = 0;
+  uint64_t bytes = 0;
+  double bits = 0.0;
+  double seconds = 0.0;
+
+  double bits_per_token() const { return bits / static_cast<double>(tokens); }
+  double bits_per_character() const {
+    return bits / static_cast<double>(std::max<uint64_t>(characters, 1));
+  }
+  double bits_per_byte() const { return bits / static_cast<double>(bytes); }
+  double perplexity() const { return std::exp2(bits_per_token()); }
+  double tokens_per_second() const {
+    return seconds > 0.0 ? static_cast<double>(tokens + 1) / seconds : 0.0;
+  }
+};
+
+/// -log2 of the probability that softmax(logits) gives to `token`.
+double surprise(std::span<const float> logits, int32_t token) {
+  const double most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+  double sum = 0.0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
+  return (std::log(sum) + most - static_cast<double>(logits[static_cast<size_t>(token)])) /
+         std::log(2.0);
+}
+
+uint64_t count_characters(std::string_view bytes) {
+  return static_cast<uint64_t>(
+      std::count_if(bytes.begin(), bytes.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+Quality evaluate(const oxb::Model& model, const std::string& path, uint32_t segment,
+                 const CommonOptions& common, const std::string& text_path, std::string_view text) {
+  const oxb_model_info info = model.info();
+  oxb::Session session = open_session(model, path, common);
+  TextReader reader(model, text_path, text);
+  Quality quality;
+  quality.path = path;
+  quality.segment = segment;
+
+  std::vector<int32_t> ids(segment);
+  std::vector<float> logits(size_t{segment} * info.vocabulary);
+  // The row that predicts the first token of the next segment.
+  std::vector<float> last(info.vocabulary);
+  bool first = true;
+  Progress progress;
+  for (size_t count; (count = reader.read(ids)) > 0;) {
+    // What a reader gives may be shorter than the segment only at the end of the text.
+    const Stopwatch time;
+    check(
+        session.run(std::span(ids).first(count), std::span(logits).first(count * info.vocabulary)),
+        path);
+    quality.seconds += time.seconds();
+    for (size_t i = 0; i < count; ++i) {
+      const std::span<const float> predicting =
+          i == 0
+              ? std::span<const float>(last)
+              : std::span<const float>(logits).subspan((i - 1) * info.vocabulary, info.vocabulary);
+      if (first) {
+        first = false;
+        continue;
+      }
+      quality.bits += surprise(predicting, ids[i]);
+      const oxb::Expected<oxb::TokenBytes> token = model.decode(ids[i]);
+      check(token.status(), path);
+      quality.tokens += 1;
+      quality.bytes += token->count;
+      quality.characters += count_characters(token->view());
+    }
+    std::copy_n(logits.begin() + static_cast<ptrdiff_t>((count - 1) * info.vocabulary),
+                info.vocabulary, last.begin());
+    progress.show("byte", reader.consumed(), text.size());
+  }
+  if (quality.tokens == 0) {
+    throw InputError(text_path + ": the text has fewer than 2 tokens; at least 2 are needed");
+  }
+  if (!std::isfinite(quality.bits)) {
+    throw CheckFailed(path + ": the model gave logits that are no numbers");
+  }
+  return quality;
+}
+
+/// The first `limit` characters.
+std::string_view shortened(std::string_view text, uint64_t limit) {
+  uint64_t seen = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if ((text[i] & 0xc0) != 0x80 && seen++ == limit) return text.substr(0, i);
+  }
+  return text;
+}
+
+nlohmann::json to_json(const Quality& quality) {
+  return {{"model", quality.path},
+          {"segment", quality.segment},
+          {"tokens", quality.tokens},
+          {"characters", quality.characters},
+          {"bytes", quality.bytes},
+          {"bits_per_token", quality.bits_per_token()},
+          {"bits_per_character", quality.bits_per_character()},
+          {"bits_per_byte", quality.bits_per_byte()},
+          {"perplexity", quality.perplexity()},
+          {"tokens_per_second", quality.tokens_per_second()}};
+}
+
+void print_row(const char* name, const std::vector<Quality>& all, double (Quality::*value)() const,
+               bool difference) {
+  std::printf("%-20s", name);
+  for (const Quality& quality : all) std::printf("%14.4f", (quality.*value)());
+  if (all.size() == 2 && difference) {
+    const double a = (all[0].*value)(), b = (all[1].*value)();
+    std::printf("%+14.4f  (%+.2f %%)", b - a, a != 0.0 ? 100.0 * (b - a) / a : 0.0);
+  }
+  std::printf("\n");
+}
+
+}  // namespace
+
+int eval_command(int argc, char** argv) {
+  Args args("oxbow eval", "measures how well a model predicts a text");
+  args.positional("model.oxb", "the model file");
+  args.option("text", "FILE", "the text; - reads standard input");
+  args.option("compare", "OTHER.oxb", "measure this one too and print both side by side");
+  args.option("limit", "N", "use only the first N characters");
+  args.flag("json", "print JSON");
+  add_common_options(args);
+  args.parse(argc, argv, 2);
+  if (args.help_wanted()) {
+    std::fputs(args.help().c_str(), stdout);
+    return convert::kExitGood;
+  }
+  const CommonOptions common = read_common_options(args);
+  const uint64_t limit = args.integer("limit", UINT64_MAX, 1, UINT64_MAX);
+  if (!args.has("text")) throw UsageError("missing --text FILE");
+
+  const TextSource source(*args.text("text"));
+  const std::string_view text = shortened(source.text(), limit);
+  std::vector<std::string> paths = {*args.text("model.oxb")};
+  if (args.has("compare")) paths.push_back(*args.text("compare"));
+  std::vector<oxb::Model> models;
+  uint32_t segment = UINT32_MAX;
+  for (const std::string& path : paths) {
+    models.push_back(open_model(path));
+    need_tokenizer(models.back(), path, "");
+    // How the text is cut changes what a model remembers: the same for both.
+    segment = std::min(segment, models.back().info().max_segment);
+  }
+  std::vector<Quality> all;
+  for (size_t i = 0; i < models.size(); ++i) {
+    all.push_back(evaluate(models[i], paths[i], segment, common, *args.text("text"), text));
+  }
+
+  if (args.has("json")) {
+    nlohmann::json out = {{"text", *args.text("text")}, {"models", nlohmann::json::array()}};
+    for (const Quality& quality : all) out["models"].push_back(to_json(quality));
+    if (all.size() == 2) {
+      const double a = all[0].bits_per_character(), b = all[1].bits_per_character();
+      out["difference"] = {{"bits_per_character", b - a},
+                           {"relative", a != 0.0 ? (b - a) / a : 0.0}};
+    }
+    std::printf("%s\n", out.dump(2).c_str());
+    return convert::kExitGood;
+  }
+  for (const Quality& quality : all) {
+    std::printf("%s: %s tokens, %s characters, %s bytes, in segments of %u\n", quality.path.c_str(),
+                count_text(quality.tokens).c_str(), count_text(quality.characters).c_str(),
+                count_text(quality.bytes).c_str(), quality.segment);
+  }
+  if (all.size() == 2) std::printf("%-20s%14s%14s%14s\n", "", "first", "second", "difference");
+  print_row("bits per token", all, &Quality::bits_per_token, true);
+  print_row("bits per character", all, &Quality::bits_per_character, true);
+  print_row("bits per byte", all, &Quality::bits_per_byte, true);
+  print_row("perplexity", all, &Quality::perplexity, true);
+  print_row("tokens/s", all, &Quality::tokens_per_second, false);
+  return convert::kExitGood;
+}
+
+}  // namespace oxbow::tools
