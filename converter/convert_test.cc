@@ -147,8 +147,8 @@ INSTANTIATE_TEST_SUITE_P(Packs, Golden,
                                            "labml_compressive/c2_d96_l4_rate3",
                                            "labml_compressive/c3_d64_rate4_b3",
                                            "labml_xl/x1_d32_fullP", "labml_xl/x2_d96_l4"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& pack) {
+                           std::string name = pack.param;
                            return name.substr(name.rfind('/') + 1);
                          });
 

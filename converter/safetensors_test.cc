@@ -61,7 +61,7 @@ TEST(Safetensors, ReadsEveryType) {
   testing::write_text(directory / "t.safetensors", safetensors_bytes(header, data));
   const Safetensors file(directory / "t.safetensors");
   EXPECT_EQ(file.metadata().at("format"), "pt");
-  EXPECT_EQ(file.tensors().size(), 8u);
+  EXPECT_EQ(file.tensors().size(), 9u);
   EXPECT_EQ(file.floats("f"), (std::vector<float>{1.5f, -2.0f}));
   EXPECT_EQ(file.floats("h"), std::vector<float>{1.0f});
   EXPECT_EQ(file.floats("b"), std::vector<float>{-1.0f});
