@@ -290,9 +290,7 @@ int bench_command(int argc, char** argv) {
   report.threads = common.session.threads;
   report.model = model.info();
   Bench bench(model, path, open_session(model, path, common));
-  const oxb::Expected<oxb_memory> memory = model.memory(common.session);
-  check(memory.status(), path);
-  report.memory = *memory;
+  report.memory = session_memory(model, path, common);
   if (prefill > 0) report.prefill = bench.prefill(prefill, repeat);
   if (decode > 0) report.decode = bench.decode(decode);
   if (stream > 0) report.stream = bench.stream(stream, input);

@@ -4,11 +4,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "converter/describe.h"
 #include "tools/bench.h"
 #include "tools/common.h"
 
 namespace oxbow::tools {
 namespace {
+
+using convert::grouped_text;
 
 std::string time_text(double seconds) {
   if (seconds >= 1.0) return format("%.3f s", seconds);
@@ -123,7 +126,7 @@ std::string stream_chart(const Stream& stream) {
   for (double token = 0.0; token <= static_cast<double>(stream.tokens) * 1.001;
        token += tokens_step) {
     svg += format("<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%s</text>\n", x(token),
-                  kHeight - kBottom + 18, count_text(static_cast<uint64_t>(token)).c_str());
+                  kHeight - kBottom + 18, grouped_text(static_cast<uint64_t>(token)).c_str());
   }
   svg += format("<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">tokens of the stream</text>\n",
                 (kLeft + kWidth - kRight) / 2, kHeight - 6);
@@ -167,17 +170,17 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
   out.emplace_back("model", report.path);
   out.emplace_back("architecture",
                    format("%s, %s parameters, %s MACs per token", report.model.architecture,
-                          count_text(report.model.parameters).c_str(),
-                          count_text(report.model.macs_per_token).c_str()));
+                          grouped_text(report.model.parameters).c_str(),
+                          grouped_text(report.model.macs_per_token).c_str()));
   out.emplace_back("run with", format("backend %s, %u thread%s", report.backend.c_str(),
                                       report.threads, report.threads == 1 ? "" : "s"));
-  out.emplace_back(
-      "arena",
-      format("%s bytes: states %s, activations %s, scratch %s, session %s",
-             count_text(report.memory.total).c_str(), count_text(report.memory.states).c_str(),
-             count_text(report.memory.activations).c_str(),
-             count_text(report.memory.scratch).c_str(), count_text(report.memory.session).c_str()));
-  out.emplace_back("resident memory", count_text(report.resident) + " bytes");
+  out.emplace_back("arena", format("%s bytes: states %s, activations %s, scratch %s, session %s",
+                                   grouped_text(report.memory.total).c_str(),
+                                   grouped_text(report.memory.states).c_str(),
+                                   grouped_text(report.memory.activations).c_str(),
+                                   grouped_text(report.memory.scratch).c_str(),
+                                   grouped_text(report.memory.session).c_str()));
+  out.emplace_back("resident memory", grouped_text(report.resident) + " bytes");
   if (report.prefill) {
     out.emplace_back(
         format("prefill %llu", static_cast<unsigned long long>(report.prefill->tokens)),
@@ -190,9 +193,9 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
   if (const std::optional<Stream>& stream = report.stream) {
     out.emplace_back(
         "stream", format("%s tokens in %s, %s input (seed %llu), after %s to fill the memories%s",
-                         count_text(stream->tokens).c_str(), time_text(stream->seconds).c_str(),
+                         grouped_text(stream->tokens).c_str(), time_text(stream->seconds).c_str(),
                          stream->input.c_str(), static_cast<unsigned long long>(stream->seed),
-                         count_text(stream->warmup_tokens).c_str(),
+                         grouped_text(stream->warmup_tokens).c_str(),
                          stream->memories_full ? "" : ", which were not full yet"));
     out.emplace_back("  first tenth", tenth_text(stream->first_tenth));
     out.emplace_back("  last tenth", tenth_text(stream->last_tenth));
@@ -201,8 +204,8 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
                             ratio(stream->last_tenth.median, stream->first_tenth.median),
                             ratio(stream->last_tenth.mean, stream->first_tenth.mean)));
     out.emplace_back("  resident", format("%s bytes after 1,000 tokens, %s at the end",
-                                          count_text(stream->resident_early).c_str(),
-                                          count_text(stream->resident_end).c_str()));
+                                          grouped_text(stream->resident_early).c_str(),
+                                          grouped_text(stream->resident_end).c_str()));
     out.emplace_back("  heap growth", heap_text(*stream));
   }
   return out;
@@ -259,7 +262,7 @@ std::string bench_json(const Report& report) {
                       {"ops", to_json(report.profile->ops)},
                       {"steps", to_json(report.profile->steps)}};
   }
-  return out.dump(2) + "\n";
+  return convert::json_text(out);
 }
 
 std::string bench_html(const Report& report) {

@@ -51,7 +51,7 @@ oxb::Model open_model(const std::string& path) {
   return std::move(*model);
 }
 
-oxb::Session open_session(const oxb::Model& model, const std::string& path,
+oxb_memory session_memory(const oxb::Model& model, const std::string& path,
                           const CommonOptions& options) {
   const oxb::Expected<oxb_memory> memory = model.memory(options.session);
   check(memory.status(), path);
@@ -59,6 +59,12 @@ oxb::Session open_session(const oxb::Model& model, const std::string& path,
     throw InputError(format("%s: a session needs %zu bytes; --memory allows %llu", path.c_str(),
                             memory->total, static_cast<unsigned long long>(options.memory_limit)));
   }
+  return *memory;
+}
+
+oxb::Session open_session(const oxb::Model& model, const std::string& path,
+                          const CommonOptions& options) {
+  session_memory(model, path, options);
   oxb::Expected<oxb::Session> session = oxb::Session::create(model, options.session);
   check(session.status(), path);
   return std::move(*session);
@@ -160,27 +166,6 @@ void Progress::show(const char* what, uint64_t done, uint64_t total) {
   std::fprintf(stderr, "\r\033[K%s %llu of %llu", what, static_cast<unsigned long long>(done),
                static_cast<unsigned long long>(total));
   std::fflush(stderr);
-}
-
-std::string bytes_text(uint64_t bytes) {
-  if (bytes < 1024) return format("%d bytes", static_cast<int>(bytes));
-  double value = static_cast<double>(bytes);
-  const char* unit = "";
-  for (const char* next : {"KiB", "MiB", "GiB", "TiB"}) {
-    if (value < 1024.0) break;
-    value /= 1024.0;
-    unit = next;
-  }
-  return format(value < 10 ? "%.2f %s" : value < 100 ? "%.1f %s" : "%.0f %s", value, unit);
-}
-
-std::string count_text(uint64_t count) {
-  std::string digits = std::to_string(count);
-  for (size_t at = digits.size(); at > 3;) {
-    at -= 3;
-    digits.insert(at, ",");
-  }
-  return digits;
 }
 
 std::string format(const char* text, ...) {

@@ -39,7 +39,10 @@ CommonOptions read_common_options(const Args& args);
 void check(const oxb::Status& status, const std::string& what);
 
 oxb::Model open_model(const std::string& path);
-/// Refuses with InputError when the session would need more than the limit.
+/// What a session needs. Refuses with InputError when that is more than the limit.
+oxb_memory session_memory(const oxb::Model& model, const std::string& path,
+                          const CommonOptions& options);
+/// Refuses like session_memory().
 oxb::Session open_session(const oxb::Model& model, const std::string& path,
                           const CommonOptions& options);
 
@@ -117,10 +120,6 @@ class Progress {
   double next_ = 0.0;
 };
 
-/// "1.50 MiB", "37 bytes".
-std::string bytes_text(uint64_t bytes);
-/// "1,234,567".
-std::string count_text(uint64_t count);
 /// printf into a string.
 [[gnu::format(printf, 1, 2)]] std::string format(const char* text, ...);
 

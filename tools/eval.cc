@@ -7,11 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "converter/describe.h"
 #include "tools/commands.h"
 #include "tools/common.h"
 
 namespace oxbow::tools {
 namespace {
+
+using convert::grouped_text;
 
 struct Quality {
   std::string path;
@@ -177,13 +180,13 @@ int eval_command(int argc, char** argv) {
       out["difference"] = {{"bits_per_character", b - a},
                            {"relative", a != 0.0 ? (b - a) / a : 0.0}};
     }
-    std::printf("%s\n", out.dump(2).c_str());
+    std::fputs(convert::json_text(out).c_str(), stdout);
     return convert::kExitGood;
   }
   for (const Quality& quality : all) {
     std::printf("%s: %s tokens, %s characters, %s bytes, in segments of %u\n", quality.path.c_str(),
-                count_text(quality.tokens).c_str(), count_text(quality.characters).c_str(),
-                count_text(quality.bytes).c_str(), quality.segment);
+                grouped_text(quality.tokens).c_str(), grouped_text(quality.characters).c_str(),
+                grouped_text(quality.bytes).c_str(), quality.segment);
   }
   if (all.size() == 2) std::printf("%-20s%14s%14s%14s\n", "", "first", "second", "difference");
   print_row("bits per token", all, &Quality::bits_per_token, true);

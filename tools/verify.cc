@@ -506,7 +506,8 @@ int verify_command(int argc, char** argv) {
     tolerance.atol = given.value_or(0.0);
   }
   oxb::Session session = open_session(model, path, common);
-  Verifier verifier(model, path, session, io, convert::is_time_major(path), tolerance);
+  Verifier verifier(model, path, session, io,
+                    convert::describe_file(path).model.metadata->time_major, tolerance);
   verifier.run();
 
   std::vector<Outcome> outcomes = verifier.outcomes();
@@ -540,7 +541,7 @@ int verify_command(int argc, char** argv) {
                           {"not_produced", not_produced}};
     if (tolerance.min_cosine) out["min_cosine"] = *tolerance.min_cosine;
     for (const Outcome& outcome : outcomes) out["tensors"].push_back(to_json(outcome));
-    std::printf("%s\n", out.dump(2).c_str());
+    std::fputs(convert::json_text(out).c_str(), stdout);
   } else {
     for (const Outcome& outcome : outcomes) print_line(outcome, name_width);
     for (const std::string& name : not_produced) {

@@ -178,7 +178,8 @@ class Session {
     if (!status.ok()) return status;
     std::unique_ptr<std::byte[]> arena(new (std::nothrow) std::byte[bytes]);
     if (arena == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the session's arena");
-    return placed(model, options, {arena.get(), bytes}, std::move(arena));
+    const std::span<std::byte> memory(arena.get(), bytes);  // Before the pointer moves away.
+    return placed(model, options, memory, std::move(arena));
   }
   /// Uses memory of the caller, which outlives the session.
   static Expected<Session> create(const Model& model, const oxb_session_options& options,
