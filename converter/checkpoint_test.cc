@@ -193,7 +193,7 @@ TEST_F(CheckpointTest, ImportersRefuseWhatWouldChangeTheResults) {
       {"mem_len", "mem_len is 0, expected", 0},
   };
   const EditableCheckpoint golden =
-      EditableCheckpoint::read(testing::golden("labml_compressive/c1_d32_fullP"));
+      EditableCheckpoint::read(OXB_SOURCE_DIR "/tests/golden/labml_compressive/c1_d32_fullP");
   for (const Case& c : cases) {
     EditableCheckpoint changed = golden;
     changed.config[c.key] = c.value;

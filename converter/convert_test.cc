@@ -18,11 +18,14 @@ namespace oxbow::convert {
 namespace {
 
 using testing::EditableCheckpoint;
-using testing::golden;
 using testing::Stream;
 using testing::TemporaryDirectory;
 
 constexpr const char* kCompressive = "labml_compressive/c1_d32_fullP";
+
+std::string golden(const std::string& name) {
+  return std::string(OXB_SOURCE_DIR) + "/tests/golden/" + name;
+}
 
 ConvertOptions float_options(const std::string& directory, const std::string& output) {
   ConvertOptions options;

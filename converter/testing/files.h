@@ -1,7 +1,7 @@
 #pragma once
 
-// Files for the converter's tests: a directory that goes away, tensor files made by hand, and the golden
-// checkpoints with something changed.
+// Files for the converter's tests: a directory that goes away, tensor files made by hand, and checkpoints
+// with something changed.
 
 #include <stdlib.h>
 
@@ -97,9 +97,5 @@ struct EditableCheckpoint {
     write_text(directory + "/model.safetensors", safetensors_bytes(tensors));
   }
 };
-
-inline std::string golden(const std::string& name) {
-  return std::string(OXB_SOURCE_DIR) + "/tests/golden/" + name;
-}
 
 }  // namespace oxbow::convert::testing
