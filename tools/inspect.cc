@@ -1,0 +1,144 @@
+// oxbow inspect: what is in a file, and what it will need.
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "converter/describe.h"
+#include "converter/report.h"
+#include "converter/summary.h"
+#include "tools/commands.h"
+#include "tools/common.h"
+
+namespace oxbow::tools {
+namespace {
+
+using convert::Description;
+using convert::grouped_text;
+using KeyValues = std::vector<std::unique_ptr<schema::KeyValueT>>;
+
+/// Rows of cells, each column as wide as its widest cell.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line = " ";
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += " " + row[i] + std::string(widths[i] - row[i].size() + 1, ' ');
+    }
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+std::string key_values(const char* title, const KeyValues& list) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& pair : list) {
+    if (!pair->key.starts_with(convert::kWeightErrorKey)) rows.push_back({pair->key, pair->value});
+  }
+  return rows.empty() ? "" : std::string("\n") + title + "\n" + table(rows);
+}
+
+std::string states(const Description& description) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& tensor : description.model.tensors) {
+    if (tensor->kind != schema::TensorKind::State) continue;
+    rows.push_back(
+        {tensor->name, convert::shape_text(description.model, *tensor), convert::type_text(*tensor),
+         grouped_text(tensor->bytes) + " bytes",
+         tensor->ring < 0
+             ? ""
+             : "ring " + description.model.rings[static_cast<size_t>(tensor->ring)]->name});
+  }
+  return "\nstates\n" + (rows.empty() ? "  none\n" : table(rows));
+}
+
+std::string steps(const Description& description) {
+  const schema::ModelT& model = description.model;
+  const auto names = [&](const std::vector<uint32_t>& list) {
+    std::string text;
+    for (const uint32_t index : list)
+      text += (text.empty() ? "" : ", ") + model.tensors[index]->name;
+    return text;
+  };
+  std::string out;
+  for (const auto& entry : model.entry_points) {
+    out += "\nentry point " + entry->name + ": " + std::to_string(entry->steps.size()) +
+           " steps, " + model.tensors[entry->tokens]->name + " " +
+           convert::shape_text(model, *model.tensors[entry->tokens]) + " to " +
+           model.tensors[entry->logits]->name + " " +
+           convert::shape_text(model, *model.tensors[entry->logits]) + "\n";
+    std::vector<std::vector<std::string>> rows;
+    for (size_t i = 0; i < entry->steps.size(); ++i) {
+      const schema::StepT& step = *entry->steps[i];
+      rows.push_back({std::to_string(i), schema::EnumNameOpCode(step.op), names(step.outputs),
+                      "from " + names(step.inputs), convert::options_text(step)});
+    }
+    out += table(rows);
+    if (!entry->kept.empty()) out += "  kept to be read: " + names(entry->kept) + "\n";
+  }
+  return out;
+}
+
+std::string text(const Description& description) {
+  const schema::MetadataT& metadata = *description.model.metadata;
+  std::string out = convert::summary_table(description);
+  out += table({{"vocabulary", grouped_text(description.vocabulary)},
+                {"max segment", grouped_text(description.max_segment)},
+                {"tokenizer", description.model.tokenizer
+                                  ? schema::EnumNameTokenizerKind(description.model.tokenizer->kind)
+                                  : "None"},
+                {"hash", format("%016llx", static_cast<unsigned long long>(description.hash))},
+                {"made by", metadata.converter},
+                {"from", metadata.source_hash},
+                {"licence", metadata.licence.empty() ? "not stated" : metadata.licence}});
+  out += key_values("settings", metadata.settings);
+  out += key_values("sizes", metadata.sizes);
+  out += key_values("quality", metadata.quality);
+  return out + states(description) + steps(description);
+}
+
+}  // namespace
+
+int inspect_command(int argc, char** argv) {
+  Args args("oxbow inspect", "shows what is in a file and what it will need");
+  args.positional("model.oxb", "the model file");
+  args.flag("json", "print JSON");
+  args.option("html", "FILE", "write a page with the sizes, the memory plan and the graph");
+  args.flag("check", "also read all weights and compare them with the checksum");
+  add_common_options(args);
+  args.parse(argc, argv, 2);
+  if (args.help_wanted()) {
+    std::fputs(args.help().c_str(), stdout);
+    return convert::kExitGood;
+  }
+  const CommonOptions common = read_common_options(args);
+  const std::string path = *args.text("model.oxb");
+  const oxb::Model model = open_model(path);
+  if (args.has("check")) {
+    const oxb::Status status = model.check_weights();
+    if (!status.ok()) throw CheckFailed(path + ": " + status.text());
+  }
+  Description description = convert::describe_file(path);
+  // The arena of the session that was asked about, threads and backend included.
+  description.memory = session_memory(model, path, common);
+
+  if (args.has("html"))
+    convert::write_atomically(*args.text("html"), convert::to_html(description, path));
+  if (args.has("json")) {
+    nlohmann::json out = convert::to_json(description);
+    if (args.has("check")) out["weights_checked"] = true;
+    std::fputs(convert::json_text(out).c_str(), stdout);
+  } else {
+    std::fputs(text(description).c_str(), stdout);
+    if (args.has("check")) std::puts("\nthe weights match their checksum");
+  }
+  return convert::kExitGood;
+}
+
+}  // namespace oxbow::tools
