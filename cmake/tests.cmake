@@ -31,7 +31,7 @@ function(oxbow_test name)
   endif()
 endfunction()
 
-oxbow_glob(op_tests ops/*/test.cc ops/*/*_test.cc ops/*_test.cc)
+oxbow_glob(op_tests ops/testing/*.cc ops/*/test.cc ops/*/*_test.cc ops/*_test.cc)
 oxbow_glob(runtime_tests RECURSE runtime/*_test.cc EXCLUDE "^runtime/vulkan/")
 oxbow_glob(converter_tests RECURSE converter/*_test.cc)
 oxbow_glob(end_to_end_tests tests/*_test.cc EXCLUDE "/alloc_trap_test\\.cc$")

@@ -65,6 +65,9 @@ Status check_tensor(const schema::Model& graph, const schema::Tensor& tensor, ui
       (tensor.type() != schema::DataType::I32 || tensor.width() != 1 || symbol < 0 ||
        tensor.limit() == 0 || tensor.limit() > INT32_MAX))
     return corrupt(error, "an input must be I32 [symbol, 1] with a limit, unlike tensor", name);
+  if (tensor.kind() != TensorKind::Input &&
+      (tensor.type() == schema::DataType::I32 || tensor.limit() != 0))
+    return corrupt(error, "only inputs are I32 with a limit, unlike tensor", name);
   if (tensor.kind() == TensorKind::Output) {
     if (tensor.type() != schema::DataType::F32 || symbol < 0)
       return corrupt(error, "an output must be F32 with a symbolic row count, unlike tensor", name);

@@ -12,6 +12,7 @@
 
 #include "ops/attention/attention.h"
 #include "ops/testing/op_runner.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/quantize.h"
 
 namespace oxbow {
@@ -559,6 +560,38 @@ TEST(AttentionI8, IsCloseToAttentionWithFloatQueries) {
       }
       EXPECT_GT(ab / std::sqrt(aa * bb), 0.9999) << i << " " << head;
     }
+  }
+}
+
+TEST(AttentionI8, GivesTheSameBitsOnEveryMachine) {
+  // Of int8 output with scales and of float output, relative term and none. A changed number means that
+  // saved expectations of users change: only with a new file version.
+  const std::pair<Case, uint64_t> cases[] = {
+      {{.type = DataType::kI8,
+        .heads = 4,
+        .kv_heads = 2,
+        .head_width = 33,
+        .rows = 5,
+        .max_rows = 5,
+        .rings = {{20, 13, 20}, {150, 77, 140}},
+        .distances = 90,
+        .out_groups = 1},
+       0xa9a95d2034c355d4ull},
+      {{.type = DataType::kI8,
+        .heads = 2,
+        .kv_heads = 2,
+        .head_width = 64,
+        .rows = 3,
+        .max_rows = 3,
+        .rings = {{300, 0, 300}},
+        .q_range = 9.0f},
+       0xdd50a527bdcb7771ull},
+  };
+  for (const auto& [c, expected] : cases) {
+    Attention a(c);
+    ASSERT_EQ(a.bind_and_run(), Status::kOk) << a.op.message();
+    const std::vector<std::byte> bytes = a.result();
+    EXPECT_EQ(hash_bytes(bytes.data(), bytes.size()), expected) << c.text();
   }
 }
 

@@ -1,0 +1,34 @@
+#pragma once
+
+// The whole way from a checkpoint directory to a finished file.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "converter/passes/passes.h"
+
+namespace oxbow::convert {
+
+struct ConvertOptions {
+  std::string directory;
+  std::string output;
+  QuantizeOptions quantize;
+  /// 0: what the importer chooses.
+  uint32_t max_segment = 0;
+  /// Empty: the checkpoint's char_vocab.json when it is there, else none.
+  std::string tokenizer;
+  /// A text to measure quality with; empty: random tokens.
+  std::string calibration_file;
+  /// A safetensors file that completes or replaces tensors.
+  std::string extra_tensors;
+  bool debug_outputs = false;
+  /// Told what is being done, when set.
+  std::function<void(const std::string&)> progress;
+};
+
+/// Writes `options.output` or throws and leaves nothing. Returns what the user should be warned of.
+std::vector<std::string> convert(const ConvertOptions& options);
+
+}  // namespace oxbow::convert

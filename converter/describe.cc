@@ -1,0 +1,235 @@
+#include "converter/describe.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "converter/args.h"
+#include "converter/errors.h"
+#include "converter/io_file.h"
+#include "runtime/file_prefix.h"
+
+namespace oxbow::convert {
+namespace {
+
+using KeyValues = std::vector<std::unique_ptr<schema::KeyValueT>>;
+
+class OpenModel {
+ public:
+  OpenModel(const std::string& path, std::span<const std::byte> bytes) {
+    oxb_error error = {};
+    if (oxb_model_open_memory(bytes.data(), bytes.size(), &model_, &error) != OXB_OK) {
+      throw InputError(path + ": " + error.text);
+    }
+  }
+  ~OpenModel() { oxb_model_close(model_); }
+  OpenModel(const OpenModel&) = delete;
+  OpenModel& operator=(const OpenModel&) = delete;
+  const oxb_model* get() const { return model_; }
+
+ private:
+  oxb_model* model_ = nullptr;
+};
+
+std::vector<WeightError> read_errors(const schema::MetadataT& metadata) {
+  std::vector<WeightError> errors;
+  const std::string prefix = kWeightErrorKey;
+  for (const auto& pair : metadata.quality) {
+    if (!pair->key.starts_with(prefix)) continue;
+    errors.push_back({pair->key.substr(prefix.size()), parse_number(pair->value).value_or(0)});
+  }
+  std::stable_sort(errors.begin(), errors.end(),
+                   [](const WeightError& a, const WeightError& b) { return a.error > b.error; });
+  return errors;
+}
+
+nlohmann::json to_json(const KeyValues& list) {
+  nlohmann::json object = nlohmann::json::object();
+  for (const auto& pair : list) object[pair->key] = pair->value;
+  return object;
+}
+
+nlohmann::json tensor_json(const Description& d, size_t index) {
+  const schema::TensorT& tensor = *d.model.tensors[index];
+  nlohmann::json out = {
+      {"name", tensor.name},
+      {"kind", schema::EnumNameTensorKind(tensor.kind)},
+      {"type", schema::EnumNameDataType(tensor.type)},
+      {"rows", tensor.rows},
+      {"width", tensor.width},
+      {"bytes", tensor.bytes},
+      {"offset", tensor.offset},
+  };
+  if (tensor.layout != schema::Layout::RowMajor) {
+    out["layout"] = schema::EnumNameLayout(tensor.layout);
+  }
+  if (tensor.rows_symbol >= 0) {
+    out["rows_symbol"] = d.model.symbols[static_cast<size_t>(tensor.rows_symbol)]->name;
+  }
+  if (tensor.ring >= 0) out["ring"] = d.model.rings[static_cast<size_t>(tensor.ring)]->name;
+  if (tensor.type == schema::DataType::I8) out["scale_groups"] = tensor.scale_groups;
+  if (tensor.kind == schema::TensorKind::Activation || tensor.kind == schema::TensorKind::Input) {
+    out["first_step"] = d.lives[index].first;
+    out["last_step"] = d.lives[index].last;
+  }
+  return out;
+}
+
+nlohmann::json step_json(const schema::ModelT& model, const schema::StepT& step) {
+  const auto names = [&](const std::vector<uint32_t>& list) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const uint32_t index : list) out.push_back(model.tensors[index]->name);
+    return out;
+  };
+  return {{"op", schema::EnumNameOpCode(step.op)},
+          {"inputs", names(step.inputs)},
+          {"outputs", names(step.outputs)},
+          {"options", options_text(step)}};
+}
+
+}  // namespace
+
+std::string find_value(const KeyValues& list, const std::string& key) {
+  for (const auto& pair : list) {
+    if (pair->key == key) return pair->value;
+  }
+  return "";
+}
+
+Description describe_file(const std::string& path) {
+  const MappedFile file(path);
+  const OpenModel model(path, file.bytes());
+
+  Description d;
+  oxb_error error = {};
+  if (oxb_session_memory(model.get(), nullptr, &d.memory, &error) != OXB_OK) {
+    throw InputError(path + ": " + error.text);
+  }
+  oxb_model_info info = {};
+  oxb_model_get_info(model.get(), &info);
+  d.file_bytes = info.file_bytes;
+  d.weight_bytes = info.weight_bytes;
+  d.hash = info.hash;
+  d.max_segment = info.max_segment;
+  d.vocabulary = info.vocabulary;
+
+  // The runtime has verified the buffer; from here on it can be read like our own.
+  FilePrefix prefix;
+  std::memcpy(&prefix, file.bytes().data(), sizeof(prefix));
+  d.graph_bytes = prefix.graph_bytes;
+  schema::GetModel(file.bytes().data())->UnPackTo(&d.model);
+  d.lives = lifetimes(d.model);
+  d.worst_weights = read_errors(*d.model.metadata);
+  return d;
+}
+
+nlohmann::json to_json(const Description& d) {
+  const schema::MetadataT& metadata = *d.model.metadata;
+  nlohmann::json out = {
+      {"architecture", metadata.architecture},
+      {"parameters", metadata.parameters},
+      {"macs_per_token", metadata.macs_per_token},
+      {"licence", metadata.licence},
+      {"source_hash", metadata.source_hash},
+      {"converter", metadata.converter},
+      {"vocabulary", d.vocabulary},
+      {"max_segment", d.max_segment},
+      {"hash", d.hash},
+      {"settings", to_json(metadata.settings)},
+      {"sizes", to_json(metadata.sizes)},
+      {"quality", to_json(metadata.quality)},
+      {"file", {{"bytes", d.file_bytes}, {"graph", d.graph_bytes}, {"weights", d.weight_bytes}}},
+      {"arena",
+       {{"session", d.memory.session},
+        {"states", d.memory.states},
+        {"activations", d.memory.activations},
+        {"scratch", d.memory.scratch},
+        {"total", d.memory.total}}},
+      {"tokenizer",
+       d.model.tokenizer ? schema::EnumNameTokenizerKind(d.model.tokenizer->kind) : "None"},
+      {"symbols", nlohmann::json::object()},
+      {"rings", nlohmann::json::object()},
+      {"tensors", nlohmann::json::array()},
+      {"entry_points", nlohmann::json::array()},
+  };
+  for (const auto& symbol : d.model.symbols) out["symbols"][symbol->name] = symbol->max;
+  for (const auto& ring : d.model.rings) out["rings"][ring->name] = ring->capacity;
+  for (size_t i = 0; i < d.model.tensors.size(); ++i) out["tensors"].push_back(tensor_json(d, i));
+  for (const auto& entry : d.model.entry_points) {
+    nlohmann::json steps = nlohmann::json::array(), kept = nlohmann::json::array();
+    for (const auto& step : entry->steps) steps.push_back(step_json(d.model, *step));
+    for (const uint32_t index : entry->kept) kept.push_back(d.model.tensors[index]->name);
+    out["entry_points"].push_back({{"name", entry->name}, {"steps", steps}, {"kept", kept}});
+  }
+  return out;
+}
+
+std::string json_text(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string type_text(const schema::TensorT& tensor) {
+  std::string text = schema::EnumNameDataType(tensor.type);
+  if (tensor.scale_groups > 1) text += " x" + std::to_string(tensor.scale_groups);
+  return text;
+}
+
+std::string shape_text(const schema::ModelT& model, const schema::TensorT& tensor) {
+  const std::string rows = tensor.rows_symbol >= 0
+                               ? model.symbols[static_cast<size_t>(tensor.rows_symbol)]->name
+                               : std::to_string(tensor.rows);
+  return "[" + rows + ", " + std::to_string(tensor.width) + "]";
+}
+
+std::string options_text(const schema::StepT& step) {
+  std::string text;
+  const auto add = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
+  const auto add_activation = [&](schema::Activation activation) {
+    if (activation == schema::Activation::None) return;
+    std::string name = schema::EnumNameActivation(activation);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return static_cast<char>(std::tolower(c)); });
+    add(name);
+  };
+  if (const auto* linear = step.options.AsLinearOptions()) {
+    if (linear->has_bias) add("bias");
+    add_activation(linear->activation);
+    if (linear->has_residual) add("residual");
+  } else if (const auto* activate = step.options.AsActivateOptions()) {
+    add_activation(activate->activation);
+  } else if (const auto* attention = step.options.AsAttentionOptions()) {
+    add(std::to_string(attention->heads) + " heads");
+    if (attention->kv_heads != attention->heads) {
+      add(std::to_string(attention->kv_heads) + " for keys and values");
+    }
+    add(std::to_string(attention->sources) + " sources");
+    if (attention->relative) add("relative positions");
+  } else if (const auto* evict = step.options.AsRingEvictOptions()) {
+    add("groups of " + std::to_string(evict->group));
+  } else if (const auto* push = step.options.AsRingPushOptions()) {
+    if (push->group > 1) add("groups of " + std::to_string(push->group));
+  } else if (const auto* pool = step.options.AsPoolOptions()) {
+    add(pool->pooling == schema::Pooling::Mean ? "mean" : "max");
+    add("groups of " + std::to_string(pool->group));
+  }
+  return text;
+}
+
+std::string bytes_text(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof(text), value < 10 ? "%.2f %s" : "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+std::string grouped_text(uint64_t number) {
+  std::string text = std::to_string(number);
+  for (size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, ",");
+  return text;
+}
+
+}  // namespace oxbow::convert

@@ -1,0 +1,66 @@
+#pragma once
+
+// A finished .oxb file, taken apart for people: what is in it, where it lies, what it needs. The
+// summary table, `oxbow inspect` and the HTML report all come from here, so they cannot disagree.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "converter/passes/passes.h"
+#include "runtime/api/oxbow.h"
+#include "schema/model_generated.h"
+
+namespace oxbow::convert {
+
+struct WeightError {
+  std::string name;
+  /// Relative RMS error of the int8 weight.
+  double error = 0;
+};
+
+struct Description {
+  schema::ModelT model;
+  uint64_t file_bytes = 0;
+  uint64_t graph_bytes = 0;
+  uint64_t weight_bytes = 0;
+  uint64_t hash = 0;
+  uint32_t max_segment = 0;
+  uint32_t vocabulary = 0;
+  /// Of a session with one thread.
+  oxb_memory memory = {};
+  /// Of each tensor; see passes.h.
+  std::vector<Lifetime> lives;
+  /// The largest, largest first, as the converter recorded them.
+  std::vector<WeightError> worst_weights;
+};
+
+/// Opens the file with the runtime, which verifies it. Throws InputError when it is refused.
+Description describe_file(const std::string& path);
+
+/// Everything, for programs.
+nlohmann::json to_json(const Description& description);
+
+/// Indented text; names that are not UTF-8 are made so.
+std::string json_text(const nlohmann::json& json);
+
+/// The value of a metadata entry, or an empty text.
+std::string find_value(const std::vector<std::unique_ptr<schema::KeyValueT>>& list,
+                       const std::string& key);
+
+/// "F32", "I8 x4" (scales per row), "I32".
+std::string type_text(const schema::TensorT& tensor);
+/// "[tokens, 96]": a symbol's name, or the number of rows.
+std::string shape_text(const schema::ModelT& model, const schema::TensorT& tensor);
+/// Options of a step in words: "relu, bias, residual".
+std::string options_text(const schema::StepT& step);
+/// "1.5 KiB", "96 B".
+std::string bytes_text(uint64_t bytes);
+/// "1,234,567".
+std::string grouped_text(uint64_t number);
+
+/// The prefix of metadata keys that hold the errors of single weights.
+inline constexpr const char* kWeightErrorKey = "weight_error.";
+
+}  // namespace oxbow::convert

@@ -1,0 +1,130 @@
+// oxbow-convert: a checkpoint directory becomes one .oxb file.
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "converter/args.h"
+#include "converter/convert.h"
+#include "converter/describe.h"
+#include "converter/errors.h"
+#include "converter/io_file.h"
+#include "converter/report.h"
+#include "converter/summary.h"
+
+namespace oxbow::convert {
+namespace {
+
+constexpr const char* kProgram = "oxbow-convert";
+
+Args declare() {
+  Args args(kProgram,
+            "Converts a checkpoint directory (config.json, model.safetensors) to one .oxb file.");
+  args.positional("DIR", "the checkpoint directory");
+  args.option("output", "FILE", "the model file to write, by convention *.oxb (required)", 'o');
+  args.option("weights", "TYPE", "int8 (default) or f32");
+  args.option("activations", "TYPE",
+              "dynamic (default with int8 weights: int8, scaled per row) or f32");
+  args.option("max-segment", "N",
+              "most tokens of one run (default: from the checkpoint, at least 64)");
+  args.option("tokenizer", "FILE",
+              "JSON array of characters, or the word byte (default: DIR/char_vocab.json)");
+  args.option("calibrate", "FILE", "measure quality on this text, not on random tokens");
+  args.option("tensors", "EXTRA.safetensors", "complete or replace tensors by name");
+  args.flag("debug-outputs", "keep hidden activations and all memories readable");
+  args.option("report", "FILE.html", "write a page with sizes, quality, memory plan and graph");
+  args.flag("json", "print the summary as JSON only");
+  return args;
+}
+
+/// Types that the file format foresees and the converter does not make yet.
+std::string supported_choice(const Args& args, const std::string& name, const std::string& fallback,
+                             const std::vector<std::string>& later,
+                             const std::vector<std::string>& supported) {
+  const std::string given = args.text(name, fallback);
+  for (const std::string& choice : later) {
+    if (given != choice) continue;
+    throw UsageError("--" + name + " " + given +
+                     " is not supported yet, supported: " + supported[0] + ", " + supported[1]);
+  }
+  return args.choice(name, fallback, supported);
+}
+
+ConvertOptions read_options(const Args& args) {
+  ConvertOptions options;
+  options.directory = args.text("DIR", "");
+  if (!args.has("output")) throw UsageError("missing -o FILE: the model file to write; see --help");
+  options.output = args.text("output", "");
+  if (options.output.empty()) throw UsageError("-o needs the name of a file");
+  options.quantize.weights =
+      supported_choice(args, "weights", "int8", {"int4", "ternary"}, {"f32", "int8"}) == "int8";
+  // Float weights go with float activations; only asking for the opposite is a mistake.
+  options.quantize.activations =
+      supported_choice(args, "activations", options.quantize.weights ? "dynamic" : "f32",
+                       {"static"}, {"f32", "dynamic"}) == "dynamic";
+  if (options.quantize.activations && !options.quantize.weights) {
+    throw UsageError(
+        "--activations dynamic needs --weights int8: int8 activations are multiplied with "
+        "int8 weights only; use --activations f32 with --weights f32");
+  }
+  options.max_segment = static_cast<uint32_t>(args.integer("max-segment", 0, 1, 1u << 20));
+  options.tokenizer = args.text("tokenizer", "");
+  options.calibration_file = args.text("calibrate", "");
+  options.extra_tensors = args.text("tensors", "");
+  options.debug_outputs = args.has("debug-outputs");
+  for (const char* name : {"tokenizer", "calibrate", "tensors", "report"}) {
+    if (args.has(name) && args.text(name, "").empty()) {
+      throw UsageError(std::string("--") + name + " needs the name of a file");
+    }
+  }
+  if (args.has("report") && args.text("report", "") == options.output) {
+    throw UsageError("--report and -o name the same file");
+  }
+  return options;
+}
+
+int run(int argc, char** argv) {
+  Args args = declare();
+  args.parse(argc, argv);
+  if (args.help_wanted()) {
+    std::fputs(args.help().c_str(), stdout);
+    return kExitGood;
+  }
+  ConvertOptions options = read_options(args);
+  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  if (terminal) {
+    options.progress = [](const std::string& what) {
+      std::fprintf(stderr, "\r\033[K%s ...", printable(what, 70).c_str());
+    };
+  }
+  // The line of progress must not stay in front of a message, whichever way this ends.
+  struct ClearLine {
+    bool on;
+    ~ClearLine() {
+      if (on) std::fputs("\r\033[K", stderr);
+    }
+  };
+  std::vector<std::string> warnings;
+  {
+    const ClearLine clear{terminal};
+    warnings = convert(options);
+  }
+  for (const std::string& warning : warnings) {
+    std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
+  }
+  const Description description = describe_file(options.output);
+  if (args.has("report")) {
+    write_atomically(args.text("report", ""), to_html(description, options.output));
+  }
+  const std::string text = args.has("json") ? json_text(summary_json(description, warnings))
+                                            : summary_table(description);
+  std::fputs(text.c_str(), stdout);
+  return kExitGood;
+}
+
+}  // namespace
+}  // namespace oxbow::convert
+
+int main(int argc, char** argv) {
+  return oxbow::convert::run_program(oxbow::convert::kProgram, oxbow::convert::run, argc, argv);
+}

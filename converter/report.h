@@ -1,0 +1,14 @@
+#pragma once
+
+// A finished file as one HTML page: no other files, no network, light and dark.
+
+#include <string>
+
+#include "converter/describe.h"
+
+namespace oxbow::convert {
+
+/// `title` is shown as given, usually the file's name.
+std::string to_html(const Description& description, const std::string& title);
+
+}  // namespace oxbow::convert

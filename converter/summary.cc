@@ -1,0 +1,87 @@
+#include "converter/summary.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "converter/args.h"
+
+namespace oxbow::convert {
+namespace {
+
+std::string row(const std::string& left, const std::string& right) {
+  return left + std::string(left.size() < 22 ? 22 - left.size() : 1, ' ') + right + "\n";
+}
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f %%", share * 100);
+  return text;
+}
+
+uint64_t checkpoint_bytes(const Description& d) {
+  return parse_integer(find_value(d.model.metadata->sizes, "checkpoint_bytes")).value_or(0);
+}
+
+}  // namespace
+
+std::string summary_table(const Description& d) {
+  const schema::MetadataT& metadata = *d.model.metadata;
+  const auto quality = [&](const char* key) { return find_value(metadata.quality, key); };
+  std::string out = row("architecture", metadata.architecture);
+  out += row("weights, activations", find_value(metadata.settings, "weights") + ", " +
+                                         find_value(metadata.settings, "activations"));
+  out += row("parameters", grouped_text(metadata.parameters));
+  out += row("MACs per token", grouped_text(metadata.macs_per_token));
+  out += row("bytes before", grouped_text(checkpoint_bytes(d)) + "  (" +
+                                 bytes_text(checkpoint_bytes(d)) + ", tensors of the checkpoint)");
+  out += row("bytes after", grouped_text(d.file_bytes) + "  (" + bytes_text(d.file_bytes) +
+                                ", the file; weights " + bytes_text(d.weight_bytes) + ")");
+  out += row("arena", grouped_text(d.memory.total) + "  (" + bytes_text(d.memory.total) +
+                          ", a session with one thread)");
+  out += row("  session", grouped_text(d.memory.session));
+  out += row("  states", grouped_text(d.memory.states));
+  out += row("  activations", grouped_text(d.memory.activations));
+  out += row("  scratch", grouped_text(d.memory.scratch));
+  if (!d.worst_weights.empty()) out += row("worst weights", "relative RMS error of int8");
+  for (const WeightError& weight : d.worst_weights) {
+    out += row("  " + percent(weight.error), weight.name);
+  }
+  if (!quality("logits_cosine").empty()) {
+    out += row("quality", "against f32, " + quality("tokens") + " tokens, " + quality("text"));
+    out += row("  logits cosine", quality("logits_cosine"));
+    out += row("  max abs difference", quality("logits_max_abs_difference"));
+    out += row("  mean KL", quality("mean_kl") + " nats");
+    out += row("  same choice", percent(parse_number(quality("same_choice")).value_or(0)));
+    if (!quality("bits_per_token").empty()) {
+      out += row("  bits per token",
+                 quality("bits_per_token") + " (f32: " + quality("bits_per_token_f32") + ")");
+    }
+  }
+  return out;
+}
+
+nlohmann::json summary_json(const Description& d, const std::vector<std::string>& warnings) {
+  const nlohmann::json all = to_json(d);
+  nlohmann::json out;
+  for (const char* key : {"architecture", "parameters", "macs_per_token", "max_segment", "settings",
+                          "arena", "source_hash", "converter"}) {
+    out[key] = all[key];
+  }
+  out["bytes_before"] = checkpoint_bytes(d);
+  out["bytes_after"] = d.file_bytes;
+  out["weight_bytes"] = d.weight_bytes;
+  out["worst_weights"] = nlohmann::json::array();
+  for (const WeightError& weight : d.worst_weights) {
+    out["worst_weights"].push_back({{"name", weight.name}, {"error", weight.error}});
+  }
+  out["quality"] = nlohmann::json::object();
+  for (const auto& [key, value] : all["quality"].items()) {
+    if (key.starts_with(kWeightErrorKey)) continue;
+    const std::optional<double> number = parse_number(value.get<std::string>());
+    out["quality"][key] = number ? nlohmann::json(*number) : value;
+  }
+  out["warnings"] = warnings;
+  return out;
+}
+
+}  // namespace oxbow::convert

@@ -1,0 +1,72 @@
+#include "converter/tokenizer.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "converter/errors.h"
+#include "converter/io_file.h"
+
+namespace oxbow::convert {
+namespace {
+
+/// The code point when `text` is exactly one. The JSON parser has already refused malformed UTF-8.
+std::optional<uint32_t> single_code_point(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const size_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  if (text.size() != bytes) return std::nullopt;
+  uint32_t code_point = bytes == 1 ? lead : lead & (0x7fu >> bytes);
+  for (size_t i = 1; i < bytes; ++i) {
+    code_point = code_point << 6 | (static_cast<unsigned char>(text[i]) & 0x3f);
+  }
+  return code_point;
+}
+
+}  // namespace
+
+std::unique_ptr<schema::TokenizerT> read_tokenizer(const std::string& source, uint32_t vocabulary) {
+  auto tokenizer = std::make_unique<schema::TokenizerT>();
+  if (source == "byte") {
+    if (vocabulary != 256) {
+      throw InputError("a byte tokenizer needs a vocabulary of 256 tokens, the model has " +
+                       std::to_string(vocabulary));
+    }
+    tokenizer->kind = schema::TokenizerKind::Byte;
+    return tokenizer;
+  }
+
+  nlohmann::json list;
+  try {
+    list = nlohmann::json::parse(read_file(source));
+  } catch (const nlohmann::json::exception&) {
+    throw InputError(source + " is not valid JSON in UTF-8, expected an array of characters");
+  }
+  if (!list.is_array() || list.size() != vocabulary) {
+    throw InputError(source +
+                     (list.is_array() ? " has " + std::to_string(list.size()) + " entries"
+                                      : " is not a JSON array") +
+                     ", expected an array of " + std::to_string(vocabulary) +
+                     " characters, one for each token");
+  }
+  tokenizer->kind = schema::TokenizerKind::Char;
+  std::map<uint32_t, size_t> seen;
+  for (size_t id = 0; id < list.size(); ++id) {
+    const std::optional<uint32_t> code_point =
+        list[id].is_string() ? single_code_point(list[id].get<std::string>()) : std::nullopt;
+    if (!code_point) {
+      throw InputError(source + ": entry " + std::to_string(id) + " is " +
+                       printable(list[id].dump(-1, ' ', true), 40) +
+                       ", expected a string of one character");
+    }
+    const auto [first, is_new] = seen.emplace(*code_point, id);
+    if (!is_new) {
+      throw InputError(source + ": entries " + std::to_string(first->second) + " and " +
+                       std::to_string(id) + " are the same character");
+    }
+    tokenizer->code_points.push_back(*code_point);
+  }
+  return tokenizer;
+}
+
+}  // namespace oxbow::convert

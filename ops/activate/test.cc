@@ -1,0 +1,142 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+#include "ops/activate/activate.h"
+#include "ops/testing/refusals.h"
+
+namespace oxbow {
+namespace {
+
+using testing::f32_tensor;
+using testing::OpRunner;
+using testing::TestTensor;
+
+struct Variant {
+  Isa isa;
+  ActivateKernel kernel;
+  const char* name;
+};
+
+constexpr Variant kVariants[] = {
+#define OXB_KERNEL(isa, fn) {isa, fn, #fn},
+#include "ops/activate/kernels.inc"
+#undef OXB_KERNEL
+};
+
+constexpr Activation kAll[] = {Activation::kNone, Activation::kRelu, Activation::kGelu,
+                               Activation::kGeluTanh, Activation::kSilu};
+
+double formula(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kNone:
+      return x;
+    case Activation::kRelu:
+      return x > 0 ? x : 0;
+    case Activation::kGelu:
+      return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    case Activation::kGeluTanh:
+      return 0.5 * x *
+             (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
+  }
+  return 0;
+}
+
+TEST(Activate, ReferenceFollowsTheFormula) {
+  for (Activation activation : kAll) {
+    for (float x = -30.0f; x <= 30.0f; x += 1.0f / 1023.0f) {
+      float y = 0;
+      activate_f32_f32_ref(activation, &x, 1, &y);
+      // Near zero erfc's 6e-7 times x / 2 counts, x < 4 where erfc is not yet 0; further out a few
+      // roundings of y itself, and of the sigmoid's exponent.
+      ASSERT_NEAR(y, formula(activation, x), 1e-6 + 3e-7 * std::fabs(y))
+          << "activation " << static_cast<int>(activation) << " of " << x;
+    }
+  }
+}
+
+TEST(Activate, KeepsNanAndLargeValues) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (Activation activation : kAll) {
+    const float x[] = {nan, 3e38f, std::numeric_limits<float>::infinity(), -3e38f};
+    float y[4];
+    activate_f32_f32_ref(activation, x, 4, y);
+    EXPECT_TRUE(std::isnan(y[0]));
+    EXPECT_EQ(y[1], x[1]);
+    EXPECT_EQ(y[2], x[2]);
+    EXPECT_EQ(y[3], activation == Activation::kNone ? x[3] : 0.0f);
+  }
+}
+
+TEST(Activate, EveryVariantGivesTheBitsOfTheReferenceAlsoInPlace) {
+  for (const Variant& variant : kVariants) {
+    if (!cpu_supports(variant.isa)) continue;
+    SCOPED_TRACE(variant.name);
+    for (Activation activation : kAll) {
+      for (uint32_t size : testing::simd_sizes_up_to(130)) {
+        TestTensor x = f32_tensor("x", 1, size), y = f32_tensor("y", 1, size);
+        TestTensor expected = f32_tensor("expected", 1, size);
+        fill_uniform(x, size, -8, 8);
+        activate_f32_f32_ref(activation, x.f32(), size, expected.f32());
+        variant.kernel(activation, x.f32(), size, y.f32());
+        variant.kernel(activation, x.f32(), size, x.f32());
+        for (uint32_t i = 0; i < size; ++i) {
+          ASSERT_EQ(y.f32()[i], expected.f32()[i]) << i << " of " << size;
+          ASSERT_EQ(x.f32()[i], expected.f32()[i]) << i << " of " << size << " in place";
+        }
+      }
+    }
+  }
+}
+
+struct Fixture {
+  TestTensor x = f32_tensor("x", 70, 100), y = f32_tensor("y", 70, 100);
+  OpRunner op{bind_activate};
+  Fixture() {
+    op.inputs = {&x};
+    op.outputs = {&y};
+    activation(schema::Activation::Relu);
+    op.symbols = {0};
+  }
+  void activation(schema::Activation value) {
+    schema::ActivateOptionsT options;
+    options.activation = value;
+    op.options(options);
+  }
+};
+
+TEST(Activate, RunsOverTheActualRowsOnly) {
+  Fixture s;
+  fill_uniform(s.x, 1);
+  s.x.rows_symbol = s.y.rows_symbol = 0;
+  s.op.symbols = {69};
+  ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+  for (size_t i = 0; i < 6900; ++i) ASSERT_EQ(s.y.f32()[i], std::fmax(s.x.f32()[i], 0.0f));
+  for (size_t i = 6900; i < 7000; ++i) ASSERT_TRUE(std::isnan(s.y.f32()[i])) << "untouched";
+}
+
+TEST(Activate, RefusesStepsThatMakeNoSense) {
+  testing::expect_refusals<Fixture>({
+      {"no options", [](Fixture& s) { s.op.step.options.Reset(); }, "no ActivateOptions"},
+      {"wrong options", [](Fixture& s) { s.op.options(schema::PoolOptionsT()); },
+       "no ActivateOptions"},
+      {"none", [](Fixture& s) { s.activation(schema::Activation::None); }, "activation is 0"},
+      {"unknown", [](Fixture& s) { s.activation(static_cast<schema::Activation>(99)); },
+       "activation is 99"},
+      {"no input", [](Fixture& s) { s.op.inputs.clear(); }, "has 0 inputs"},
+      {"no output", [](Fixture& s) { s.op.outputs.clear(); }, "0 outputs"},
+      {"ring", [](Fixture& s) { s.x.ring = 0; }, "'x' is F32 in a ring"},
+      {"type", [](Fixture& s) { s.y.type = DataType::kI32; }, "'y' is I32"},
+      {"width", [](Fixture& s) { s.y.width = 99; }, "expected a width of 100"},
+      {"rows", [](Fixture& s) { s.y.rows = 69; }, "expected equal rows"},
+      {"symbol", [](Fixture& s) { s.y.rows_symbol = 0; }, "expected equal rows"},
+  });
+}
+
+}  // namespace
+}  // namespace oxbow

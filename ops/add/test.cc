@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ops/add/add.h"
+#include "ops/testing/refusals.h"
+
+namespace oxbow {
+namespace {
+
+using testing::f32_tensor;
+using testing::OpRunner;
+using testing::TestTensor;
+
+struct Variant {
+  Isa isa;
+  AddKernel kernel;
+  const char* name;
+};
+
+constexpr Variant kVariants[] = {
+#define OXB_KERNEL(isa, fn) {isa, fn, #fn},
+#include "ops/add/kernels.inc"
+#undef OXB_KERNEL
+};
+
+TEST(Add, EveryVariantAddsExactlyAlsoInPlace) {
+  for (const Variant& variant : kVariants) {
+    if (!cpu_supports(variant.isa)) continue;
+    SCOPED_TRACE(variant.name);
+    for (uint32_t size : testing::simd_sizes_up_to(130)) {
+      TestTensor a = f32_tensor("a", 1, size), b = f32_tensor("b", 1, size);
+      TestTensor y = f32_tensor("y", 1, size);
+      fill_uniform(a, size);
+      fill_uniform(b, size + 1000, -1e3f, 1e3f);
+      variant.kernel(a.f32(), b.f32(), size, y.f32());
+      // A sum of two floats in double, rounded once, is the float sum.
+      for (uint32_t i = 0; i < size; ++i) {
+        ASSERT_EQ(y.f32()[i], static_cast<float>(a.value(0, i) + b.value(0, i)));
+      }
+      variant.kernel(a.f32(), b.f32(), size, b.f32());
+      for (uint32_t i = 0; i < size; ++i) ASSERT_EQ(b.f32()[i], y.f32()[i]) << "in place";
+    }
+  }
+}
+
+struct Fixture {
+  TestTensor a = f32_tensor("a", 90, 100), b = f32_tensor("b", 90, 100);
+  TestTensor y = f32_tensor("y", 90, 100);
+  OpRunner op{bind_add};
+  Fixture() {
+    op.inputs = {&a, &b};
+    op.outputs = {&y};
+    op.symbols = {89};
+  }
+};
+
+TEST(Add, RunsOverTheActualRowsOnly) {
+  Fixture s;
+  fill_uniform(s.a, 1);
+  fill_uniform(s.b, 2);
+  for (TestTensor* tensor : {&s.a, &s.b, &s.y}) tensor->rows_symbol = 0;
+  ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+  for (size_t i = 0; i < 8900; ++i) ASSERT_EQ(s.y.f32()[i], s.a.f32()[i] + s.b.f32()[i]);
+  for (size_t i = 8900; i < 9000; ++i) ASSERT_TRUE(std::isnan(s.y.f32()[i])) << "untouched";
+}
+
+TEST(Add, PassesInfinityAndNanOn) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float a[] = {inf, inf, 1}, b[] = {1, -inf, std::nanf("")};
+  float y[3];
+  add_f32_f32_f32_ref(a, b, 3, y);
+  EXPECT_EQ(y[0], inf);
+  EXPECT_TRUE(std::isnan(y[1]) && std::isnan(y[2]));
+}
+
+TEST(Add, RefusesStepsThatMakeNoSense) {
+  testing::expect_refusals<Fixture>({
+      {"one input", [](Fixture& s) { s.op.inputs.pop_back(); }, "has 1 inputs"},
+      {"two outputs", [](Fixture& s) { s.op.outputs.push_back(&s.a); }, "2 outputs"},
+      {"ring", [](Fixture& s) { s.b.ring = 1; }, "'b' is F32 in a ring"},
+      {"type", [](Fixture& s) { s.a.type = DataType::kI8; }, "'a' is I8"},
+      {"layout", [](Fixture& s) { s.b.layout = Layout::kBlock8x4; }, "in blocks"},
+      {"width", [](Fixture& s) { s.b.width = 101; }, "expected a width of 100"},
+      {"rows", [](Fixture& s) { s.y.rows = 1; }, "expected equal rows"},
+      {"symbol", [](Fixture& s) { s.b.rows_symbol = 0; }, "expected equal rows"},
+  });
+}
+
+}  // namespace
+}  // namespace oxbow

@@ -1,0 +1,86 @@
+// One query of eight heads over so many keys, for every line of the list: what a decoded token costs one
+// layer. Items are multiply-adds.
+
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/attention/attention.h"
+
+namespace oxbow {
+namespace {
+
+constexpr size_t kHeads = 8;
+
+template <typename Element>
+std::vector<Element> random_elements(size_t count) {
+  std::vector<Element> values(count);
+  uint32_t state = 1;
+  for (Element& value : values) {
+    state = state * 1664525u + 1013904223u;
+    const int code = static_cast<int>(state >> 24) % 255 - 127;
+    value = sizeof(Element) == 1 ? static_cast<Element>(code) : static_cast<Element>(code / 127.0f);
+  }
+  return values;
+}
+
+template <typename Element>
+void bench(benchmark::State& state, Isa isa, AttentionKernel<Element> kernel) {
+  if (isa != Isa::kNone && !cpu_supports(isa)) {
+    state.SkipWithError("not on this machine");
+    return;
+  }
+  const auto head_width = static_cast<size_t>(state.range(0));
+  const auto keys = static_cast<size_t>(state.range(1));
+  const bool relative = state.range(2) != 0;
+  const size_t width = kHeads * head_width;
+  const auto k = random_elements<Element>(keys * width), v = k, table = k;
+  const auto q = random_elements<float>(width), query_bias = q;
+  const std::vector<float> scales(keys * kHeads, 0.01f), bias(keys * kHeads, 0.1f);
+  std::vector<float> out(width);
+  std::vector<std::byte> memory(attention_scratch_bytes(head_width) + kTensorAlignment);
+  auto* scratch = reinterpret_cast<std::byte*>(
+      round_up(reinterpret_cast<uintptr_t>(memory.data()), kTensorAlignment));
+
+  AttentionShape shape;
+  shape.head_width = head_width;
+  shape.scale = 0.125f;
+  shape.key_stride = shape.table_stride = width;
+  shape.key_scale_stride = shape.table_scale_stride = shape.bias_stride = kHeads;
+  shape.distances = relative ? keys : 0;
+  for (auto _ : state) {
+    for (size_t head = 0; head < kHeads; ++head) {
+      const size_t column = head * head_width;
+      const KeySpan<Element> span{k.data() + column,    v.data() + column, scales.data() + head,
+                                  scales.data() + head, /*count=*/keys,    /*first_slot=*/0};
+      const AttentionQuery<Element> query{q.data() + column,
+                                          /*slot=*/keys - 1,     query_bias.data() + column,
+                                          table.data() + column, scales.data() + head,
+                                          bias.data() + head};
+      kernel(query, &span, 1, shape, scratch, out.data() + column);
+    }
+    benchmark::DoNotOptimize(out.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() *
+                          static_cast<int64_t>(keys * width * (relative ? 3 : 2)));
+}
+
+void sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"head", "keys", "relative"});
+  for (int64_t head_width : {16, 64, 128}) {
+    for (int64_t keys : {128, 1024, 8192}) {
+      for (int64_t relative : {0, 1}) bench->Args({head_width, keys, relative});
+    }
+  }
+}
+
+#define OXB_KERNEL(element, isa, name)                                             \
+  void bench_##name(benchmark::State& state) { bench<element>(state, isa, name); } \
+  BENCHMARK(bench_##name)->Apply(sizes);
+#include "ops/attention/kernels.inc"
+#undef OXB_KERNEL
+
+}  // namespace
+}  // namespace oxbow

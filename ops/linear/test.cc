@@ -1,0 +1,359 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "ops/activate/activate.h"
+#include "ops/linear/linear.h"
+#include "ops/quantize/quantize.h"
+#include "ops/testing/refusals.h"
+
+namespace oxbow {
+namespace {
+
+using testing::block_tensor;
+using testing::f32_tensor;
+using testing::i8_tensor;
+using testing::OpRunner;
+using testing::TestTensor;
+
+template <typename X, typename W>
+struct Variant {
+  LinearKernel<X, W> kernel;
+  const char* name;
+};
+
+/// The list's lines for one pair of types; the reference is the last.
+template <typename X, typename W>
+std::vector<Variant<X, W>> variants() {
+  std::vector<Variant<X, W>> result;
+#define OXB_KERNEL(x, w, isa, fn)                               \
+  if constexpr (std::is_same_v<x, X> && std::is_same_v<w, W>) { \
+    if (cpu_supports(isa)) result.push_back({fn, #fn});         \
+  }
+#include "ops/linear/kernels.inc"
+#undef OXB_KERNEL
+  return result;
+}
+
+template <typename Element>
+TestTensor rows_of(const char* name, uint32_t rows, uint32_t width) {
+  if constexpr (std::is_same_v<Element, int8_t>) return i8_tensor(name, rows, width);
+  return f32_tensor(name, rows, width);
+}
+
+template <typename Element>
+TestTensor weight_of(uint32_t channels, uint32_t depth) {
+  if constexpr (std::is_same_v<Element, int8_t>) return block_tensor("weight", channels, depth);
+  return f32_tensor("weight", channels, depth);
+}
+
+/// x W^T + bias of one output, in double, and how far floats may be from it.
+struct Expected {
+  double value = 0, tolerance = 0;
+};
+
+Expected formula(const TestTensor& x, size_t row, const TestTensor& weight, size_t channel,
+                 const TestTensor* bias) {
+  Expected e;
+  double magnitude = 0;
+  for (size_t k = 0; k < x.width; ++k) {
+    e.value += x.value(row, k) * weight.value(channel, k);
+    magnitude += std::fabs(x.value(row, k) * weight.value(channel, k));
+  }
+  if (bias != nullptr) e.value += bias->value(0, channel);
+  // Each product is rounded once and then by at most depth / 8 + 1 additions of its lane, three of
+  // the combination, the scale and the bias, each by 2^-24 of what is summed so far.
+  const double sum = magnitude + (bias == nullptr ? 0 : std::fabs(bias->value(0, channel)));
+  e.tolerance = (x.width / 8.0 + 8) * 0x1p-24 * sum + 1e-30;
+  return e;
+}
+
+/// What int8 must give to the bit.
+float exact_i8(const TestTensor& x, size_t row, const TestTensor& weight, size_t channel,
+               const TestTensor* bias) {
+  int64_t sum = 0;
+  for (size_t k = 0; k < x.width; ++k) sum += x.code(row, k) * weight.code(channel, k);
+  const float scale = x.scales[row] * weight.scales[channel];
+  return static_cast<float>(sum) * scale + (bias == nullptr ? 0.0f : bias->f32()[channel]);
+}
+
+template <typename X, typename W>
+LinearSlice<X, W> slice_of(const TestTensor& x, const TestTensor& weight, const TestTensor* bias,
+                           TestTensor& y) {
+  return {.rows = x.rows,
+          .channels = weight.rows,
+          .depth = x.width,
+          .x = reinterpret_cast<const X*>(x.data),
+          .x_stride = x.stride() / sizeof(X),
+          .x_scales = x.scales,
+          .weight = reinterpret_cast<const W*>(weight.data),
+          .weight_scales = weight.scales,
+          .bias = bias == nullptr ? nullptr : bias->f32(),
+          .y = y.f32(),
+          .y_stride = y.width};
+}
+
+template <typename X, typename W>
+void check_kernels(uint32_t rows, uint32_t channels, uint32_t depth, bool has_bias) {
+  SCOPED_TRACE(::testing::Message() << rows << " x " << channels << " x " << depth);
+  TestTensor x = rows_of<X>("x", rows, depth), weight = weight_of<W>(channels, depth);
+  TestTensor bias = f32_tensor("bias", 1, channels), expected = f32_tensor("y", rows, channels);
+  fill_uniform(x, depth);
+  fill_uniform(weight, depth + 1);
+  fill_uniform(bias, depth + 2);
+  const TestTensor* b = has_bias ? &bias : nullptr;
+  const auto list = variants<X, W>();
+  list.back().kernel(slice_of<X, W>(x, weight, b, expected));
+  for (size_t m = 0; m < rows; ++m) {
+    for (size_t n = 0; n < channels; ++n) {
+      if constexpr (std::is_same_v<X, int8_t>) {
+        ASSERT_EQ(expected.f32(m)[n], exact_i8(x, m, weight, n, b)) << m << ", " << n;
+      } else {
+        const Expected e = formula(x, m, weight, n, b);
+        ASSERT_NEAR(expected.f32(m)[n], e.value, e.tolerance) << m << ", " << n;
+      }
+    }
+  }
+  for (const Variant<X, W>& variant : list) {
+    SCOPED_TRACE(variant.name);
+    TestTensor y = f32_tensor("y", rows, channels);
+    variant.kernel(slice_of<X, W>(x, weight, b, y));
+    for (size_t i = 0; i < size_t{rows} * channels; ++i) {
+      ASSERT_EQ(y.f32()[i], expected.f32()[i]) << i;
+    }
+  }
+}
+
+template <typename X, typename W>
+void check_all_sizes() {
+  for (uint32_t size : testing::simd_sizes_up_to(257)) {
+    check_kernels<X, W>(1, 9, size, true);
+    check_kernels<X, W>(2, size, 19, false);
+    check_kernels<X, W>(size % 7 + 1, 16, size, size % 2 == 0);
+  }
+}
+
+TEST(LinearKernels, F32FollowTheFormula) { check_all_sizes<float, float>(); }
+TEST(LinearKernels, WeightOnlyInt8FollowTheFormula) { check_all_sizes<float, int8_t>(); }
+TEST(LinearKernels, Int8AreExact) { check_all_sizes<int8_t, int8_t>(); }
+
+TEST(LinearKernels, Int8DoNotOverflowAtTheLargestDepthWithTheWorstCodes) {
+  // -128 is no code the converter writes; a file may hold it all the same.
+  for (int code : {-128, -127, 127}) {
+    TestTensor x = i8_tensor("x", 1, kMaxI8Depth), weight = block_tensor("weight", 8, kMaxI8Depth);
+    std::memset(x.data, code, x.elements_bytes());
+    std::memset(weight.data, code, weight.elements_bytes());
+    x.scales[0] = 1.0f;
+    for (size_t n = 0; n < 8; ++n) weight.scales[n] = 1.0f;
+    // The padding holds the code too, as in a hostile file: round_up(depth, 4) columns count.
+    const int64_t sum = int64_t{code} * code * static_cast<int64_t>(round_up(kMaxI8Depth, 4));
+    for (const auto& variant : variants<int8_t, int8_t>()) {
+      SCOPED_TRACE(variant.name);
+      TestTensor y = f32_tensor("y", 1, 8);
+      variant.kernel(slice_of<int8_t, int8_t>(x, weight, nullptr, y));
+      for (size_t n = 0; n < 8; ++n) EXPECT_EQ(y.f32()[n], static_cast<float>(sum));
+    }
+  }
+}
+
+/// A step with every optional part; 40 rows and 70 channels cross the op's tiles of 32 and 64.
+struct Fixture {
+  TestTensor x = f32_tensor("x", 40, 37), x8 = i8_tensor("x8", 40, 37);
+  TestTensor weight = f32_tensor("weight", 70, 37), weight8 = block_tensor("weight8", 70, 37);
+  TestTensor bias = f32_tensor("bias", 1, 70), residual = f32_tensor("residual", 40, 70);
+  TestTensor y = f32_tensor("y", 40, 70), y8 = i8_tensor("y8", 40, 70, 7);
+  schema::LinearOptionsT options;
+  OpRunner op{bind_linear};
+  Fixture() {
+    uint64_t seed = 1;
+    for (TestTensor* tensor : {&x, &x8, &weight, &weight8, &bias, &residual}) {
+      fill_uniform(*tensor, seed++);
+    }
+    options.activation = schema::Activation::Gelu;
+    options.has_bias = options.has_residual = true;
+    op.inputs = {&x, &weight, &bias, &residual};
+    op.outputs = {&y};
+    op.symbols = {39};
+    set_options();
+  }
+  void set_options() { op.options(options); }
+  void all_rows_symbolic() {
+    for (TestTensor* tensor : {&x, &x8, &residual, &y, &y8}) tensor->rows_symbol = 0;
+  }
+};
+
+/// Binds and runs every pair of types, and compares with the formula.
+void check_op(bool has_bias, bool has_residual, schema::Activation activation) {
+  for (int pair = 0; pair < 3; ++pair) {
+    SCOPED_TRACE(::testing::Message() << "pair " << pair << " bias " << has_bias << " residual "
+                                      << has_residual << " activation " << int(activation));
+    Fixture s;
+    s.all_rows_symbolic();
+    TestTensor& x = pair == 2 ? s.x8 : s.x;
+    TestTensor& weight = pair == 0 ? s.weight : s.weight8;
+    s.op.inputs = {&x, &weight};
+    if (has_bias) s.op.inputs.push_back(&s.bias);
+    if (has_residual) s.op.inputs.push_back(&s.residual);
+    s.options.has_bias = has_bias;
+    s.options.has_residual = has_residual;
+    s.options.activation = activation;
+    s.set_options();
+    ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+    EXPECT_EQ(s.op.scratch_bytes(), 0u);
+    for (size_t m = 0; m < 39; ++m) {
+      for (size_t n = 0; n < 70; ++n) {
+        const Expected e = formula(x, m, weight, n, has_bias ? &s.bias : nullptr);
+        const auto linear = static_cast<float>(e.value);
+        float y = 0;
+        activate_f32_f32_ref(static_cast<Activation>(activation), &linear, 1, &y);
+        if (has_residual) y += s.residual.f32(m)[n];
+        // No activation is steeper than 1.13; one more rounding each for the three steps.
+        ASSERT_NEAR(s.y.f32(m)[n], y, 1.13 * e.tolerance + 4 * 0x1p-24 * (std::fabs(y) + 1))
+            << m << ", " << n;
+      }
+    }
+    EXPECT_TRUE(std::isnan(s.y.f32(39)[0])) << "untouched";
+  }
+}
+
+TEST(Linear, AddsBiasAndResidualAroundTheActivation) {
+  for (bool has_bias : {false, true}) {
+    for (bool has_residual : {false, true}) {
+      for (auto activation : schema::EnumValuesActivation()) {
+        check_op(has_bias, has_residual, activation);
+      }
+    }
+  }
+}
+
+TEST(Linear, ToInt8IsTheFloatRowQuantised) {
+  for (int pair = 0; pair < 3; ++pair) {
+    Fixture f32, i8;
+    for (Fixture* s : {&f32, &i8}) {
+      s->all_rows_symbolic();
+      if (pair == 2) s->op.inputs[0] = &s->x8;
+      if (pair >= 1) s->op.inputs[1] = &s->weight8;
+    }
+    i8.op.outputs = {&i8.y8};
+    ASSERT_EQ(f32.op.bind_and_run(), Status::kOk) << f32.op.message();
+    ASSERT_EQ(i8.op.bind_and_run(), Status::kOk) << i8.op.message();
+    EXPECT_EQ(i8.op.scratch_bytes(), 32 * 70 * sizeof(float)) << "one tile of float rows";
+    for (size_t row = 0; row < 39; ++row) {
+      TestTensor expected = i8_tensor("expected", 1, 70, 7);
+      quantize_f32_i8_ref(f32.y.f32(row), 70, 7, expected.i8(), expected.scales);
+      for (size_t i = 0; i < 80; ++i)
+        ASSERT_EQ(i8.y8.i8(row)[i], expected.i8()[i]) << "padding too";
+      for (size_t g = 0; g < 7; ++g) ASSERT_EQ(i8.y8.row_scales(row)[g], expected.scales[g]);
+    }
+    EXPECT_TRUE(std::isnan(i8.y8.row_scales(39)[0])) << "untouched";
+  }
+}
+
+TEST(Linear, WritesToTheCallersMemory) {
+  Fixture own, callers;
+  ASSERT_EQ(own.op.bind_and_run(), Status::kOk);
+  TestTensor logits = f32_tensor("logits", 40, 70);
+  callers.op.caller_output = logits.f32();
+  ASSERT_EQ(callers.op.bind_and_run(), Status::kOk) << callers.op.message();
+  for (size_t i = 0; i < 40 * 70; ++i) ASSERT_EQ(logits.f32()[i], own.y.f32()[i]);
+  EXPECT_TRUE(std::isnan(callers.y.f32()[0])) << "untouched";
+}
+
+TEST(Linear, CannotQuantiseIntoTheCallersMemory) {
+  Fixture s;
+  TestTensor logits = f32_tensor("logits", 40, 70);
+  s.op.caller_output = logits.f32();
+  s.op.outputs = {&s.y8};
+  EXPECT_EQ(s.op.bind(), Status::kFileCorrupt);
+}
+
+TEST(Linear, NanAndInfinitySpoilTheirOwnRowOnly) {
+  Fixture s;
+  s.x.f32(1)[3] = std::nanf("");
+  s.x.f32(2)[36] = std::numeric_limits<float>::infinity();
+  ASSERT_EQ(s.op.bind_and_run(), Status::kOk);
+  for (size_t n = 0; n < 70; ++n) {
+    EXPECT_TRUE(std::isfinite(s.y.f32(0)[n]) && std::isfinite(s.y.f32(3)[n]));
+    EXPECT_TRUE(std::isnan(s.y.f32(1)[n]));
+    EXPECT_FALSE(std::isfinite(s.y.f32(2)[n])) << "inf, or gelu(-inf) = -inf * 0";
+  }
+  s.op.outputs = {&s.y8};
+  ASSERT_EQ(s.op.bind_and_run(), Status::kOk);
+  for (size_t n = 0; n < 70; ++n) EXPECT_EQ(s.y8.code(1, n), 0);
+}
+
+TEST(Linear, RefusesStepsThatMakeNoSense) {
+  using F = Fixture;
+  testing::expect_refusals<F>({
+      {"no options", [](F& s) { s.op.step.options.Reset(); }, "no LinearOptions"},
+      {"wrong options", [](F& s) { s.op.options(schema::PoolOptionsT()); }, "no LinearOptions"},
+      {"activation",
+       [](F& s) {
+         s.options.activation = static_cast<schema::Activation>(5);
+         s.set_options();
+       },
+       "activation is 5"},
+      {"missing residual", [](F& s) { s.op.inputs.pop_back(); }, "has 3 inputs"},
+      {"unexpected bias",
+       [](F& s) {
+         s.options.has_bias = false;
+         s.set_options();
+       },
+       "expected 3 and 1"},
+      {"outputs", [](F& s) { s.op.outputs.clear(); }, "0 outputs"},
+      {"x type", [](F& s) { s.x.type = DataType::kI32; }, "'x' is I32"},
+      {"x ring", [](F& s) { s.x.ring = 0; }, "in a ring"},
+      {"x groups",
+       [](F& s) {
+         s.op.inputs = {&s.x8, &s.weight8, &s.bias, &s.residual};
+         s.x8.scale_groups = 37;
+       },
+       "one scale a row"},
+      {"i8 x, f32 weight", [](F& s) { s.op.inputs[0] = &s.x8; }, "since 'x8' is I8"},
+      {"depth",
+       [](F& s) {
+         s.op.inputs = {&s.x8, &s.weight8, &s.bias, &s.residual};
+         s.x8.width = s.weight8.width = kMaxI8Depth + 1;
+       },
+       "at most 131000 wide"},
+      {"weight width", [](F& s) { s.weight.width = 36; }, "expected a width of 37"},
+      {"weight symbol", [](F& s) { s.weight.rows_symbol = 0; }, "of fixed rows"},
+      {"weight ring", [](F& s) { s.weight.ring = 0; }, "of fixed rows"},
+      {"weight unpacked",
+       [](F& s) {
+         s.op.inputs[1] = &s.weight8;
+         s.weight8.layout = Layout::kRowMajor;
+       },
+       "I8 in blocks"},
+      {"weight groups",
+       [](F& s) {
+         s.op.inputs[1] = &s.weight8;
+         s.weight8.scale_groups = 37;
+       },
+       "one scale a row"},
+      {"bias width", [](F& s) { s.bias.width = 69; }, "expected a width of 70"},
+      {"bias rows", [](F& s) { s.op.inputs[2] = &s.residual; }, "exactly one row"},
+      {"residual type", [](F& s) { s.op.inputs[3] = &s.y8; }, "'y8' is I8"},
+      {"residual width", [](F& s) { s.op.inputs[3] = &s.x; }, "expected a width of 70"},
+      {"residual rows", [](F& s) { s.residual.rows = 39; }, "expected equal rows"},
+      {"residual symbol", [](F& s) { s.residual.rows_symbol = 0; }, "expected equal rows"},
+      {"y width", [](F& s) { s.y.width = 71; }, "expected a width of 70"},
+      {"y rows", [](F& s) { s.y.rows = 41; }, "expected equal rows"},
+      {"y type", [](F& s) { s.y.type = DataType::kI32; }, "expected F32 or I8"},
+      {"y ring", [](F& s) { s.y.ring = 0; }, "in a ring"},
+      {"y groups",
+       [](F& s) {
+         s.op.outputs = {&s.y8};
+         s.y8.scale_groups = 3;
+       },
+       "divide the width"},
+  });
+}
+
+}  // namespace
+}  // namespace oxbow

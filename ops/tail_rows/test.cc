@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "ops/tail_rows/tail_rows.h"
+#include "ops/testing/refusals.h"
+
+namespace oxbow {
+namespace {
+
+using testing::f32_tensor;
+using testing::i8_tensor;
+using testing::OpRunner;
+using testing::TestTensor;
+
+struct Fixture {
+  TestTensor x = f32_tensor("x", 6, 7), y = f32_tensor("y", 4, 7);
+  TestTensor x8 = i8_tensor("x8", 6, 20, 2), y8 = i8_tensor("y8", 4, 20, 2);
+  OpRunner op{bind_tail_rows};
+  Fixture() {
+    fill_uniform(x, 1);
+    fill_uniform(x8, 2);
+    x.rows_symbol = x8.rows_symbol = 0;
+    y.rows_symbol = y8.rows_symbol = 1;
+    op.inputs = {&x};
+    op.outputs = {&y};
+    op.symbols = {5, 2};
+  }
+};
+
+TEST(TailRows, CopiesTheLastRows) {
+  for (uint32_t have = 1; have <= 6; ++have) {
+    for (uint32_t wanted = 0; wanted <= std::min(have, 4u); ++wanted) {
+      Fixture s;
+      s.op.symbols = {have, wanted};
+      ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+      for (uint32_t row = 0; row < 4; ++row) {
+        for (size_t i = 0; i < 7; ++i) {
+          if (row < wanted) {
+            EXPECT_EQ(s.y.f32(row)[i], s.x.f32(have - wanted + row)[i]);
+          } else {
+            EXPECT_TRUE(std::isnan(s.y.f32(row)[i])) << "untouched";
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(TailRows, CopiesInt8RowsWithTheirScales) {
+  Fixture s;
+  s.op.inputs = {&s.x8};
+  s.op.outputs = {&s.y8};
+  ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+  for (size_t row = 0; row < 2; ++row) {
+    for (size_t i = 0; i < 20; ++i) EXPECT_EQ(s.y8.value(row, i), s.x8.value(row + 3, i));
+  }
+}
+
+TEST(TailRows, FailsCleanlyWhenMoreRowsAreWantedThanThereAre) {
+  Fixture s;
+  s.op.symbols = {1, 2};
+  ASSERT_EQ(s.op.bind(), Status::kOk);
+  EXPECT_EQ(s.op.run(), Status::kInvalidArgument);
+  EXPECT_EQ(std::string(s.op.message()), "the last 2 rows of 'x' are wanted, it has 1");
+}
+
+TEST(TailRows, RefusesStepsThatMakeNoSense) {
+  testing::expect_refusals<Fixture>({
+      {"inputs", [](Fixture& s) { s.op.inputs.clear(); }, "has 0 inputs"},
+      {"outputs", [](Fixture& s) { s.op.outputs.push_back(&s.y); }, "2 outputs"},
+      {"types", [](Fixture& s) { s.op.outputs = {&s.y8}; }, "'y8' is I8"},
+      {"x ring", [](Fixture& s) { s.x.ring = 0; }, "in a ring"},
+      {"y ring", [](Fixture& s) { s.y.ring = 0; }, "in a ring"},
+      {"width", [](Fixture& s) { s.y.width = 8; }, "expected a width of 7"},
+      {"groups",
+       [](Fixture& s) {
+         s.op.inputs = {&s.x8};
+         s.op.outputs = {&s.y8};
+         s.y8.scale_groups = 1;
+       },
+       "expected 2 scales"},
+  });
+}
+
+}  // namespace
+}  // namespace oxbow
