@@ -15,6 +15,8 @@ namespace oxbow::tools {
 namespace {
 
 constexpr uint64_t kSeed = 1;
+/// Most tokens that are fed to fill the memories before decoding is measured.
+constexpr uint64_t kFillTokens = 1 << 16;
 
 double median_of(std::span<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -54,7 +56,7 @@ class Bench {
   }
 
   Timing decode(uint64_t tokens) {
-    fill_memories(4096);
+    fill_memories(kFillTokens);
     std::vector<double> times(tokens);
     Progress progress;
     for (uint64_t i = 0; i < tokens; ++i) {
@@ -144,7 +146,7 @@ class Bench {
     session_.set_profile(&StepTimes::callback, &prefill);
     feed(prefill_tokens);
     session_.set_profile(nullptr, nullptr);
-    fill_memories(4096);
+    fill_memories(kFillTokens);
     session_.set_profile(&StepTimes::callback, &decode);
     for (uint64_t i = 0; i < decode_tokens; ++i) step(random_.next());
     session_.set_profile(nullptr, nullptr);
