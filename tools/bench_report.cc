@@ -63,8 +63,10 @@ nlohmann::json to_json(const Stream& stream) {
       {"last_tenth", to_json(stream.last_tenth)},
       {"last_over_first_median", ratio(stream.last_tenth.median, stream.first_tenth.median)},
       {"last_over_first_mean", ratio(stream.last_tenth.mean, stream.first_tenth.mean)},
-      {"resident_after_1000_tokens", stream.resident_early},
-      {"resident_at_end", stream.resident_end},
+      {"resident_after_1000_tokens", stream.resident_early.bytes},
+      {"resident_at_end", stream.resident_end.bytes},
+      {"anonymous_after_1000_tokens", stream.resident_early.anonymous},
+      {"anonymous_at_end", stream.resident_end.anonymous},
       {"blocks", nlohmann::json::array()}};
   if (stream.heap_growth) out["heap_growth"] = *stream.heap_growth;
   for (size_t i = 0; i < stream.block_count; ++i)
@@ -180,7 +182,7 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
                                    grouped_text(report.memory.activations).c_str(),
                                    grouped_text(report.memory.scratch).c_str(),
                                    grouped_text(report.memory.session).c_str()));
-  out.emplace_back("resident memory", grouped_text(report.resident) + " bytes");
+  out.emplace_back("resident memory", grouped_text(report.resident.bytes) + " bytes");
   if (report.prefill) {
     out.emplace_back(
         format("prefill %llu", static_cast<unsigned long long>(report.prefill->tokens)),
@@ -204,8 +206,12 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
                             ratio(stream->last_tenth.median, stream->first_tenth.median),
                             ratio(stream->last_tenth.mean, stream->first_tenth.mean)));
     out.emplace_back("  resident", format("%s bytes after 1,000 tokens, %s at the end",
-                                          grouped_text(stream->resident_early).c_str(),
-                                          grouped_text(stream->resident_end).c_str()));
+                                          grouped_text(stream->resident_early.bytes).c_str(),
+                                          grouped_text(stream->resident_end.bytes).c_str()));
+    out.emplace_back("  of it no file",
+                     format("%s bytes after 1,000 tokens, %s at the end",
+                            grouped_text(stream->resident_early.anonymous).c_str(),
+                            grouped_text(stream->resident_end.anonymous).c_str()));
     out.emplace_back("  heap growth", heap_text(*stream));
   }
   return out;
@@ -252,7 +258,7 @@ std::string bench_json(const Report& report) {
                           {"activations", report.memory.activations},
                           {"scratch", report.memory.scratch},
                           {"session", report.memory.session}}},
-                        {"resident", report.resident}};
+                        {"resident", report.resident.bytes}};
   if (report.prefill) out["prefill"] = to_json(*report.prefill);
   if (report.decode) out["decode"] = to_json(*report.decode);
   if (report.stream) out["stream"] = to_json(*report.stream);
