@@ -284,7 +284,9 @@ std::string Checkpoint::source_hash() const {
 
 uint64_t Checkpoint::tensor_bytes() const {
   uint64_t bytes = 0;
-  for (const auto& [name, there] : tensors_) bytes += there.tensor->bytes.size();
+  for (const auto& [name, there] : tensors_) {
+    if (!there.extra || used_tensors_.contains(name)) bytes += there.tensor->bytes.size();
+  }
   return bytes;
 }
 

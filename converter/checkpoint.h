@@ -64,7 +64,7 @@ class Checkpoint {
 
   /// SHA-256 over the names and bytes of the files.
   std::string source_hash() const;
-  /// Bytes of all tensors, as the checkpoint stores them.
+  /// Bytes of all tensors, as the checkpoint stores them; of `extra` only those that were asked for.
   uint64_t tensor_bytes() const;
   /// Elements of all float tensors that were asked for.
   uint64_t parameters() const;

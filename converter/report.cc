@@ -298,6 +298,13 @@ std::vector<Group> group_steps(const schema::ModelT& model) {
   return groups;
 }
 
+/// The start of a text, cut between characters.
+std::string cut(const std::string& text, size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
+  return text.substr(0, limit) + "...";
+}
+
 /// One row per step; arcs on the left lead from where a tensor is made to where it is read.
 std::string group_graph(const Description& d, const Group& group) {
   const schema::ModelT& model = d.model;
@@ -343,9 +350,6 @@ std::string group_graph(const Description& d, const Group& group) {
       const schema::TensorT& tensor = *model.tensors[input];
       tooltip += "\nreads " + tensor.name + " " + type_text(tensor) + shape_text(model, tensor);
     }
-    const auto cut = [](const std::string& text, size_t limit) {
-      return text.size() <= limit ? text : text.substr(0, limit) + "...";
-    };
     rows +=
         svg_rect(left, y, kWidth - left, row - 4, "row", tooltip) +
         svg_rect(left, y, 4, row - 4, std::string("f") + category(step.op).letter, tooltip) +

@@ -25,7 +25,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .columns section { margin-top: 0; } .columns { margin-top: 16px; }
 table { border-collapse: collapse; width: 100%; } td { padding: 3px 0; border-bottom: 1px solid var(--line);
   vertical-align: top; overflow-wrap: anywhere; } tr:last-child td { border: 0; }
-td:first-child { color: var(--soft); padding-right: 16px; } td.n { text-align: right;
+td:first-child { color: var(--soft); padding-right: 16px; white-space: nowrap; } td.n { text-align: right;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; color: var(--soft); font-size: 13px; margin: 8px 0 0; }
 .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px; }

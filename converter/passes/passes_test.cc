@@ -1,0 +1,392 @@
+#include "converter/passes/passes.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "runtime/base/tensor.h"
+
+namespace oxbow::convert {
+namespace {
+
+using schema::DataType;
+using schema::OpCode;
+
+constexpr uint32_t kNone = GraphBuilder::kNone;
+
+/// A builder with weights made on demand.
+struct Maker {
+  Graph graph;
+  GraphBuilder builder{graph, "step", 8, 16};
+
+  uint32_t matrix(uint32_t rows, uint32_t width) {
+    return builder.weight("w" + std::to_string(graph.model.tensors.size()), rows, width,
+                          std::vector<float>(size_t{rows} * width, 0.5f));
+  }
+  uint32_t embed(uint32_t width) { return builder.embedding("x", matrix(16, width)); }
+  uint32_t norm(uint32_t x, uint32_t width) {
+    return builder.layer_norm("norm", x, matrix(1, width), matrix(1, width), 1e-5f);
+  }
+  void finish(uint32_t x) {
+    const uint32_t width = graph.tensor(x).width;
+    builder.logits(builder.tail_rows("tail", x), matrix(16, width), kNone);
+  }
+  std::vector<OpCode> ops() const {
+    std::vector<OpCode> out;
+    for (const auto& step : graph.entry().steps) out.push_back(step->op);
+    return out;
+  }
+  const schema::TensorT* find(const std::string& name) const {
+    for (const auto& tensor : graph.model.tensors) {
+      if (tensor->name == name) return tensor.get();
+    }
+    return nullptr;
+  }
+};
+
+TEST(Fuse, ActivationThenAdditionGoIntoTheLinearStep) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  const uint32_t y = m.builder.activate("y", m.builder.linear("l", x, m.matrix(4, 4), kNone),
+                                        schema::Activation::Gelu);
+  m.finish(m.builder.add("sum", x, y));
+  fuse(m.graph);
+  EXPECT_EQ(m.ops(), (std::vector<OpCode>{OpCode::Embedding, OpCode::Linear, OpCode::TailRows,
+                                          OpCode::Linear}));
+  const schema::StepT& step = *m.graph.entry().steps[1];
+  EXPECT_EQ(step.options.AsLinearOptions()->activation, schema::Activation::Gelu);
+  EXPECT_TRUE(step.options.AsLinearOptions()->has_residual);
+  EXPECT_EQ(step.inputs.back(), x);
+  EXPECT_EQ(m.graph.tensor(step.outputs[0]).name, "sum");
+}
+
+TEST(Fuse, AnActivationAfterTheAdditionStaysWhereItIs) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  const uint32_t sum = m.builder.add("sum", m.builder.linear("l", x, m.matrix(4, 4), kNone), x);
+  m.finish(m.builder.activate("y", sum, schema::Activation::Relu));
+  fuse(m.graph);
+  EXPECT_EQ(m.ops(), (std::vector<OpCode>{OpCode::Embedding, OpCode::Linear, OpCode::Activate,
+                                          OpCode::TailRows, OpCode::Linear}));
+  EXPECT_TRUE(m.graph.entry().steps[1]->options.AsLinearOptions()->has_residual);
+}
+
+TEST(Fuse, ATensorWithAnotherReaderIsNotFusedAway) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  const uint32_t l = m.builder.linear("l", x, m.matrix(4, 4), kNone);
+  const uint32_t y = m.builder.activate("y", l, schema::Activation::Relu);
+  m.finish(m.builder.add("sum", l, y));
+  const size_t before = m.ops().size();
+  fuse(m.graph);
+  EXPECT_EQ(m.ops().size(), before);
+}
+
+TEST(Fuse, AKeptTensorIsNotFusedAway) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  const uint32_t l = m.builder.linear("l", x, m.matrix(4, 4), kNone);
+  m.finish(m.builder.activate("y", l, schema::Activation::Relu));
+  m.graph.entry().kept = {l};
+  const size_t before = m.ops().size();
+  fuse(m.graph);
+  EXPECT_EQ(m.ops().size(), before);
+}
+
+TEST(Fuse, AResidualThatIsNotReadyYetIsNotFused) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  const uint32_t first = m.builder.linear("first", x, m.matrix(4, 4), kNone);
+  const uint32_t later = m.norm(x, 4);
+  const uint32_t extra = m.norm(later, 4);
+  const uint32_t sum = m.builder.add("sum", first, later);
+  m.finish(m.builder.add("all", sum, extra));
+  const size_t before = m.ops().size();
+  fuse(m.graph);
+  EXPECT_EQ(m.ops().size(), before);
+}
+
+TEST(Fuse, OfTwoLinearStepsTheLaterTakesTheOtherAsResidual) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  const uint32_t a = m.builder.linear("a", x, m.matrix(4, 4), kNone);
+  const uint32_t b = m.builder.linear("b", x, m.matrix(4, 4), kNone);
+  m.finish(m.builder.add("sum", b, a));
+  fuse(m.graph);
+  EXPECT_FALSE(m.graph.entry().steps[1]->options.AsLinearOptions()->has_residual);
+  EXPECT_TRUE(m.graph.entry().steps[2]->options.AsLinearOptions()->has_residual);
+  EXPECT_EQ(m.graph.entry().steps[2]->inputs.back(), a);
+}
+
+/// x -> memory of raw rows, keys and values; attention over it.
+void add_memory(Maker& m, uint32_t x, uint32_t heads) {
+  const uint32_t width = m.graph.tensor(x).width;
+  const uint32_t z = m.norm(x, width);
+  const uint32_t q = m.builder.linear("q", z, m.matrix(width, width), kNone);
+  const uint32_t k = m.builder.linear("k", z, m.matrix(width, width), kNone);
+  const uint32_t v = m.builder.linear("v", z, m.matrix(width, width), kNone);
+  const uint32_t ring = m.builder.ring("mem", 6);
+  const uint32_t raw = m.builder.ring_state("mem", ring, width);
+  const uint32_t keys = m.builder.ring_state("mem.k", ring, width);
+  const uint32_t values = m.builder.ring_state("mem.v", ring, width);
+  const GraphBuilder::Relative relative = {m.matrix(14, width), m.matrix(14, heads),
+                                           m.matrix(1, width)};
+  const uint32_t a =
+      m.builder.attention("a", q, {{keys, values}, {k, v}}, heads, heads, 1.0f, &relative);
+  m.builder.ring_push({x, k, v}, {raw, keys, values});
+  const uint32_t out = m.builder.linear("out", a, m.matrix(width, width), kNone);
+  m.finish(m.builder.add("y", x, out));
+}
+
+TEST(RemoveDead, DropsStatesNobodyReadsUnlessTheyAreWanted) {
+  for (const bool keep : {false, true}) {
+    Maker m;
+    const uint32_t x = m.embed(4);
+    m.matrix(5, 5);
+    m.norm(x, 4);
+    m.builder.symbol("unused", 3);
+    add_memory(m, x, 2);
+    remove_dead(m.graph, keep);
+    EXPECT_EQ(m.find("mem") != nullptr, keep);
+    EXPECT_NE(m.find("mem.k"), nullptr);
+    EXPECT_EQ(m.graph.model.symbols.size(), 2u);
+    size_t norms = 0, pushes = 0;
+    for (const auto& step : m.graph.entry().steps) {
+      norms += step->op == OpCode::LayerNorm;
+      if (step->op != OpCode::RingPush) continue;
+      ++pushes;
+      EXPECT_EQ(step->inputs.size(), keep ? 3u : 2u);
+      EXPECT_EQ(step->outputs.size(), step->inputs.size());
+      EXPECT_EQ(m.graph.tensor(step->outputs.back()).name, "mem.v");
+    }
+    EXPECT_EQ(norms, 1u);
+    EXPECT_EQ(pushes, 1u);
+    for (const auto& [index, values] : m.graph.weights) {
+      EXPECT_EQ(m.graph.tensor(index).kind, schema::TensorKind::Weight);
+      EXPECT_EQ(values.size(), size_t{m.graph.tensor(index).rows} * m.graph.tensor(index).width);
+    }
+    EXPECT_EQ(m.graph.tensor(m.graph.entry().tokens).kind, schema::TensorKind::Input);
+    EXPECT_EQ(m.graph.tensor(m.graph.entry().logits).kind, schema::TensorKind::Output);
+  }
+}
+
+TEST(RemoveDead, AMemoryOnlyItsOwnUpdateReadsIsDead) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  const uint32_t state = m.builder.ring_state("mem", m.builder.ring("mem", 6), 4);
+  const uint32_t leaving =
+      m.builder.ring_evict("leaving", x, state, 2, m.builder.symbol("groups", 4));
+  const uint32_t other = m.builder.ring_state("other", m.builder.ring("other", 6), 8);
+  m.builder.ring_push({leaving}, {other});
+  m.builder.ring_push({x}, {state}, 2);
+  m.finish(x);
+  remove_dead(m.graph, false);
+  EXPECT_EQ(m.ops(), (std::vector<OpCode>{OpCode::Embedding, OpCode::TailRows, OpCode::Linear}));
+  EXPECT_TRUE(m.graph.model.rings.empty());
+}
+
+TEST(Quantize, ChoosesTypes) {
+  Maker m;
+  add_memory(m, m.embed(8), 2);
+  fuse(m.graph);
+  remove_dead(m.graph, true);
+  quantize(m.graph, {});
+  const auto expect_i8 = [&](const char* name, uint32_t groups) {
+    ASSERT_NE(m.find(name), nullptr) << name;
+    EXPECT_EQ(m.find(name)->type, DataType::I8) << name;
+    EXPECT_EQ(m.find(name)->scale_groups, groups) << name;
+  };
+  expect_i8("norm", 1);
+  expect_i8("a", 1);
+  expect_i8("k", 2);
+  expect_i8("v", 2);
+  expect_i8("mem.k", 2);
+  expect_i8("mem.v", 2);
+  expect_i8("mem", 1);
+  expect_i8("tail.i8", 1);
+  for (const char* name : {"x", "q", "y", "tail", "logits"}) {
+    EXPECT_EQ(m.find(name)->type, DataType::F32) << name;
+  }
+  for (const auto& step : m.graph.entry().steps) {
+    if (step->op == OpCode::Linear) {
+      EXPECT_EQ(m.graph.tensor(step->inputs[1]).layout, schema::Layout::Block8x4);
+      EXPECT_EQ(m.graph.tensor(step->inputs[0]).type, DataType::I8);
+    } else if (step->op == OpCode::Attention) {
+      EXPECT_EQ(m.graph.tensor(step->inputs[5]).scale_groups, 2u);
+      EXPECT_EQ(m.graph.tensor(step->inputs[6]).type, DataType::F32);
+      EXPECT_EQ(m.graph.tensor(step->inputs[7]).type, DataType::F32);
+    }
+  }
+}
+
+TEST(Quantize, WeightsAloneLeaveEverythingElseFloat) {
+  Maker m;
+  add_memory(m, m.embed(8), 2);
+  quantize(m.graph, {.weights = true, .activations = false});
+  for (const auto& tensor : m.graph.model.tensors) {
+    if (tensor->kind != schema::TensorKind::Weight && tensor->name != "tokens") {
+      EXPECT_EQ(tensor->type, DataType::F32) << tensor->name;
+    }
+  }
+  for (const auto& step : m.graph.entry().steps) EXPECT_NE(step->op, OpCode::Quantize);
+}
+
+TEST(Quantize, OneStepServesAllReadersAndFollowsTheProducer) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  const uint32_t a = m.builder.linear("a", x, m.matrix(4, 4), kNone);
+  const uint32_t b = m.builder.linear("b", x, m.matrix(4, 4), kNone);
+  m.finish(m.builder.add("sum", m.builder.add("ab", a, b), x));
+  quantize(m.graph, {});
+  const std::vector<OpCode> ops = m.ops();
+  EXPECT_EQ(ops[1], OpCode::Quantize);
+  // One for x, one for the rows that enter the head.
+  EXPECT_EQ(std::count(ops.begin(), ops.end(), OpCode::Quantize), 2);
+}
+
+TEST(Quantize, ATiedTableIsStoredInBothLayouts) {
+  Maker m;
+  const uint32_t table = m.matrix(16, 4);
+  const uint32_t x = m.builder.embedding("x", table);
+  m.builder.logits(m.builder.tail_rows("tail", x), table, kNone);
+  quantize(m.graph, {});
+  const auto& steps = m.graph.entry().steps;
+  const schema::TensorT& rows = m.graph.tensor(steps.front()->inputs[1]);
+  const schema::TensorT& blocks = m.graph.tensor(steps.back()->inputs[1]);
+  EXPECT_EQ(rows.layout, schema::Layout::RowMajor);
+  EXPECT_EQ(blocks.layout, schema::Layout::Block8x4);
+  EXPECT_EQ(m.graph.weights.size(), 2u);
+}
+
+TEST(Plan, RandomGraphsNeverOverlapLiveTensors) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    Maker m;
+    std::vector<uint32_t> made = {m.embed(4)};
+    const size_t steps = 1 + random() % 40;
+    for (size_t i = 0; i < steps; ++i) {
+      const uint32_t x = made[made.size() - 1 - random() % std::min<size_t>(made.size(), 6)];
+      const uint32_t width = m.graph.tensor(x).width;
+      made.push_back(random() % 2 == 0
+                         ? m.builder.activate("y" + std::to_string(i), x, schema::Activation::Relu)
+                         : m.builder.linear("y" + std::to_string(i), x,
+                                            m.matrix(1 + random() % 300, width), kNone));
+    }
+    m.finish(made.back());
+    for (const uint32_t tensor : made) {
+      if (random() % 8 == 0) m.graph.entry().kept.push_back(tensor);
+    }
+    if (random() % 2 == 0) quantize(m.graph, {});
+    plan(m.graph);
+
+    const std::vector<Lifetime> lives = lifetimes(m.graph.model);
+    const auto& tensors = m.graph.model.tensors;
+    uint64_t peak = 0;
+    for (size_t a = 0; a < tensors.size(); ++a) {
+      if (tensors[a]->kind != schema::TensorKind::Activation &&
+          tensors[a]->kind != schema::TensorKind::Input) {
+        continue;
+      }
+      EXPECT_EQ(tensors[a]->offset % 64, 0u);
+      EXPECT_LE(tensors[a]->offset + tensors[a]->bytes, m.graph.model.plan->activations);
+      peak = std::max(peak, tensors[a]->offset + tensors[a]->bytes);
+      for (size_t b = a + 1; b < tensors.size(); ++b) {
+        if (tensors[b]->kind != schema::TensorKind::Activation || !lives[a].overlaps(lives[b])) {
+          continue;
+        }
+        EXPECT_TRUE(tensors[a]->offset + tensors[a]->bytes <= tensors[b]->offset ||
+                    tensors[b]->offset + tensors[b]->bytes <= tensors[a]->offset)
+            << "seed " << seed << ": " << tensors[a]->name << " and " << tensors[b]->name;
+      }
+    }
+    EXPECT_LE(m.graph.model.plan->activations, peak + 64) << "seed " << seed;
+  }
+}
+
+TEST(Plan, TokensAndKeptTensorsLiveToTheEnd) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  m.finish(m.norm(m.norm(x, 4), 4));
+  m.graph.entry().kept = {x};
+  const std::vector<Lifetime> lives = lifetimes(m.graph.model);
+  const uint32_t end = static_cast<uint32_t>(m.graph.entry().steps.size() - 1);
+  EXPECT_EQ(lives[x].last, end);
+  EXPECT_EQ(lives[m.graph.entry().tokens].first, 0u);
+  EXPECT_EQ(lives[m.graph.entry().tokens].last, end);
+}
+
+TEST(Plan, StatesLieOneAfterAnother) {
+  Maker m;
+  add_memory(m, m.embed(8), 2);
+  plan(m.graph);
+  std::set<uint64_t> offsets;
+  for (const auto& tensor : m.graph.model.tensors) {
+    if (tensor->kind == schema::TensorKind::State) offsets.insert(tensor->offset);
+  }
+  EXPECT_EQ(offsets, (std::set<uint64_t>{0, 192, 384}));
+  EXPECT_EQ(m.graph.model.plan->states, 576u);
+}
+
+TEST(Pack, Int8BlocksHoldTheRoundedWeights) {
+  Maker m;
+  const uint32_t x = m.embed(5);
+  std::vector<float> values(11 * 5);
+  std::mt19937 random(7);
+  for (float& value : values) value = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
+  for (size_t i = 0; i < 5; ++i) values[3 * 5 + i] = 0.0f;  // A row of zeros has no scale.
+  const uint32_t weight = m.builder.weight("w", 11, 5, values);
+  m.finish(m.builder.linear("y", x, weight, kNone));
+  quantize(m.graph, {});
+  plan(m.graph);
+  const PackedWeights packed = pack(m.graph);
+  const schema::TensorT& tensor = m.graph.tensor(weight);
+  EXPECT_EQ(tensor.bytes, 16u * 8 + 11 * 4);
+  const auto* elements = reinterpret_cast<const int8_t*>(packed.data.data() + tensor.offset);
+  int padding = 0;
+  for (size_t row = 0; row < 16; ++row) {
+    for (size_t column = 0; column < 8; ++column) {
+      const int8_t q = elements[((row / 8 * 2 + column / 4) * 8 + row % 8) * 4 + column % 4];
+      if (row >= 11 || column >= 5) {
+        padding += q != 0;
+        continue;
+      }
+      float scale;
+      std::memcpy(&scale, elements + 128 + row * 4, 4);
+      EXPECT_NEAR(static_cast<float>(q) * scale, values[row * 5 + column], scale / 2 + 1e-7f);
+    }
+  }
+  EXPECT_EQ(padding, 0);
+  EXPECT_GT(packed.errors.at("w"), 0.0);
+  EXPECT_LT(packed.errors.at("w"), 0.01);
+}
+
+TEST(Pack, LargeWeightsStartOnTheirOwnPage) {
+  Maker m;
+  const uint32_t x = m.embed(64);
+  const uint32_t large = m.matrix(300, 64), small = m.matrix(8, 300);
+  m.finish(m.builder.linear("z", m.builder.linear("y", x, large, kNone), small, kNone));
+  plan(m.graph);
+  const PackedWeights packed = pack(m.graph);
+  uint64_t end = 0;
+  for (const auto& [index, values] : m.graph.weights) {
+    const schema::TensorT& tensor = m.graph.tensor(index);
+    EXPECT_EQ(tensor.offset % (tensor.bytes >= 65536 ? 16384 : 64), 0u);
+    EXPECT_GE(tensor.offset, end);
+    end = tensor.offset + tensor.bytes;
+    EXPECT_EQ(std::memcmp(packed.data.data() + tensor.offset, values.data(), tensor.bytes), 0);
+  }
+  EXPECT_LE(end, packed.data.size());
+}
+
+TEST(Macs, CountsMatricesAndFullMemories) {
+  Maker m;
+  add_memory(m, m.embed(8), 2);
+  // Four 8 x 8 matrices, the head, and 6 + 1 slots with keys, values and positions.
+  EXPECT_EQ(macs_per_token(m.graph.model), 4u * 64 + 16 * 8 + 7 * 8 * 3);
+}
+
+}  // namespace
+}  // namespace oxbow::convert
