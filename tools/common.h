@@ -143,7 +143,4 @@ class RandomTokens {
   uint32_t vocabulary_;
 };
 
-/// Text fit for HTML.
-std::string html_text(std::string_view text);
-
 }  // namespace oxbow::tools
