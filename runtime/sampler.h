@@ -5,8 +5,7 @@
 // Same seed and same logits give the same tokens on every machine: the exponential is our own, sums
 // are taken in double in a fixed order, and the random numbers come from integer arithmetic.
 //
-//   memory the caller gives:  oxb_sampler | float logits[V] | uint32 candidates[V] | int32
-//   window[W]
+//   memory:  oxb_sampler | float logits[V] | uint32 candidates[V] | int32 window[W]
 
 #include <cstddef>
 #include <cstdint>

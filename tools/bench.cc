@@ -15,6 +15,8 @@ namespace oxbow::tools {
 namespace {
 
 constexpr uint64_t kSeed = 1;
+/// Most tokens that are fed to fill the memories before decoding is measured.
+constexpr uint64_t kFillTokens = 1 << 16;
 
 double median_of(std::span<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -54,7 +56,7 @@ class Bench {
   }
 
   Timing decode(uint64_t tokens) {
-    fill_memories(4096);
+    fill_memories(kFillTokens);
     std::vector<double> times(tokens);
     Progress progress;
     for (uint64_t i = 0; i < tokens; ++i) {
@@ -87,6 +89,11 @@ class Bench {
     std::vector<double> sample(1021);
     const uint64_t every = block_tokens / sample.size() + 1;
 
+    // Measuring takes code and memory too, which must be there before the first measurement.
+    resident_memory();
+    heap_bytes();
+    median_of(sample);
+
     Progress progress;
     const std::optional<uint64_t> heap_before = heap_bytes();
     int32_t token = random_.next();
@@ -106,14 +113,14 @@ class Bench {
         out.mean += seconds;
         out.min = std::min(out.min, seconds);
         if (out.tokens % every == 0 && kept < sample.size()) sample[kept++] = seconds;
-        if (fed + 1 == 1000) stream.resident_early = resident_bytes();
+        if (fed + 1 == 1000) stream.resident_early = resident_memory();
         progress.show("stream: token", fed, tokens);
       }
       out.mean /= static_cast<double>(out.tokens);
       out.median = kept == 0 ? out.mean : median_of(std::span(sample).first(kept));
     }
     stream.seconds = whole.seconds();
-    stream.resident_end = resident_bytes();
+    stream.resident_end = resident_memory();
     if (tokens < 1000) stream.resident_early = stream.resident_end;
     const std::optional<uint64_t> heap_after = heap_bytes();
     if (heap_before && heap_after) {
@@ -139,7 +146,7 @@ class Bench {
     session_.set_profile(&StepTimes::callback, &prefill);
     feed(prefill_tokens);
     session_.set_profile(nullptr, nullptr);
-    fill_memories(4096);
+    fill_memories(kFillTokens);
     session_.set_profile(&StepTimes::callback, &decode);
     for (uint64_t i = 0; i < decode_tokens; ++i) step(random_.next());
     session_.set_profile(nullptr, nullptr);
@@ -295,7 +302,7 @@ int bench_command(int argc, char** argv) {
   if (decode > 0) report.decode = bench.decode(decode);
   if (stream > 0) report.stream = bench.stream(stream, input);
   if (args.has("profile")) report.profile = bench.profile(prefill > 0 ? prefill : 128, 64);
-  report.resident = resident_bytes();
+  report.resident = resident_memory();
 
   std::fputs((args.has("json") ? bench_json(report) : bench_text(report)).c_str(), stdout);
   if (args.has("html")) convert::write_atomically(*args.text("html"), bench_html(report));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/api/oxbow.h"
+#include "tools/common.h"
 
 namespace oxbow::tools {
 
@@ -44,9 +45,8 @@ struct Stream {
   std::array<Block, kBlocks> blocks = {};
   Block first_tenth, last_tenth;
   double seconds = 0.0;
-  /// Bytes in physical memory when 1,000 tokens had been fed (or all, when fewer), and at the end.
-  uint64_t resident_early = 0;
-  uint64_t resident_end = 0;
+  /// When 1,000 tokens had been fed (or all, when fewer), and at the end.
+  ResidentMemory resident_early, resident_end;
   /// What malloc had handed out at the end, less what it had at the start; nothing when unknown.
   std::optional<int64_t> heap_growth;
 };
@@ -73,7 +73,7 @@ struct Report {
   uint32_t threads = 1;
   oxb_model_info model = {};
   oxb_memory memory = {};
-  uint64_t resident = 0;
+  ResidentMemory resident;
   std::optional<Timing> prefill, decode;
   std::optional<Stream> stream;
   std::optional<Profile> profile;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "converter/describe.h"
+#include "converter/svg.h"
 #include "tools/bench.h"
 #include "tools/common.h"
 
@@ -63,8 +64,10 @@ nlohmann::json to_json(const Stream& stream) {
       {"last_tenth", to_json(stream.last_tenth)},
       {"last_over_first_median", ratio(stream.last_tenth.median, stream.first_tenth.median)},
       {"last_over_first_mean", ratio(stream.last_tenth.mean, stream.first_tenth.mean)},
-      {"resident_after_1000_tokens", stream.resident_early},
-      {"resident_at_end", stream.resident_end},
+      {"resident_after_1000_tokens", stream.resident_early.bytes},
+      {"resident_at_end", stream.resident_end.bytes},
+      {"anonymous_after_1000_tokens", stream.resident_early.anonymous},
+      {"anonymous_at_end", stream.resident_end.anonymous},
       {"blocks", nlohmann::json::array()}};
   if (stream.heap_growth) out["heap_growth"] = *stream.heap_growth;
   for (size_t i = 0; i < stream.block_count; ++i)
@@ -149,7 +152,7 @@ std::string stream_chart(const Stream& stream) {
 }
 
 std::string row(const std::string& name, const std::string& value) {
-  return "<tr><th>" + html_text(name) + "</th><td>" + html_text(value) + "</td></tr>\n";
+  return "<tr><th>" + convert::escape(name) + "</th><td>" + convert::escape(value) + "</td></tr>\n";
 }
 
 std::string timing_text(const Timing& timing, const char* per) {
@@ -180,7 +183,7 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
                                    grouped_text(report.memory.activations).c_str(),
                                    grouped_text(report.memory.scratch).c_str(),
                                    grouped_text(report.memory.session).c_str()));
-  out.emplace_back("resident memory", grouped_text(report.resident) + " bytes");
+  out.emplace_back("resident memory", grouped_text(report.resident.bytes) + " bytes");
   if (report.prefill) {
     out.emplace_back(
         format("prefill %llu", static_cast<unsigned long long>(report.prefill->tokens)),
@@ -204,8 +207,12 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
                             ratio(stream->last_tenth.median, stream->first_tenth.median),
                             ratio(stream->last_tenth.mean, stream->first_tenth.mean)));
     out.emplace_back("  resident", format("%s bytes after 1,000 tokens, %s at the end",
-                                          grouped_text(stream->resident_early).c_str(),
-                                          grouped_text(stream->resident_end).c_str()));
+                                          grouped_text(stream->resident_early.bytes).c_str(),
+                                          grouped_text(stream->resident_end.bytes).c_str()));
+    out.emplace_back("  of it no file",
+                     format("%s bytes after 1,000 tokens, %s at the end",
+                            grouped_text(stream->resident_early.anonymous).c_str(),
+                            grouped_text(stream->resident_end.anonymous).c_str()));
     out.emplace_back("  heap growth", heap_text(*stream));
   }
   return out;
@@ -252,7 +259,7 @@ std::string bench_json(const Report& report) {
                           {"activations", report.memory.activations},
                           {"scratch", report.memory.scratch},
                           {"session", report.memory.session}}},
-                        {"resident", report.resident}};
+                        {"resident", report.resident.bytes}};
   if (report.prefill) out["prefill"] = to_json(*report.prefill);
   if (report.decode) out["decode"] = to_json(*report.decode);
   if (report.stream) out["stream"] = to_json(*report.stream);
@@ -270,7 +277,7 @@ std::string bench_html(const Report& report) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>Oxbow bench: " +
-      html_text(report.path) +
+      convert::escape(report.path) +
       "</title>\n<style>\n"
       ":root { color-scheme: light dark; --line: #8884; --median: #2a6fb0; --min: #999; }\n"
       "body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 "
@@ -301,7 +308,7 @@ std::string bench_html(const Report& report) {
         "<th></th><th>decode, per token</th><th></th></tr>\n",
         static_cast<unsigned long long>(report.profile->prefill_tokens));
     for (const ProfileRow& op : report.profile->ops) {
-      out += "<tr><td>" + html_text(op.name) + "</td>" +
+      out += "<tr><td>" + convert::escape(op.name) + "</td>" +
              format(
                  "<td class=\"n\">%llu</td><td class=\"n\">%s</td><td class=\"n\">%.1f %%</td>"
                  "<td class=\"n\">%s</td><td class=\"n\">%.1f %%</td></tr>\n",

@@ -128,17 +128,18 @@ std::string_view TextSource::text() const {
   return {reinterpret_cast<const char*>(file_->bytes().data()), file_->bytes().size()};
 }
 
-uint64_t resident_bytes() {
+ResidentMemory resident_memory() {
   const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+  if (fd < 0) return {};
   char text[128];
   const ssize_t count = ::read(fd, text, sizeof(text) - 1);
   ::close(fd);
-  if (count <= 0) return 0;
+  if (count <= 0) return {};
   text[count] = '\0';
-  unsigned long long total = 0, resident = 0;
-  if (std::sscanf(text, "%llu %llu", &total, &resident) != 2) return 0;
-  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  unsigned long long total = 0, resident = 0, file = 0;
+  if (std::sscanf(text, "%llu %llu %llu", &total, &resident, &file) != 3) return {};
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return {resident * page, (resident - std::min(file, resident)) * page};
 }
 
 std::optional<uint64_t> heap_bytes() {
@@ -192,29 +193,6 @@ int32_t RandomTokens::next() {
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
   z ^= z >> 31;
   return static_cast<int32_t>((z >> 32) * vocabulary_ >> 32);
-}
-
-std::string html_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
 }
 
 }  // namespace oxbow::tools

@@ -81,8 +81,14 @@ class TextSource {
   std::string owned_;
 };
 
-/// Bytes of this process in physical memory; 0 when the system does not tell. Allocates nothing.
-uint64_t resident_bytes();
+/// What this process has in physical memory; zeros when the system does not tell. Allocates nothing.
+struct ResidentMemory {
+  uint64_t bytes = 0;
+  /// The part that is no file: heap, stacks, arenas. The rest is code and mapped weights, which the system
+  /// brings in when they are first touched and may drop again.
+  uint64_t anonymous = 0;
+};
+ResidentMemory resident_memory();
 /// Bytes handed out by malloc now; nothing when the C library does not tell. Allocates nothing.
 std::optional<uint64_t> heap_bytes();
 
@@ -136,8 +142,5 @@ class RandomTokens {
   uint64_t state_;
   uint32_t vocabulary_;
 };
-
-/// Text fit for HTML.
-std::string html_text(std::string_view text);
 
 }  // namespace oxbow::tools

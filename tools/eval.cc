@@ -125,11 +125,11 @@ nlohmann::json to_json(const Quality& quality) {
           {"tokens_per_second", quality.tokens_per_second()}};
 }
 
-void print_row(const char* name, const std::vector<Quality>& all, double (Quality::*value)() const,
-               bool difference) {
+void print_row(const char* name, const std::vector<Quality>& all,
+               double (Quality::*value)() const) {
   std::printf("%-20s", name);
   for (const Quality& quality : all) std::printf("%14.4f", (quality.*value)());
-  if (all.size() == 2 && difference) {
+  if (all.size() == 2) {
     const double a = (all[0].*value)(), b = (all[1].*value)();
     std::printf("%+14.4f  (%+.2f %%)", b - a, a != 0.0 ? 100.0 * (b - a) / a : 0.0);
   }
@@ -189,11 +189,13 @@ int eval_command(int argc, char** argv) {
                 grouped_text(quality.bytes).c_str(), quality.segment);
   }
   if (all.size() == 2) std::printf("%-20s%14s%14s%14s\n", "", "first", "second", "difference");
-  print_row("bits per token", all, &Quality::bits_per_token, true);
-  print_row("bits per character", all, &Quality::bits_per_character, true);
-  print_row("bits per byte", all, &Quality::bits_per_byte, true);
-  print_row("perplexity", all, &Quality::perplexity, true);
-  print_row("tokens/s", all, &Quality::tokens_per_second, false);
+  print_row("bits per token", all, &Quality::bits_per_token);
+  print_row("bits per character", all, &Quality::bits_per_character);
+  print_row("bits per byte", all, &Quality::bits_per_byte);
+  print_row("perplexity", all, &Quality::perplexity);
+  std::printf("%-20s", "tokens/s");
+  for (const Quality& quality : all) std::printf("%14.0f", quality.tokens_per_second());
+  std::printf("\n");
   return convert::kExitGood;
 }
 

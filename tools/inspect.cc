@@ -39,7 +39,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 std::string key_values(const char* title, const KeyValues& list) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& pair : list) {
-    if (!pair->key.starts_with(convert::kWeightErrorKey)) rows.push_back({pair->key, pair->value});
+    rows.push_back({pair->key, pair->value});
   }
   return rows.empty() ? "" : std::string("\n") + title + "\n" + table(rows);
 }
@@ -60,10 +60,13 @@ std::string states(const Description& description) {
 
 std::string steps(const Description& description) {
   const schema::ModelT& model = description.model;
+  // Weights would double the width of the table; they are in the JSON and on the page.
   const auto names = [&](const std::vector<uint32_t>& list) {
     std::string text;
-    for (const uint32_t index : list)
+    for (const uint32_t index : list) {
+      if (model.tensors[index]->kind == schema::TensorKind::Weight) continue;
       text += (text.empty() ? "" : ", ") + model.tensors[index]->name;
+    }
     return text;
   };
   std::string out;
@@ -77,7 +80,7 @@ std::string steps(const Description& description) {
     for (size_t i = 0; i < entry->steps.size(); ++i) {
       const schema::StepT& step = *entry->steps[i];
       rows.push_back({std::to_string(i), schema::EnumNameOpCode(step.op), names(step.outputs),
-                      "from " + names(step.inputs), convert::options_text(step)});
+                      convert::options_text(step), "from " + names(step.inputs)});
     }
     out += table(rows);
     if (!entry->kept.empty()) out += "  kept to be read: " + names(entry->kept) + "\n";
@@ -88,18 +91,20 @@ std::string steps(const Description& description) {
 std::string text(const Description& description) {
   const schema::MetadataT& metadata = *description.model.metadata;
   std::string out = convert::summary_table(description);
-  out += table({{"vocabulary", grouped_text(description.vocabulary)},
-                {"max segment", grouped_text(description.max_segment)},
-                {"tokenizer", description.model.tokenizer
-                                  ? schema::EnumNameTokenizerKind(description.model.tokenizer->kind)
-                                  : "None"},
-                {"hash", format("%016llx", static_cast<unsigned long long>(description.hash))},
-                {"made by", metadata.converter},
-                {"from", metadata.source_hash},
-                {"licence", metadata.licence.empty() ? "not stated" : metadata.licence}});
+  const auto add = [&](const std::string& name, const std::string& value) {
+    out += format("%-22s%s\n", name.c_str(), value.c_str());
+  };
+  add("vocabulary", grouped_text(description.vocabulary));
+  add("max segment", grouped_text(description.max_segment));
+  add("tokenizer", description.model.tokenizer
+                       ? schema::EnumNameTokenizerKind(description.model.tokenizer->kind)
+                       : "None");
+  add("hash", format("%016llx", static_cast<unsigned long long>(description.hash)));
+  add("made by", metadata.converter);
+  add("from", metadata.source_hash);
+  add("licence", metadata.licence.empty() ? "not stated" : metadata.licence);
   out += key_values("settings", metadata.settings);
   out += key_values("sizes", metadata.sizes);
-  out += key_values("quality", metadata.quality);
   return out + states(description) + steps(description);
 }
 

@@ -204,7 +204,7 @@ int run_command(int argc, char** argv) {
       "resident %llu bytes\n",
       static_cast<unsigned long long>(feeder.total()), rate(feeder.total(), prompt_seconds),
       static_cast<unsigned long long>(generated), rate(steps, decode_seconds),
-      session.arena_bytes(), static_cast<unsigned long long>(resident_bytes()));
+      session.arena_bytes(), static_cast<unsigned long long>(resident_memory().bytes));
   return convert::kExitGood;
 }
 

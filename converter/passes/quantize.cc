@@ -4,8 +4,7 @@
 //                  embedding tables: int8 rows, one scale per row
 //                  norms, biases and everything small: float
 //   activations    what enters an int8 matrix: int8, one scale per row. A step that can write int8
-//   does so
-//                  when all its readers want it; otherwise one quantise step serves them all.
+//                  does so when all its readers want it; otherwise one quantise step serves them.
 //                  keys and values, fresh and remembered: int8, one scale per row and head
 //                  other memories: int8, one scale per row
 //                  tables of relative positions: int8, one scale per row and head

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "ops/common/checks.h"
 #include "runtime/base/quantize.h"
 #include "schema/model_generated.h"
 
@@ -157,18 +158,6 @@ AttentionKernel<Element> pick_kernel([[maybe_unused]] bool reference_only) {
 #include "ops/attention/kernels.inc"
 #undef OXB_KERNEL
   return nullptr;
-}
-
-const char* type_name(DataType type) {
-  switch (type) {
-    case DataType::kF32:
-      return "F32";
-    case DataType::kI8:
-      return "I8";
-    case DataType::kI32:
-      return "I32";
-  }
-  return "unknown";
 }
 
 /// A row-major tensor of this type and width; `scale_groups` counts for I8 only.

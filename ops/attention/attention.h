@@ -9,7 +9,8 @@
 // Three parts meet here, and a new kind of attention changes one of them:
 //   sources      where keys lie: rings, then this run's rows. The op turns them into spans.
 //   pattern      which keys a query sees: picks and clips spans. Today: causal, all slots up to its
-//   own. score terms  what is added to q . k. Today: the relative term.
+//                own.
+//   score terms  what is added to q . k. Today: the relative term.
 //
 // All sources together form one sequence of slots, oldest first, and distance(i, j) is the number
 // of slots from key j to the query's own. A ring lies in memory in one or two pieces; since
@@ -21,8 +22,8 @@
 // what remains.
 //
 //   m = -inf, l = 0, out[d] = 0
-//   a, sa = quantise(q[d] + u[d]);  b, sb = quantise(q[d])                   u, b: relative term
-//   only for each tile, with its keys numbered j = 0, 1, ... from the tile's first:
+//   a, sa = quantise(q[d] + u[d]);  b, sb = quantise(q[d])             u, b: relative term only
+//   for each tile, with its keys numbered j = 0, 1, ... from the tile's first:
 //     s_j    = float(a . k_j) * (sa * sk_j)                                  sk: scale of the key
 //     s_j    = (s_j + float(b . R_t) * (sb * sR_t)) + B_t                    relative term only
 //     s_j    = s_j * scale
@@ -31,9 +32,9 @@
 //     l      = l * c + sum(p_j)
 //     w_j    = p_j * sv_j                                                    sv: scale of the value
 //     x      = max(|w_j|); x < 2^-100: the tile adds nothing; inf counts as the largest float
-//     W_j    = clamp(round(w_j * (32767 / x)), -32767, 32767)                int16, ties to even,
-//     NaN: 0 acc[d] = sum of W_j * v_j[d]                                           int32: 64 *
-//     32767 * 128 < 2^31 out[d] = out[d] * c + float(acc[d]) * (x / 32767)
+//     W_j    = clamp(round(w_j * (32767 / x)), -32767, 32767)      int16, ties to even, NaN: 0
+//     acc[d] = sum of W_j * v_j[d]                                 int32: 64 * 32767 * 128 < 2^31
+//     out[d] = out[d] * c + float(acc[d]) * (x / 32767)
 //   r = 1 / l (0 when there were no keys);  out[d] = out[d] * r
 //
 // A scale per tile keeps 16 bits for the weights of a tile however small they are beside those of
@@ -42,7 +43,8 @@
 // The float kernel is the same with a . k_j = dot(q + u, k_j), b . R_t = dot(q, R_t), all scales 1,
 // acc[d] = ((0 + p_0 * v_0[d]) + p_1 * v_1[d]) + ... in float and out[d] = out[d] * c + acc[d].
 //
-// Numbers that are not finite lead to results that are not, never to undefined behaviour.
+// Numbers that are not finite never lead to undefined behaviour. Mostly they lead to results that are
+// not finite either; where one is quantised it counts as quantize.h says.
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,6 @@
 #include <cstdio>
 
 namespace oxbow {
-namespace {
 
 const char* type_name(DataType type) {
   switch (type) {
@@ -16,8 +15,6 @@ const char* type_name(DataType type) {
   }
   return "unknown type";
 }
-
-}  // namespace
 
 TensorText describe(const Tensor& tensor) {
   char groups[32] = "";

@@ -10,6 +10,9 @@
 
 namespace oxbow {
 
+/// "F32", ...
+const char* type_name(DataType type);
+
 /// A tensor in words, e.g. "F32 [at most 16, 64]"; lives as long as the full expression it is used
 /// in.
 struct TensorText {

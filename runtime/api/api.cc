@@ -60,9 +60,11 @@ oxb_status open_handle(oxb_model** out, oxb_error* error, Open open) {
 
 Status convert(const oxb_session_options* options, oxbow::SessionOptions* converted, Error* error) {
   if (options == nullptr) return Status::kOk;
-  if (options->size != sizeof(oxb_session_options)) {
+  // The fields of the first version; later ones are read only when `size` covers them.
+  if (options->size < sizeof(oxb_session_options)) {
     return oxbow::fail(error, Status::kInvalidArgument,
-                       "the session options' size is %zu, not %zu: use oxb_session_options_init",
+                       "the session options' size is %zu, expected at least %zu: use "
+                       "oxb_session_options_init",
                        options->size, sizeof(oxb_session_options));
   }
   switch (options->backend) {

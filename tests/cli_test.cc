@@ -1,0 +1,699 @@
+// The command line as users and scripts meet it: what it prints, what it refuses, its exit codes.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/api/oxbow.hpp"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+#include "tests/support/tiny_checkpoint.h"
+#include "tools/utf8.h"
+
+namespace oxbow::testing {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+CommandResult oxbow(const Words& words) { return run_program("oxbow", words); }
+
+std::string convert(const std::filesystem::path& checkpoint, const std::filesystem::path& file,
+                    const Words& options) {
+  Words words = {checkpoint.string(), "-o", file.string()};
+  words.insert(words.end(), options.begin(), options.end());
+  const CommandResult result = run_program("oxbow-convert", words);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return file.string();
+}
+
+std::filesystem::path golden() { return std::filesystem::path(OXB_SOURCE_DIR) / "tests/golden"; }
+
+std::filesystem::path compressive() { return golden() / "labml_compressive/c1_d32_fullP"; }
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+/// A tiny checkpoint with another vocabulary; its new rows repeat the old ones, a little changed.
+TinyCheckpoint with_vocabulary(uint32_t tokens) {
+  TinyCheckpoint checkpoint;
+  for (const char* name : {"src_embed.weight", "generator.weight", "generator.bias"}) {
+    TinyTensor& tensor = checkpoint.tensors.at(name);
+    const std::vector<float> old = tensor.values;
+    const size_t count = old.size() / tensor.shape[0] * tokens;
+    tensor.shape[0] = tokens;
+    tensor.values.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      tensor.values[i] = old[i % old.size()] + 0.01f * static_cast<float>(i % 97) - 0.5f;
+    }
+  }
+  checkpoint.config["n_tokens"] = tokens;
+  return checkpoint;
+}
+
+/// One line that says something, as every failure prints.
+void expect_one_line(const CommandResult& result, const std::string& part) {
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_TRUE(result.err.starts_with("oxbow")) << result.err;
+  EXPECT_NE(result.err.find(part), std::string::npos) << result.err << "expected: " << part;
+}
+
+// ---- The golden packs, by way of the command line -------------------------------------------------
+
+std::vector<std::string> golden_cases() {
+  std::vector<std::string> cases;
+  for (const char* system : {"labml_compressive", "labml_xl"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(golden() / system)) {
+      cases.push_back(std::string(system) + "/" + entry.path().filename().string());
+    }
+  }
+  std::sort(cases.begin(), cases.end());
+  return cases;
+}
+
+class CliGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(CliGolden, FloatMatchesTheOriginal) {
+  const TemporaryDirectory directory;
+  const std::string model =
+      convert(golden() / GetParam(), directory / "m.oxb", {"--weights", "f32"});
+  const std::string io = (golden() / GetParam() / "io.safetensors").string();
+  const CommandResult result = oxbow({"verify", model, io});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_NE(result.out.find("segment0.logits"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find("FAIL"), std::string::npos) << result.out;
+
+  const CommandResult strict = oxbow({"verify", model, io, "--atol", "1e-12"});
+  EXPECT_EQ(strict.exit_code, 1);
+  expect_one_line(strict, "not as expected");
+
+  // Everything but the training loss is produced.
+  const json report = json::parse(oxbow({"verify", model, io, "--json"}).out);
+  EXPECT_TRUE(report["ok"]);
+  EXPECT_GT(report["checked"], 10);
+  for (const std::string name : report["not_produced"]) {
+    EXPECT_TRUE(name.ends_with(".ar_loss")) << name;
+  }
+}
+
+TEST_P(CliGolden, TheReferenceBackendAndThreadsMatchToo) {
+  const TemporaryDirectory directory;
+  const std::string model =
+      convert(golden() / GetParam(), directory / "m.oxb", {"--weights", "f32"});
+  const std::string io = (golden() / GetParam() / "io.safetensors").string();
+  EXPECT_EQ(oxbow({"verify", model, io, "--backend", "reference"}).exit_code, 0);
+  EXPECT_EQ(oxbow({"verify", model, io, "--backend", "cpu", "--threads", "3"}).exit_code, 0);
+}
+
+TEST_P(CliGolden, Int8IsClose) {
+  const TemporaryDirectory directory;
+  const std::string model =
+      convert(golden() / GetParam(), directory / "m.oxb", {"--weights", "int8"});
+  const CommandResult result =
+      oxbow({"verify", model, (golden() / GetParam() / "io.safetensors").string(), "--min-cosine",
+             "0.99"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, CliGolden, ::testing::ValuesIn(golden_cases()),
+                         [](const auto& tested) {
+                           std::string name = tested.param;
+                           std::replace(name.begin(), name.end(), '/', '_');
+                           return name;
+                         });
+
+// ---- verify ---------------------------------------------------------------------------------------
+
+/// A copy of an io file in which one tensor was changed.
+class IoFile {
+ public:
+  explicit IoFile(const std::filesystem::path& path) {
+    bytes_ = read_bytes(path);
+    uint64_t length = 0;
+    std::memcpy(&length, bytes_.data(), sizeof(length));
+    header_ = json::parse(std::string(reinterpret_cast<const char*>(bytes_.data()) + 8, length));
+    data_.assign(bytes_.begin() + static_cast<ptrdiff_t>(8 + length), bytes_.end());
+  }
+  json& header() { return header_; }
+  void set_float(const std::string& name, size_t index, float value) {
+    const size_t begin = header_.at(name)["data_offsets"][0];
+    std::memcpy(data_.data() + begin + index * 4, &value, 4);
+  }
+  void copy(const std::string& name, const std::string& new_name) {
+    json entry = header_.at(name);
+    const size_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1],
+                 at = data_.size();
+    const std::vector<std::byte> values(data_.begin() + static_cast<ptrdiff_t>(begin),
+                                        data_.begin() + static_cast<ptrdiff_t>(end));
+    data_.insert(data_.end(), values.begin(), values.end());
+    entry["data_offsets"] = {at, data_.size()};
+    header_[new_name] = entry;
+  }
+  void write(const std::filesystem::path& path) const {
+    std::string text = header_.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    const uint64_t length = text.size();
+    std::vector<std::byte> out(8 + text.size() + data_.size());
+    std::memcpy(out.data(), &length, 8);
+    std::memcpy(out.data() + 8, text.data(), text.size());
+    std::copy(data_.begin(), data_.end(), out.begin() + static_cast<ptrdiff_t>(8 + text.size()));
+    write_bytes(path, out);
+  }
+
+ private:
+  std::vector<std::byte> bytes_, data_;
+  json header_;
+};
+
+class CliVerify : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new TemporaryDirectory;
+    model_ = convert(compressive(), *directory_ / "m.oxb", {"--weights", "f32"});
+  }
+  static void TearDownTestSuite() { delete directory_; }
+
+  CommandResult verify(const IoFile& io, Words options = {}) {
+    const std::string path = (*directory_ / "io.safetensors").string();
+    io.write(path);
+    Words words = {"verify", model_, path};
+    words.insert(words.end(), options.begin(), options.end());
+    return oxbow(words);
+  }
+  /// The line of one tensor.
+  static std::string line_of(const std::string& out, const std::string& name) {
+    const size_t begin = out.find(name + " ");
+    return begin == std::string::npos ? "" : out.substr(begin, out.find('\n', begin) - begin);
+  }
+
+  static inline TemporaryDirectory* directory_ = nullptr;
+  static inline std::string model_;
+  IoFile io_{compressive() / "io.safetensors"};
+  json others_ = json::object();
+};
+
+TEST_F(CliVerify, AWrongLogitIsFoundWithItsPlace) {
+  io_.set_float("segment2.logits", (3 * 2 + 1) * 65 + 17, 50.0f);  // [3, 1, 17] of [7, 2, 65]
+  const CommandResult result = verify(io_);
+  EXPECT_EQ(result.exit_code, 1);
+  expect_one_line(result, "1 of 39 tensors");
+  const std::string line = line_of(result.out, "segment2.logits");
+  EXPECT_NE(line.find("FAIL"), std::string::npos) << line;
+  EXPECT_NE(line.find("[3, 1, 17]"), std::string::npos) << line;
+}
+
+TEST_F(CliVerify, AWrongMemoryIsFound) {
+  io_.set_float("greedy.c_mem.layer1", 0, 50.0f);
+  const CommandResult result = verify(io_);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(line_of(result.out, "greedy.c_mem.layer1").find("FAIL"), std::string::npos)
+      << result.out;
+}
+
+TEST_F(CliVerify, NotANumberFailsHoweverItIsJudged) {
+  io_.set_float("segment1.logits", 5, std::nanf(""));
+  EXPECT_EQ(verify(io_).exit_code, 1);
+  EXPECT_EQ(verify(io_, {"--atol", "1e30"}).exit_code, 1);
+  EXPECT_EQ(verify(io_, {"--min-cosine", "0"}).exit_code, 1);
+}
+
+TEST_F(CliVerify, ADifferentNumberOfRowsNamesBoth) {
+  // Seven rows become a claim of six, with the last one left over elsewhere.
+  json& entry = io_.header()["segment0.mem.layer0"];
+  entry["shape"] = {6, 2, 32};
+  const size_t begin = entry["data_offsets"][0];
+  entry["data_offsets"] = {begin, begin + 6 * 2 * 32 * 4};
+  io_.header()["segment0.left_over"] = {
+      {"dtype", "F32"},
+      {"shape", {1, 2, 32}},
+      {"data_offsets", {begin + 6 * 2 * 32 * 4, begin + 7 * 2 * 32 * 4}}};
+  const CommandResult result = verify(io_);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_NE(line_of(result.out, "segment0.mem.layer0").find("7 rows, expected 6"),
+            std::string::npos)
+      << result.out;
+  EXPECT_NE(line_of(result.out, "segment0.left_over").find("not produced"), std::string::npos);
+}
+
+TEST_F(CliVerify, AnFp64AlternativeThatMatchesIsEnough) {
+  io_.copy("segment1.logits", "segment1.logits.fp64");
+  io_.set_float("segment1.logits", 5, 50.0f);
+  CommandResult result = verify(io_);
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_NE(line_of(result.out, "segment1.logits").find("matches .fp64"), std::string::npos);
+  EXPECT_NE(result.out.find("39 tensors checked"), std::string::npos) << result.out;
+
+  io_.set_float("segment1.logits.fp64", 6, 50.0f);
+  EXPECT_EQ(verify(io_).exit_code, 1);
+}
+
+TEST_F(CliVerify, NothingToCheckIsAFailure) {
+  for (auto it = io_.header().begin(); it != io_.header().end();) {
+    const bool loss =
+        it.key().ends_with("_loss") || it.key().ends_with("input_ids") || it.key()[0] == '_';
+    if (loss) {
+      ++it;
+      continue;
+    }
+    // The bytes stay claimed, under a name no model produces.
+    json entry = it.value();
+    const std::string name = "other." + it.key();
+    it = io_.header().erase(it);
+    others_[name] = entry;
+  }
+  for (const auto& [name, entry] : others_.items()) io_.header()[name] = entry;
+  const CommandResult result = verify(io_);
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  expect_one_line(result, "no output was checked");
+}
+
+TEST_F(CliVerify, AToleranceMustComeFromSomewhere) {
+  io_.header()["__metadata__"].erase("atol_fp32");
+  const CommandResult result = verify(io_);
+  EXPECT_EQ(result.exit_code, 3);
+  expect_one_line(result, "--atol");
+  EXPECT_EQ(verify(io_, {"--atol", "1e-4"}).exit_code, 0);
+}
+
+TEST_F(CliVerify, ASegmentLongerThanTheModelTakesSaysHowToConvert) {
+  const std::string small =
+      convert(compressive(), *directory_ / "small.oxb", {"--weights", "f32", "--max-segment", "6"});
+  const CommandResult result =
+      oxbow({"verify", small, (compressive() / "io.safetensors").string()});
+  EXPECT_EQ(result.exit_code, 3);
+  expect_one_line(result, "convert with --max-segment 7");
+}
+
+TEST_F(CliVerify, TheIoOfAnotherModelIsRefusedOrFails) {
+  const CommandResult result = oxbow(
+      {"verify", model_, (golden() / "labml_compressive/c3_d64_rate4_b3/io.safetensors").string()});
+  EXPECT_TRUE(result.exit_code == 1 || result.exit_code == 3) << result.exit_code;
+  EXPECT_EQ(oxbow({"verify", model_, model_}).exit_code, 3);
+}
+
+// ---- run ------------------------------------------------------------------------------------------
+
+class CliText : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kSegment = 8;
+
+  static void SetUpTestSuite() {
+    directory_ = new TemporaryDirectory;
+    with_vocabulary(256).write(*directory_ / "bytes");
+    bytes_ = convert(*directory_ / "bytes", *directory_ / "bytes.oxb",
+                     {"--tokenizer", "byte", "--max-segment", std::to_string(kSegment)});
+    bytes_f32_ = convert(*directory_ / "bytes", *directory_ / "bytes_f32.oxb",
+                         {"--tokenizer", "byte", "--weights", "f32", "--max-segment", "16"});
+    TinyCheckpoint().write(*directory_ / "chars");
+    write_text(*directory_ / "vocabulary.json", "[\"\\n\", \"a\", \"b\", \"é\", \"€\"]");
+    chars_ = convert(*directory_ / "chars", *directory_ / "chars.oxb",
+                     {"--tokenizer", (*directory_ / "vocabulary.json").string()});
+    silent_ = convert(*directory_ / "chars", *directory_ / "silent.oxb", {});
+  }
+  static void TearDownTestSuite() { delete directory_; }
+
+  static inline TemporaryDirectory* directory_ = nullptr;
+  static inline std::string bytes_, bytes_f32_, chars_, silent_;
+};
+
+TEST_F(CliText, TheSameSeedGivesTheSameText) {
+  const Words words = {"run", bytes_, "--prompt", "Once", "--tokens", "100", "--seed", "5"};
+  const CommandResult first = oxbow(words);
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_GE(first.out.size(), 100u);
+  EXPECT_EQ(oxbow(words).out, first.out);
+  Words others = words;
+  others.back() = "6";
+  EXPECT_NE(oxbow(others).out, first.out);
+  others = words;
+  others.insert(others.end(), {"--threads", "3"});
+  EXPECT_EQ(oxbow(others).out, first.out);
+  others = words;
+  others.insert(others.end(), {"--backend", "reference"});
+  EXPECT_EQ(oxbow(others).out, first.out);
+}
+
+TEST_F(CliText, TheSummaryIsOneLine) {
+  const CommandResult result = oxbow({"run", bytes_, "--prompt", "abc", "--tokens", "5"});
+  EXPECT_EQ(result.err.find("prompt 3 tokens"), 0u) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  for (const char* part : {"generated 5 tokens", "arena", "resident"}) {
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(CliText, ALongPromptIsThePiecesOneAfterAnother) {
+  std::string prompt;
+  for (int i = 0; i < 100; ++i) prompt += static_cast<char>('!' + i * 7 % 90);
+  for (const size_t length : {1u, 7u, 8u, 9u, 16u, 17u, 100u}) {
+    const std::string text = prompt.substr(0, length);
+    // The same through the library, piece by piece.
+    const oxb::Expected<oxb::Model> model = oxb::Model::open(bytes_.c_str());
+    ASSERT_TRUE(model.ok()) << model.status().text();
+    oxb::Expected<oxb::Session> session = oxb::Session::create(*model);
+    ASSERT_TRUE(session.ok()) << session.status().text();
+    std::vector<float> logits(256);
+    for (size_t at = 0; at < text.size(); at += kSegment) {
+      std::vector<int32_t> ids;
+      for (const char c : text.substr(at, kSegment)) ids.push_back(static_cast<unsigned char>(c));
+      ASSERT_TRUE(session->run(ids, logits).ok());
+    }
+    std::string expected;
+    for (int i = 0; i < 20; ++i) {
+      const auto id =
+          static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+      expected += (i ? " " : "") + std::to_string(id);
+      ASSERT_TRUE(session->run({&id, 1}, logits).ok());
+    }
+    std::string ids;
+    for (const char c : text) {
+      ids += (ids.empty() ? "" : ",") + std::to_string(static_cast<unsigned char>(c));
+    }
+    const CommandResult result =
+        oxbow({"run", bytes_, "--ids", ids, "--tokens", "20", "--temperature", "0"});
+    EXPECT_EQ(result.out, expected + "\n") << length << " tokens";
+
+    // And the same text from a file, which prints characters.
+    write_text(*directory_ / "prompt.txt", text);
+    EXPECT_EQ(
+        oxbow({"run", bytes_, "--file", (*directory_ / "prompt.txt").string(), "--tokens", "20"})
+            .out,
+        oxbow({"run", bytes_, "--prompt=" + text, "--tokens", "20"}).out);
+  }
+}
+
+TEST_F(CliText, ABytePieceNeverBreaksACharacter) {
+  for (const char* seed : {"1", "2", "3"}) {
+    const CommandResult result =
+        oxbow({"run", bytes_, "--tokens", "400", "--temperature", "3", "--seed", seed});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    tools::Utf8Stream stream;
+    EXPECT_EQ(stream.add(result.out), result.out);  // Nothing had to be replaced.
+    EXPECT_EQ(stream.pending(), "");
+  }
+}
+
+TEST_F(CliText, AnEmptyPromptStartsSomewhere) {
+  for (const std::string& model : {bytes_, chars_}) {
+    const CommandResult result = oxbow({"run", model, "--tokens", "10", "--temperature", "0"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(oxbow({"run", model, "--tokens", "10", "--temperature", "0", "--prompt", ""}).out,
+              result.out);
+    EXPECT_EQ(oxbow({"run", model, "--tokens", "10", "--temperature", "0", "--prompt", "\n"}).out,
+              result.out);
+  }
+}
+
+TEST_F(CliText, NoTokensAreNoText) {
+  const CommandResult result = oxbow({"run", bytes_, "--prompt", "a", "--tokens", "0"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+}
+
+TEST_F(CliText, AModelWithoutTokenizerTakesIds) {
+  const CommandResult refused = oxbow({"run", silent_, "--prompt", "a"});
+  EXPECT_EQ(refused.exit_code, 3);
+  expect_one_line(refused, "--tokenizer");
+  const CommandResult ids = oxbow({"run", silent_, "--ids", "1,2,3", "--tokens", "4"});
+  EXPECT_EQ(ids.exit_code, 0) << ids.err;
+  EXPECT_EQ(std::count(ids.out.begin(), ids.out.end(), ' '), 3) << ids.out;
+  for (const char* wrong : {"5", "-1", "1,,2", "1,", "x", "99999999999999999999"}) {
+    EXPECT_EQ(oxbow({"run", silent_, std::string("--ids=") + wrong}).exit_code, 2) << wrong;
+  }
+}
+
+TEST_F(CliText, ACharacterTheVocabularyLacksHasAPlace) {
+  const CommandResult run = oxbow({"run", chars_, "--prompt", "ab\néx"});
+  EXPECT_EQ(run.exit_code, 3);
+  expect_one_line(run, "line 2, column 2 (byte 5): U+0078 'x'");
+  write_text(*directory_ / "bad.txt", "ab\n\xff");
+  const CommandResult file = oxbow({"run", chars_, "--file", (*directory_ / "bad.txt").string()});
+  EXPECT_EQ(file.exit_code, 3);
+  expect_one_line(file, "line 2, column 1 (byte 3)");
+  write_text(*directory_ / "cut.txt", "ab\xe2\x82");
+  expect_one_line(oxbow({"run", chars_, "--file", (*directory_ / "cut.txt").string()}),
+                  "ends inside a character");
+}
+
+// ---- eval -----------------------------------------------------------------------------------------
+
+TEST_F(CliText, EvalIsTheMeanSurprise) {
+  const std::string allowed = "ab€é\nabbaé€€a\nbb\n";
+  write_text(*directory_ / "text.txt", allowed);
+  const CommandResult result =
+      oxbow({"eval", chars_, "--text", (*directory_ / "text.txt").string(), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json quality = json::parse(result.out)["models"][0];
+
+  // From the definition, token by token; the text fits in one segment.
+  const oxb::Expected<oxb::Model> model = oxb::Model::open(chars_.c_str());
+  ASSERT_TRUE(model.ok());
+  oxb::Expected<oxb::Session> session = oxb::Session::create(*model);
+  ASSERT_TRUE(session.ok());
+  std::vector<int32_t> ids(64);
+  oxb::Encoded encoded;
+  ASSERT_TRUE(model->encode(allowed, ids, &encoded).ok());
+  ids.resize(encoded.count);
+  std::vector<float> logits(ids.size() * 5);
+  ASSERT_TRUE(session->run(ids, logits).ok());
+  double bits = 0.0;
+  for (size_t i = 1; i < ids.size(); ++i) {
+    const float* row = &logits[(i - 1) * 5];
+    double sum = 0.0;
+    for (int k = 0; k < 5; ++k) sum += std::exp(static_cast<double>(row[k]));
+    bits -= std::log2(std::exp(static_cast<double>(row[ids[i]])) / sum);
+  }
+  const auto tokens = static_cast<double>(ids.size() - 1);
+  EXPECT_EQ(quality["tokens"], ids.size() - 1);
+  EXPECT_EQ(quality["characters"], ids.size() - 1);
+  EXPECT_EQ(quality["bytes"], allowed.size() - 1);
+  EXPECT_NEAR(quality["bits_per_token"], bits / tokens, 1e-6);
+  EXPECT_NEAR(quality["bits_per_byte"], bits / static_cast<double>(allowed.size() - 1), 1e-6);
+  EXPECT_NEAR(quality["perplexity"], std::exp2(bits / tokens), 1e-4);
+}
+
+TEST_F(CliText, EvalOfALongTextDoesNotDependOnHowItIsRead) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += static_cast<char>('a' + i * i % 23);
+  write_text(*directory_ / "long.txt", text);
+  const std::string path = (*directory_ / "long.txt").string();
+  const json both =
+      json::parse(oxbow({"eval", bytes_, "--text", path, "--compare", bytes_f32_, "--json"}).out);
+  ASSERT_EQ(both["models"].size(), 2u);
+  // Compared in the segments both can take, so the first is what it is alone.
+  EXPECT_EQ(both["models"][1]["segment"], kSegment);
+  const json alone = json::parse(oxbow({"eval", bytes_, "--text", path, "--json"}).out);
+  EXPECT_EQ(alone["models"][0]["bits_per_token"], both["models"][0]["bits_per_token"]);
+  const double difference = both["difference"]["bits_per_character"];
+  EXPECT_NEAR(difference,
+              double{both["models"][1]["bits_per_character"]} -
+                  double{both["models"][0]["bits_per_character"]},
+              1e-9);
+  EXPECT_LT(std::abs(difference), 0.2);
+
+  const json limited =
+      json::parse(oxbow({"eval", bytes_, "--text", path, "--limit", "100", "--json"}).out);
+  EXPECT_EQ(limited["models"][0]["tokens"], 99);
+}
+
+TEST_F(CliText, EvalCountsCharactersOfBytes) {
+  write_text(*directory_ / "utf8.txt", "aé€");
+  const json quality =
+      json::parse(oxbow({"eval", bytes_, "--text", (*directory_ / "utf8.txt").string(), "--json"})
+                      .out)["models"][0];
+  EXPECT_EQ(quality["tokens"], 5);
+  EXPECT_EQ(quality["bytes"], 5);
+  EXPECT_EQ(quality["characters"], 2);
+}
+
+TEST_F(CliText, EvalSaysWhatItCannotRead) {
+  write_text(*directory_ / "one.txt", "a");
+  CommandResult result = oxbow({"eval", chars_, "--text", (*directory_ / "one.txt").string()});
+  EXPECT_EQ(result.exit_code, 3);
+  expect_one_line(result, "fewer than 2 tokens");
+  write_text(*directory_ / "x.txt", "aaa\naxa");
+  result = oxbow({"eval", chars_, "--text", (*directory_ / "x.txt").string()});
+  EXPECT_EQ(result.exit_code, 3);
+  expect_one_line(result, "line 2, column 2 (byte 5)");
+  result = oxbow({"eval", silent_, "--text", (*directory_ / "x.txt").string()});
+  EXPECT_EQ(result.exit_code, 3);
+  expect_one_line(result, "--tokenizer");
+  EXPECT_EQ(oxbow({"eval", chars_}).exit_code, 2);
+  EXPECT_EQ(oxbow({"eval", chars_, "--text", (*directory_ / "none.txt").string()}).exit_code, 3);
+}
+
+// ---- bench ----------------------------------------------------------------------------------------
+
+TEST_F(CliText, BenchReportsWhatWasAsked) {
+  json report = json::parse(oxbow({"bench", bytes_, "--json"}).out);
+  EXPECT_EQ(report["prefill"]["tokens"], 128);
+  EXPECT_EQ(report["decode"]["tokens"], 128);
+  EXPECT_GT(report["decode"]["tokens_per_second"], 0.0);
+  EXPECT_FALSE(report.contains("stream"));
+  EXPECT_GT(report["arena"]["total"], 0);
+
+  report = json::parse(oxbow({"bench", bytes_, "--prefill", "40", "--profile", "--json"}).out);
+  EXPECT_EQ(report["prefill"]["tokens"], 40);
+  EXPECT_FALSE(report.contains("decode"));
+  EXPECT_GT(report["profile"]["ops"].size(), 4u);
+  EXPECT_EQ(report["profile"]["steps"][0]["op"], "Embedding");
+}
+
+TEST_F(CliText, AStreamNeedsNoMoreMemoryAtItsEnd) {
+  const std::string page = (*directory_ / "page.html").string();
+  for (const char* input : {"random", "greedy"}) {
+    const CommandResult result =
+        oxbow({"bench", bytes_, "--stream", "20000", "--input", input, "--json", "--html", page});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const json stream = json::parse(result.out)["stream"];
+    EXPECT_EQ(stream["tokens"], 20000);
+    EXPECT_EQ(stream["input"], input);
+    EXPECT_TRUE(stream["memories_full"]);
+    EXPECT_EQ(stream["blocks"].size(), 200u);
+    uint64_t tokens = 0;
+    for (const json& block : stream["blocks"]) tokens += uint64_t{block["tokens"]};
+    EXPECT_EQ(tokens, 20000u);
+    EXPECT_EQ(stream.value("heap_growth", 0), 0);
+    EXPECT_GT(stream["first_tenth"]["median_seconds"], 0.0);
+  }
+  const std::vector<std::byte> bytes = read_bytes(page);
+  const std::string html(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  EXPECT_NE(html.find("<svg"), std::string::npos);
+  EXPECT_EQ(html.find("http"), std::string::npos);  // Needs nothing from elsewhere.
+}
+
+TEST_F(CliText, AShortStreamIsFineToo) {
+  for (const char* tokens : {"1", "7", "201", "1000"}) {
+    const CommandResult result = oxbow({"bench", bytes_, "--stream", tokens, "--json"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(std::to_string(uint64_t{json::parse(result.out)["stream"]["tokens"]}), tokens);
+  }
+  EXPECT_EQ(oxbow({"bench", bytes_, "--stream", "100", "--profile"}).exit_code, 0);
+}
+
+// ---- inspect --------------------------------------------------------------------------------------
+
+TEST_F(CliText, InspectShowsTheFile) {
+  const CommandResult text = oxbow({"inspect", chars_, "--check"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  for (const char* part : {"labml_compressive_transformer", "states", "mem.layer0", "settings",
+                           "Attention", "max segment", "arena", "match their checksum"}) {
+    EXPECT_NE(text.out.find(part), std::string::npos) << part;
+  }
+  const json all = json::parse(oxbow({"inspect", chars_, "--json"}).out);
+  EXPECT_EQ(all["vocabulary"], 5);
+  EXPECT_EQ(all["tokenizer"], "Char");
+  EXPECT_FALSE(all["entry_points"][0]["steps"].empty());
+  const std::string page = (*directory_ / "inspect.html").string();
+  EXPECT_EQ(oxbow({"inspect", chars_, "--html", page}).exit_code, 0);
+  EXPECT_GT(read_bytes(page).size(), 1000u);
+}
+
+TEST_F(CliText, ADamagedWeightIsFoundByTheCheckAlone) {
+  std::vector<std::byte> bytes = read_bytes(bytes_);
+  bytes[bytes.size() - 70] ^= std::byte{1};
+  const std::string path = (*directory_ / "damaged.oxb").string();
+  write_bytes(path, bytes);
+  EXPECT_EQ(oxbow({"inspect", path}).exit_code, 0);
+  const CommandResult result = oxbow({"inspect", path, "--check"});
+  EXPECT_EQ(result.exit_code, 1);
+  expect_one_line(result, path);
+}
+
+// ---- Usage ----------------------------------------------------------------------------------------
+
+TEST_F(CliText, WrongUsageIsExitCode2WithOneLine) {
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {{}, "expected one of run, bench, inspect, verify, eval"},
+      {{"rnu"}, "did you mean run?"},
+      {{"--json"}, "unknown command"},
+      {{"run"}, "missing model.oxb"},
+      {{"verify", chars_}, "missing io.safetensors"},
+      {{"run", chars_, "more"}, "unexpected argument 'more'"},
+      {{"run", chars_, "--promt", "x"}, "did you mean --prompt?"},
+      {{"run", chars_, "--tokens", "-3"}, "--tokens"},
+      {{"run", chars_, "--tokens", "many"}, "--tokens"},
+      {{"run", chars_, "--temperature", "nan"}, "--temperature"},
+      {{"run", chars_, "--temperature=-1"}, "--temperature"},
+      {{"run", chars_, "--top-p", "0"}, "--top-p"},
+      {{"run", chars_, "--top-p", "1.5"}, "--top-p"},
+      {{"run", chars_, "--repetition-penalty", "0"}, "--repetition-penalty"},
+      {{"run", chars_, "--prompt", "a", "--file", "b"}, "one of --prompt, --file and --ids"},
+      {{"run", chars_, "--threads", "0"}, "--threads"},
+      {{"run", chars_, "--threads", "1000"}, "--threads"},
+      {{"bench", chars_, "--prefill", "0"}, "--prefill"},
+      {{"bench", chars_, "--input", "zeros"}, "--input"},
+      {{"bench", chars_, "--backend", "vulkan"}, "built in are auto, reference and cpu"},
+      {{"bench", chars_, "--backend", "xnnpack"}, "built in are auto, reference and cpu"},
+      {{"bench", chars_, "--backend", "abacus"}, "--backend"},
+      {{"bench", chars_, "--memory", "lots"}, "--memory"},
+      {{"verify", chars_, "io", "--atol", "x"}, "--atol"},
+      {{"verify", chars_, "io", "--min-cosine", "2"}, "--min-cosine"},
+  };
+  for (const auto& [words, part] : cases) {
+    const CommandResult result = oxbow(words);
+    EXPECT_EQ(result.exit_code, 2) << part << ": " << result.err;
+    expect_one_line(result, part);
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST_F(CliText, BadInputIsExitCode3WithOneLine) {
+  const std::string none = (*directory_ / "none.oxb").string();
+  const std::string text = (*directory_ / "text.oxb").string();
+  write_text(text, "this is no model\n");
+  const std::string folder = directory_->path().string();
+  for (const char* command : {"run", "bench", "inspect"}) {
+    for (const std::string& path : {none, text, folder}) {
+      const CommandResult result = oxbow({command, path});
+      EXPECT_EQ(result.exit_code, 3) << command << " " << path << ": " << result.err;
+      expect_one_line(result, path);
+    }
+  }
+  for (const char* command : {"run", "bench", "inspect"}) {
+    const CommandResult result = oxbow({command, bytes_, "--memory", "1K"});
+    EXPECT_EQ(result.exit_code, 3);
+    expect_one_line(result, "--memory allows 1024");
+  }
+  EXPECT_EQ(oxbow({"bench", bytes_, "--memory", "1G", "--decode", "3"}).exit_code, 0);
+  EXPECT_EQ(oxbow({"bench", bytes_, "--decode", "1", "--html", "/nonexistent/page.html"}).exit_code,
+            3);
+}
+
+TEST(CliHelp, EveryCommandExplainsItself) {
+  EXPECT_EQ(oxbow({"--help"}).exit_code, 0);
+  EXPECT_EQ(oxbow({"--version"}).out, "oxbow 0.1.0\n");
+  for (const char* command : {"run", "bench", "inspect", "verify", "eval"}) {
+    const CommandResult result = oxbow({command, "--help"});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(result.out.find(std::string("usage: oxbow ") + command + " model.oxb"), 0u)
+        << result.out;
+    EXPECT_NE(result.out.find("--threads"), std::string::npos);
+    EXPECT_NE(oxbow({"--help"}).out.find(command), std::string::npos);
+  }
+}
+
+TEST(CliUtf8, PiecesBecomeWholeCharacters) {
+  tools::Utf8Stream stream;
+  EXPECT_EQ(stream.add("a\xe2"), "a");
+  EXPECT_EQ(stream.add("\x82"), "");
+  EXPECT_EQ(stream.pending().size(), 2u);
+  EXPECT_EQ(stream.add("\xac!"), "€!");
+  EXPECT_EQ(stream.add("\xff"), "\xef\xbf\xbd");
+  EXPECT_EQ(stream.add("\xe2("), "\xef\xbf\xbd(");
+  EXPECT_EQ(stream.add("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(stream.pending(), "");
+}
+
+}  // namespace
+}  // namespace oxbow::testing
