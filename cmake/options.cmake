@@ -22,15 +22,15 @@ if(PROJECT_IS_TOP_LEVEL)
 
   find_program(OXBOW_CCACHE ccache)
   if(OXBOW_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_C_COMPILER_LAUNCHER "${OXBOW_CCACHE}")
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${OXBOW_CCACHE}")
+    # Paths below the repository count as relative, so that another clone of it finds the same objects.
+    set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${OXBOW_CCACHE}")
+    set(CMAKE_C_COMPILER_LAUNCHER "${launcher}")
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${launcher}")
   endif()
 endif()
 
 # A fused multiply-add would round differently on each ISA, and int8 results must be the same bits everywhere.
 add_compile_options(-ffp-contract=off)
-# __FILE__ in messages is relative to the repository.
-add_compile_options("-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 
 if(OXBOW_SANITIZE)
   # vptr needs RTTI, which runtime and ops do not have.

@@ -19,6 +19,8 @@ function(oxbow_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE oxbow_flags ${arg_LIBRARIES} oxbow_core GTest::gmock GTest::gtest_main)
+  # What is tested is compiled as it is shipped; the tests themselves need not be fast.
+  target_compile_options(${name} PRIVATE -O1)
   target_compile_definitions(
     ${name}
     PRIVATE OXB_SOURCE_DIR="${PROJECT_SOURCE_DIR}" OXB_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"

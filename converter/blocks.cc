@@ -310,7 +310,7 @@ MemoryDecoder read_memory_decoder(const Checkpoint& checkpoint, const ImportOpti
   if (options.max_segment != 0) config.max_segment = options.max_segment;
   checkpoint.ignore_keys({"P", "architectures", "batch_size", "dropout", "torch_dtype", "dtype",
                           "transformers_version", "licence", "license", "name", "description",
-                          "training"});
+                          "training", "seed", "source"});
   return config;
 }
 
