@@ -1,10 +1,11 @@
 // The command line as users and scripts meet it: what it prints, what it refuses, its exit codes.
 
+#include "tests/support/cli.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -21,22 +22,6 @@ namespace oxbow::testing {
 namespace {
 
 using nlohmann::json;
-using Words = std::vector<std::string>;
-
-CommandResult oxbow(const Words& words) { return run_program("oxbow", words); }
-
-std::string convert(const std::filesystem::path& checkpoint, const std::filesystem::path& file,
-                    const Words& options) {
-  Words words = {checkpoint.string(), "-o", file.string()};
-  words.insert(words.end(), options.begin(), options.end());
-  const CommandResult result = run_program("oxbow-convert", words);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  return file.string();
-}
-
-std::filesystem::path golden() { return std::filesystem::path(OXB_SOURCE_DIR) / "tests/golden"; }
-
-std::filesystem::path compressive() { return golden() / "labml_compressive/c1_d32_fullP"; }
 
 void write_text(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
@@ -59,248 +44,7 @@ TinyCheckpoint with_vocabulary(uint32_t tokens) {
   return checkpoint;
 }
 
-/// One line that says something, as every failure prints.
-void expect_one_line(const CommandResult& result, const std::string& part) {
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  EXPECT_TRUE(result.err.starts_with("oxbow")) << result.err;
-  EXPECT_NE(result.err.find(part), std::string::npos) << result.err << "expected: " << part;
-}
-
-// ---- The golden packs, by way of the command line -------------------------------------------------
-
-std::vector<std::string> golden_cases() {
-  std::vector<std::string> cases;
-  for (const char* system : {"labml_compressive", "labml_xl"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(golden() / system)) {
-      cases.push_back(std::string(system) + "/" + entry.path().filename().string());
-    }
-  }
-  std::sort(cases.begin(), cases.end());
-  return cases;
-}
-
-class CliGolden : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(CliGolden, FloatMatchesTheOriginal) {
-  const TemporaryDirectory directory;
-  const std::string model =
-      convert(golden() / GetParam(), directory / "m.oxb", {"--weights", "f32"});
-  const std::string io = (golden() / GetParam() / "io.safetensors").string();
-  const CommandResult result = oxbow({"verify", model, io});
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_EQ(result.err, "");
-  EXPECT_NE(result.out.find("segment0.logits"), std::string::npos) << result.out;
-  EXPECT_EQ(result.out.find("FAIL"), std::string::npos) << result.out;
-
-  const CommandResult strict = oxbow({"verify", model, io, "--atol", "1e-12"});
-  EXPECT_EQ(strict.exit_code, 1);
-  expect_one_line(strict, "not as expected");
-
-  // Everything but the training loss is produced.
-  const json report = json::parse(oxbow({"verify", model, io, "--json"}).out);
-  EXPECT_TRUE(report["ok"]);
-  EXPECT_GT(report["checked"], 10);
-  for (const std::string name : report["not_produced"]) {
-    EXPECT_TRUE(name.ends_with(".ar_loss")) << name;
-  }
-}
-
-TEST_P(CliGolden, TheReferenceBackendAndThreadsMatchToo) {
-  const TemporaryDirectory directory;
-  const std::string model =
-      convert(golden() / GetParam(), directory / "m.oxb", {"--weights", "f32"});
-  const std::string io = (golden() / GetParam() / "io.safetensors").string();
-  EXPECT_EQ(oxbow({"verify", model, io, "--backend", "reference"}).exit_code, 0);
-  EXPECT_EQ(oxbow({"verify", model, io, "--backend", "cpu", "--threads", "3"}).exit_code, 0);
-}
-
-TEST_P(CliGolden, Int8IsClose) {
-  const TemporaryDirectory directory;
-  const std::string model =
-      convert(golden() / GetParam(), directory / "m.oxb", {"--weights", "int8"});
-  const CommandResult result =
-      oxbow({"verify", model, (golden() / GetParam() / "io.safetensors").string(), "--min-cosine",
-             "0.99"});
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-}
-
-INSTANTIATE_TEST_SUITE_P(Cases, CliGolden, ::testing::ValuesIn(golden_cases()),
-                         [](const auto& tested) {
-                           std::string name = tested.param;
-                           std::replace(name.begin(), name.end(), '/', '_');
-                           return name;
-                         });
-
-// ---- verify ---------------------------------------------------------------------------------------
-
-/// A copy of an io file in which one tensor was changed.
-class IoFile {
- public:
-  explicit IoFile(const std::filesystem::path& path) {
-    bytes_ = read_bytes(path);
-    uint64_t length = 0;
-    std::memcpy(&length, bytes_.data(), sizeof(length));
-    header_ = json::parse(std::string(reinterpret_cast<const char*>(bytes_.data()) + 8, length));
-    data_.assign(bytes_.begin() + static_cast<ptrdiff_t>(8 + length), bytes_.end());
-  }
-  json& header() { return header_; }
-  void set_float(const std::string& name, size_t index, float value) {
-    const size_t begin = header_.at(name)["data_offsets"][0];
-    std::memcpy(data_.data() + begin + index * 4, &value, 4);
-  }
-  void copy(const std::string& name, const std::string& new_name) {
-    json entry = header_.at(name);
-    const size_t begin = entry["data_offsets"][0], end = entry["data_offsets"][1],
-                 at = data_.size();
-    const std::vector<std::byte> values(data_.begin() + static_cast<ptrdiff_t>(begin),
-                                        data_.begin() + static_cast<ptrdiff_t>(end));
-    data_.insert(data_.end(), values.begin(), values.end());
-    entry["data_offsets"] = {at, data_.size()};
-    header_[new_name] = entry;
-  }
-  void write(const std::filesystem::path& path) const {
-    std::string text = header_.dump();
-    text.resize((text.size() + 7) / 8 * 8, ' ');
-    const uint64_t length = text.size();
-    std::vector<std::byte> out(8 + text.size() + data_.size());
-    std::memcpy(out.data(), &length, 8);
-    std::memcpy(out.data() + 8, text.data(), text.size());
-    std::copy(data_.begin(), data_.end(), out.begin() + static_cast<ptrdiff_t>(8 + text.size()));
-    write_bytes(path, out);
-  }
-
- private:
-  std::vector<std::byte> bytes_, data_;
-  json header_;
-};
-
-class CliVerify : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    directory_ = new TemporaryDirectory;
-    model_ = convert(compressive(), *directory_ / "m.oxb", {"--weights", "f32"});
-  }
-  static void TearDownTestSuite() { delete directory_; }
-
-  CommandResult verify(const IoFile& io, Words options = {}) {
-    const std::string path = (*directory_ / "io.safetensors").string();
-    io.write(path);
-    Words words = {"verify", model_, path};
-    words.insert(words.end(), options.begin(), options.end());
-    return oxbow(words);
-  }
-  /// The line of one tensor.
-  static std::string line_of(const std::string& out, const std::string& name) {
-    const size_t begin = out.find(name + " ");
-    return begin == std::string::npos ? "" : out.substr(begin, out.find('\n', begin) - begin);
-  }
-
-  static inline TemporaryDirectory* directory_ = nullptr;
-  static inline std::string model_;
-  IoFile io_{compressive() / "io.safetensors"};
-  json others_ = json::object();
-};
-
-TEST_F(CliVerify, AWrongLogitIsFoundWithItsPlace) {
-  io_.set_float("segment2.logits", (3 * 2 + 1) * 65 + 17, 50.0f);  // [3, 1, 17] of [7, 2, 65]
-  const CommandResult result = verify(io_);
-  EXPECT_EQ(result.exit_code, 1);
-  expect_one_line(result, "1 of 39 tensors");
-  const std::string line = line_of(result.out, "segment2.logits");
-  EXPECT_NE(line.find("FAIL"), std::string::npos) << line;
-  EXPECT_NE(line.find("[3, 1, 17]"), std::string::npos) << line;
-}
-
-TEST_F(CliVerify, AWrongMemoryIsFound) {
-  io_.set_float("greedy.c_mem.layer1", 0, 50.0f);
-  const CommandResult result = verify(io_);
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(line_of(result.out, "greedy.c_mem.layer1").find("FAIL"), std::string::npos)
-      << result.out;
-}
-
-TEST_F(CliVerify, NotANumberFailsHoweverItIsJudged) {
-  io_.set_float("segment1.logits", 5, std::nanf(""));
-  EXPECT_EQ(verify(io_).exit_code, 1);
-  EXPECT_EQ(verify(io_, {"--atol", "1e30"}).exit_code, 1);
-  EXPECT_EQ(verify(io_, {"--min-cosine", "0"}).exit_code, 1);
-}
-
-TEST_F(CliVerify, ADifferentNumberOfRowsNamesBoth) {
-  // Seven rows become a claim of six, with the last one left over elsewhere.
-  json& entry = io_.header()["segment0.mem.layer0"];
-  entry["shape"] = {6, 2, 32};
-  const size_t begin = entry["data_offsets"][0];
-  entry["data_offsets"] = {begin, begin + 6 * 2 * 32 * 4};
-  io_.header()["segment0.left_over"] = {
-      {"dtype", "F32"},
-      {"shape", {1, 2, 32}},
-      {"data_offsets", {begin + 6 * 2 * 32 * 4, begin + 7 * 2 * 32 * 4}}};
-  const CommandResult result = verify(io_);
-  EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_NE(line_of(result.out, "segment0.mem.layer0").find("7 rows, expected 6"),
-            std::string::npos)
-      << result.out;
-  EXPECT_NE(line_of(result.out, "segment0.left_over").find("not produced"), std::string::npos);
-}
-
-TEST_F(CliVerify, AnFp64AlternativeThatMatchesIsEnough) {
-  io_.copy("segment1.logits", "segment1.logits.fp64");
-  io_.set_float("segment1.logits", 5, 50.0f);
-  CommandResult result = verify(io_);
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_NE(line_of(result.out, "segment1.logits").find("matches .fp64"), std::string::npos);
-  EXPECT_NE(result.out.find("39 tensors checked"), std::string::npos) << result.out;
-
-  io_.set_float("segment1.logits.fp64", 6, 50.0f);
-  EXPECT_EQ(verify(io_).exit_code, 1);
-}
-
-TEST_F(CliVerify, NothingToCheckIsAFailure) {
-  for (auto it = io_.header().begin(); it != io_.header().end();) {
-    const bool loss =
-        it.key().ends_with("_loss") || it.key().ends_with("input_ids") || it.key()[0] == '_';
-    if (loss) {
-      ++it;
-      continue;
-    }
-    // The bytes stay claimed, under a name no model produces.
-    json entry = it.value();
-    const std::string name = "other." + it.key();
-    it = io_.header().erase(it);
-    others_[name] = entry;
-  }
-  for (const auto& [name, entry] : others_.items()) io_.header()[name] = entry;
-  const CommandResult result = verify(io_);
-  EXPECT_EQ(result.exit_code, 1) << result.out;
-  expect_one_line(result, "no output was checked");
-}
-
-TEST_F(CliVerify, AToleranceMustComeFromSomewhere) {
-  io_.header()["__metadata__"].erase("atol_fp32");
-  const CommandResult result = verify(io_);
-  EXPECT_EQ(result.exit_code, 3);
-  expect_one_line(result, "--atol");
-  EXPECT_EQ(verify(io_, {"--atol", "1e-4"}).exit_code, 0);
-}
-
-TEST_F(CliVerify, ASegmentLongerThanTheModelTakesSaysHowToConvert) {
-  const std::string small =
-      convert(compressive(), *directory_ / "small.oxb", {"--weights", "f32", "--max-segment", "6"});
-  const CommandResult result =
-      oxbow({"verify", small, (compressive() / "io.safetensors").string()});
-  EXPECT_EQ(result.exit_code, 3);
-  expect_one_line(result, "convert with --max-segment 7");
-}
-
-TEST_F(CliVerify, TheIoOfAnotherModelIsRefusedOrFails) {
-  const CommandResult result = oxbow(
-      {"verify", model_, (golden() / "labml_compressive/c3_d64_rate4_b3/io.safetensors").string()});
-  EXPECT_TRUE(result.exit_code == 1 || result.exit_code == 3) << result.exit_code;
-  EXPECT_EQ(oxbow({"verify", model_, model_}).exit_code, 3);
-}
-
-// ---- run ------------------------------------------------------------------------------------------
+// ---- run ----------------------------------------------------------------------------------------
 
 class CliText : public ::testing::Test {
  protected:
@@ -444,7 +188,7 @@ TEST_F(CliText, ACharacterTheVocabularyLacksHasAPlace) {
                   "ends inside a character");
 }
 
-// ---- eval -----------------------------------------------------------------------------------------
+// ---- eval ---------------------------------------------------------------------------------------
 
 TEST_F(CliText, EvalIsTheMeanSurprise) {
   const std::string allowed = "ab€é\nabbaé€€a\nbb\n";
@@ -531,7 +275,7 @@ TEST_F(CliText, EvalSaysWhatItCannotRead) {
   EXPECT_EQ(oxbow({"eval", chars_, "--text", (*directory_ / "none.txt").string()}).exit_code, 3);
 }
 
-// ---- bench ----------------------------------------------------------------------------------------
+// ---- bench --------------------------------------------------------------------------------------
 
 TEST_F(CliText, BenchReportsWhatWasAsked) {
   json report = json::parse(oxbow({"bench", bytes_, "--json"}).out);
@@ -580,7 +324,7 @@ TEST_F(CliText, AShortStreamIsFineToo) {
   EXPECT_EQ(oxbow({"bench", bytes_, "--stream", "100", "--profile"}).exit_code, 0);
 }
 
-// ---- inspect --------------------------------------------------------------------------------------
+// ---- inspect ------------------------------------------------------------------------------------
 
 TEST_F(CliText, InspectShowsTheFile) {
   const CommandResult text = oxbow({"inspect", chars_, "--check"});
@@ -609,7 +353,7 @@ TEST_F(CliText, ADamagedWeightIsFoundByTheCheckAlone) {
   expect_one_line(result, path);
 }
 
-// ---- Usage ----------------------------------------------------------------------------------------
+// ---- Usage --------------------------------------------------------------------------------------
 
 TEST_F(CliText, WrongUsageIsExitCode2WithOneLine) {
   const std::vector<std::pair<Words, std::string>> cases = {

@@ -81,11 +81,11 @@ class TextSource {
   std::string owned_;
 };
 
-/// What this process has in physical memory; zeros when the system does not tell. Allocates nothing.
+/// What this process has in physical memory; zeros when the system does not tell. No allocation.
 struct ResidentMemory {
   uint64_t bytes = 0;
-  /// The part that is no file: heap, stacks, arenas. The rest is code and mapped weights, which the system
-  /// brings in when they are first touched and may drop again.
+  /// The part that is no file: heap, stacks, arenas. The rest is code and mapped weights, which the
+  /// system brings in when they are first touched and may drop again.
   uint64_t anonymous = 0;
 };
 ResidentMemory resident_memory();
