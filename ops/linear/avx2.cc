@@ -24,16 +24,17 @@ size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 //
 // x is spread beforehand into two arrays of pairs, even columns and odd columns as words.
 
-constexpr size_t kTileRows = 6;
+constexpr size_t kTileRows = 4;
 constexpr size_t kTileBlocks = 8;
 /// Groups of four columns spread at a time, and summed at a time.
 constexpr size_t kSpreadGroups = 256;
 constexpr size_t kSumGroups = 64;
 static_assert(kSumGroups <= 127 && kSpreadGroups % kSumGroups == 0);
 
+/// A little longer than needed, so that the arrays of a tile do not compete for the same cache lines.
 struct SpreadRow {
-  alignas(32) int32_t even[kSpreadGroups];
-  alignas(32) int32_t odd[kSpreadGroups];
+  alignas(32) int32_t even[kSpreadGroups + 16];
+  alignas(32) int32_t odd[kSpreadGroups + 16];
 };
 
 /// `columns` is a multiple of 16, at most 4 * kSpreadGroups.
@@ -53,11 +54,18 @@ void spread(const int8_t* x, size_t columns, SpreadRow* row) {
   }
 }
 
+/// The value itself. Compilers keep the order of these, and so do not start products of several rows
+/// at once or add even and odd products first, for which there are too few registers.
+[[gnu::always_inline]] inline __m256i in_order(__m256i v) {
+  asm volatile("" : "+x"(v));
+  return v;
+}
+
 /// sums[row][block], kTileBlocks to a row, += x . weight over `groups` groups; `stride` bytes from
 /// block to block.
 template <size_t kRows, size_t kBlocks>
-void add_tile(const SpreadRow* x, const int8_t* weight, size_t stride, size_t groups,
-              __m256i* sums) {
+[[gnu::noinline]] void add_tile(const SpreadRow* x, const int8_t* weight, size_t stride,
+                                size_t groups, __m256i* sums) {
   const __m256i high_bytes = _mm256_set1_epi16(static_cast<int16_t>(0xff00));
   for (size_t begin = 0; begin < groups; begin += kSumGroups) {
     const size_t end = smaller(groups, begin + kSumGroups);
@@ -77,10 +85,10 @@ void add_tile(const SpreadRow* x, const int8_t* weight, size_t stride, size_t gr
       }
 #pragma GCC unroll 8
       for (size_t r = 0; r < kRows; ++r) {
-        const __m256i pair = _mm256_set1_epi32(x[r].even[g]);
+        const __m256i pair = in_order(_mm256_set1_epi32(x[r].even[g]));
 #pragma GCC unroll 8
         for (size_t b = 0; b < kBlocks; ++b) {
-          acc[r][b] = _mm256_add_epi32(acc[r][b], _mm256_madd_epi16(part[b], pair));
+          acc[r][b] = in_order(_mm256_add_epi32(acc[r][b], _mm256_madd_epi16(part[b], pair)));
         }
       }
 #pragma GCC unroll 8
@@ -90,10 +98,10 @@ void add_tile(const SpreadRow* x, const int8_t* weight, size_t stride, size_t gr
       }
 #pragma GCC unroll 8
       for (size_t r = 0; r < kRows; ++r) {
-        const __m256i pair = _mm256_set1_epi32(x[r].odd[g]);
+        const __m256i pair = in_order(_mm256_set1_epi32(x[r].odd[g]));
 #pragma GCC unroll 8
         for (size_t b = 0; b < kBlocks; ++b) {
-          acc[r][b] = _mm256_add_epi32(acc[r][b], _mm256_madd_epi16(part[b], pair));
+          acc[r][b] = in_order(_mm256_add_epi32(acc[r][b], _mm256_madd_epi16(part[b], pair)));
         }
       }
     }
@@ -335,14 +343,8 @@ void linear_i8_i8_f32_avx2(const LinearSlice<int8_t, int8_t>& s) {
           case 3:
             add_blocks<3>(x, weight, stride, part, blocks, sums);
             break;
-          case 4:
-            add_blocks<4>(x, weight, stride, part, blocks, sums);
-            break;
-          case 5:
-            add_blocks<5>(x, weight, stride, part, blocks, sums);
-            break;
           default:
-            add_blocks<6>(x, weight, stride, part, blocks, sums);
+            add_blocks<4>(x, weight, stride, part, blocks, sums);
             break;
         }
       }
