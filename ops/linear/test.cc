@@ -136,6 +136,8 @@ void check_all_sizes() {
     check_kernels<X, W>(2, size, 19, false);
     check_kernels<X, W>(size % 7 + 1, 16, size, size % 2 == 0);
   }
+  // Kernels take deep rows in parts of up to 1024 columns.
+  for (uint32_t depth : {1023, 1024, 1025, 2100}) check_kernels<X, W>(13, 41, depth, true);
 }
 
 TEST(LinearKernels, F32FollowTheFormula) { check_all_sizes<float, float>(); }
