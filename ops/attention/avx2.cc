@@ -96,27 +96,35 @@ void dots_f32(const float* x, const float* rows, ptrdiff_t stride, size_t head_w
   }
 }
 
-/// Sums of 16 * kParts elements of the values over all keys, two at a time: pmaddwd adds both.
+/// Adds w0 * row0 + w1 * row1, of which pair has the weights, to sums of 16 * kParts elements: pmaddwd
+/// adds the two.
+template <size_t kParts>
+[[gnu::always_inline]] inline void add_two_values(int32_t weights, const int8_t* row0,
+                                                  const int8_t* row1, __m256i (&sums)[2 * kParts]) {
+  const __m256i pair = _mm256_set1_epi32(weights);
+#pragma GCC unroll 4
+  for (size_t i = 0; i < kParts; ++i) {
+    const __m128i v0 = load_16(row0 + 16 * i), v1 = load_16(row1 + 16 * i);
+    const __m256i first = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(v0, v1));
+    const __m256i second = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(v0, v1));
+    sums[2 * i] = _mm256_add_epi32(sums[2 * i], _mm256_madd_epi16(first, pair));
+    sums[2 * i + 1] = _mm256_add_epi32(sums[2 * i + 1], _mm256_madd_epi16(second, pair));
+  }
+}
+
+/// Sums of 16 * kParts elements of the values over all keys.
 template <size_t kParts>
 void sum_values(const int16_t* weights, const int8_t* rows, size_t stride, size_t count,
                 __m256i (&sums)[2 * kParts]) {
 #pragma GCC unroll 8
   for (__m256i& sum : sums) sum = _mm256_setzero_si256();
-  for (size_t j = 0; j < count; j += 2) {
-    const int8_t* row0 = rows + j * stride;
-    const int8_t* row1 = j + 1 < count ? row0 + stride : row0;
-    const uint32_t low = static_cast<uint16_t>(weights[j]);
-    const uint32_t high = j + 1 < count ? static_cast<uint16_t>(weights[j + 1]) : 0;
-    const __m256i pair = _mm256_set1_epi32(static_cast<int32_t>(low | high << 16));
-#pragma GCC unroll 4
-    for (size_t i = 0; i < kParts; ++i) {
-      const __m128i v0 = load_16(row0 + 16 * i), v1 = load_16(row1 + 16 * i);
-      const __m256i first = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(v0, v1));
-      const __m256i second = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(v0, v1));
-      sums[2 * i] = _mm256_add_epi32(sums[2 * i], _mm256_madd_epi16(first, pair));
-      sums[2 * i + 1] = _mm256_add_epi32(sums[2 * i + 1], _mm256_madd_epi16(second, pair));
-    }
+  size_t j = 0;
+  for (; j + 2 <= count; j += 2, rows += 2 * stride) {
+    int32_t two;
+    __builtin_memcpy(&two, weights + j, sizeof(two));
+    add_two_values<kParts>(two, rows, rows + stride, sums);
   }
+  if (j < count) add_two_values<kParts>(static_cast<uint16_t>(weights[j]), rows, rows, sums);
 }
 
 template <size_t kParts>
