@@ -1,46 +1,10 @@
-#include <cstring>
-
 #include "ops/activate/activate.h"
-#include "runtime/base/math.h"
+#include "ops/activate/generic.h"
 
 namespace oxbow {
-namespace {
-
-float relu(float x) { return x < 0.0f ? 0.0f : x; }
-
-float gelu(float x) {
-  // 1 + erf without its cancellation for negative x.
-  const float tail = erfc_abs_f32(x * 0.707106781f);
-  return 0.5f * x * (x < 0.0f ? tail : 2.0f - tail);
-}
-
-float gelu_tanh(float x) {
-  // 2 sqrt(2 / pi) (x + 0.044715 x^3)
-  return x * sigmoid_f32(1.59576912f * x * (1.0f + 0.044715f * (x * x)));
-}
-
-float silu(float x) { return x * sigmoid_f32(x); }
-
-}  // namespace
 
 void activate_f32_f32_ref(Activation activation, const float* x, size_t count, float* y) {
-  switch (activation) {
-    case Activation::kNone:
-      if (x != y) std::memmove(y, x, count * sizeof(float));
-      break;
-    case Activation::kRelu:
-      for (size_t i = 0; i < count; ++i) y[i] = relu(x[i]);
-      break;
-    case Activation::kGelu:
-      for (size_t i = 0; i < count; ++i) y[i] = gelu(x[i]);
-      break;
-    case Activation::kGeluTanh:
-      for (size_t i = 0; i < count; ++i) y[i] = gelu_tanh(x[i]);
-      break;
-    case Activation::kSilu:
-      for (size_t i = 0; i < count; ++i) y[i] = silu(x[i]);
-      break;
-  }
+  activate(activation, x, count, y);
 }
 
 }  // namespace oxbow

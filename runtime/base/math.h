@@ -51,6 +51,8 @@ template <typename Term>
   for (float& lane : m) lane = floor;
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
+    // Eight lanes at once: GCC makes scalar code of the selects once it has unrolled them.
+#pragma GCC unroll 1
     for (size_t lane = 0; lane < kLanes; ++lane) {
       const float value = term(i + lane);
       m[lane] = value > m[lane] ? value : m[lane];

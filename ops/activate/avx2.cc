@@ -1,0 +1,10 @@
+#include "ops/activate/activate.h"
+#include "ops/activate/generic.h"
+
+namespace oxbow {
+
+void activate_f32_f32_avx2(Activation activation, const float* x, size_t count, float* y) {
+  activate(activation, x, count, y);
+}
+
+}  // namespace oxbow
