@@ -285,8 +285,14 @@ void write_metadata(const Checkpoint& checkpoint, const MemoryDecoder& config, G
 
 MemoryDecoder read_memory_decoder(const Checkpoint& checkpoint, const ImportOptions& options) {
   MemoryDecoder config;
-  config.vocabulary = checkpoint.size("n_tokens", 1, kMaxSize);
-  checkpoint.size("vocab_size", config.vocabulary, config.vocabulary, config.vocabulary);
+  // Either name will do.
+  const bool has_tokens = checkpoint.has_key("n_tokens");
+  config.vocabulary = checkpoint.size(has_tokens ? "n_tokens" : "vocab_size", 1, kMaxSize);
+  if (checkpoint.size("vocab_size", 1, kMaxSize, config.vocabulary) != config.vocabulary) {
+    throw InputError("config.json: vocab_size is " +
+                     std::to_string(checkpoint.size("vocab_size", 1, kMaxSize)) +
+                     ", expected n_tokens, " + std::to_string(config.vocabulary));
+  }
   config.width = checkpoint.size("d_model", 1, kMaxSize);
   config.heads = checkpoint.size("heads", 1, config.width);
   if (config.width % config.heads != 0) {
@@ -310,7 +316,8 @@ MemoryDecoder read_memory_decoder(const Checkpoint& checkpoint, const ImportOpti
   if (options.max_segment != 0) config.max_segment = options.max_segment;
   checkpoint.ignore_keys({"P", "architectures", "batch_size", "dropout", "torch_dtype", "dtype",
                           "transformers_version", "licence", "license", "name", "description",
-                          "training", "seed", "source"});
+                          "training", "seed", "source", "seq_len", "bos_token_id", "eos_token_id",
+                          "pad_token_id"});
   return config;
 }
 

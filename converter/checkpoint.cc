@@ -252,7 +252,9 @@ std::vector<float> Checkpoint::tensor(const std::string& name,
 std::vector<std::string> Checkpoint::finish() const {
   std::vector<std::string> keys;
   for (const auto& [name, value] : config_.items()) {
-    if (!name.starts_with('_')) keys.push_back(name);
+    // What is null or false is a feature that is not there.
+    const bool absent = value.is_null() || value == false;
+    if (!name.starts_with('_') && !absent) keys.push_back(name);
   }
   keys = not_in(keys, used_keys_);
   if (!keys.empty()) {

@@ -184,7 +184,7 @@ TEST_F(CheckpointTest, ImportersRefuseWhatWouldChangeTheResults) {
       {"is_gated", "is_gated is true", true},
       {"activation", "activation is \"tanh\", expected one of: relu, gelu, silu", "tanh"},
       {"compression", "expected one of: conv, mean, max", "median"},
-      {"vocab_size", "vocab_size is 66, expected an integer from 65 to 65", 66},
+      {"vocab_size", "vocab_size is 66, expected n_tokens, 65", 66},
       {"P", "twice P of config.json", 4000},
       {"tie_weights", "unknown key tie_weights", true},
       {"compression_rate", "shape [32, 32, 2], expected [32, 32, 3]", 3},

@@ -23,6 +23,10 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
+  void reset(int fd) {
+    close();
+    fd_ = fd;
+  }
   bool close() {
     const int fd = fd_;
     fd_ = -1;
@@ -61,20 +65,61 @@ class IgnoreFileSizeSignal {
   void (*before_)(int);
 };
 
-/// Removes the file unless told to keep it.
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+}
+
+/// A new file in the directory of `target`, gone at the end unless it became `target`.
 class Temporary {
  public:
-  explicit Temporary(std::string path) : path_(std::move(path)) {}
+  explicit Temporary(const std::string& target)
+      : target_(target), fd_(::open(directory_of(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666)) {
+    nameless_ = "/proc/self/fd/" + std::to_string(fd_.get());
+    if (fd_.get() >= 0 && file_exists(nameless_)) return;
+    // A file system or system without nameless files: a name from the start.
+    nameless_.clear();
+    name_ = target + ".tmpXXXXXX";
+    fd_.reset(::mkostemp(name_.data(), O_CLOEXEC));
+    if (fd_.get() < 0) {
+      name_.clear();
+      fail_write(target, errno);
+    }
+    // mkostemp makes the file private; give it what a plain open would have given.
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    if (::fchmod(fd_.get(), 0666 & ~mask) != 0) fail_write(target, errno);
+  }
   ~Temporary() {
-    if (!kept_) ::unlink(path_.c_str());
+    if (!name_.empty()) ::unlink(name_.c_str());
   }
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
-  void keep() { kept_ = true; }
+
+  int fd() const { return fd_.get(); }
+  /// To open it for reading.
+  const std::string& path() const { return nameless_.empty() ? name_ : nameless_; }
+
+  /// Takes the target's place.
+  void keep() {
+    if (!nameless_.empty()) {
+      // Only rename replaces a file, and only a name can be renamed.
+      const std::string name = target_ + ".tmp" + std::to_string(::getpid());
+      ::unlink(name.c_str());
+      if (::linkat(AT_FDCWD, nameless_.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+        fail_write(target_, errno);
+      }
+      name_ = name;
+    }
+    if (::rename(name_.c_str(), target_.c_str()) != 0) fail_write(target_, errno);
+    name_.clear();
+  }
 
  private:
-  std::string path_;
-  bool kept_ = false;
+  std::string target_;
+  Descriptor fd_;
+  std::string nameless_;
+  std::string name_;
 };
 
 void write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
@@ -85,11 +130,6 @@ void write_all(int fd, std::span<const std::byte> bytes, const std::string& path
     if (done == 0) fail_write(path, ENOSPC);
     bytes = bytes.subspan(static_cast<size_t>(done));
   }
-}
-
-std::string directory_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
 }
 
 }  // namespace
@@ -125,6 +165,18 @@ bool file_exists(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0;
 }
 
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs) {
+  struct stat out = {};
+  const bool there = ::stat(output.c_str(), &out) == 0;
+  for (const std::string& input : inputs) {
+    struct stat in = {};
+    if (output == input || (there && ::stat(input.c_str(), &in) == 0 && in.st_dev == out.st_dev &&
+                            in.st_ino == out.st_ino)) {
+      throw UsageError("writing " + output + " would destroy " + input + "; name another file");
+    }
+  }
+}
+
 void write_atomically(const std::string& path, std::span<const std::span<const std::byte>> parts,
                       const std::function<void(const std::string&)>& check) {
   if (path.empty()) throw InputError("cannot write to an empty file name");
@@ -134,20 +186,10 @@ void write_atomically(const std::string& path, std::span<const std::span<const s
   }
   const IgnoreFileSizeSignal no_signal;
 
-  std::string name = path + ".tmpXXXXXX";
-  Descriptor fd(::mkostemp(name.data(), O_CLOEXEC));
-  if (fd.get() < 0) fail_write(path, errno);
-  Temporary temporary(name);
-  for (const std::span<const std::byte> part : parts) write_all(fd.get(), part, path);
-
-  // mkostemp makes the file private; give it what a plain open would have given.
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  if (::fchmod(fd.get(), 0666 & ~mask) != 0) fail_write(path, errno);
-  if (::fsync(fd.get()) != 0) fail_write(path, errno);
-  if (!fd.close()) fail_write(path, errno);
-  if (check) check(name);
-  if (::rename(name.c_str(), path.c_str()) != 0) fail_write(path, errno);
+  Temporary temporary(path);
+  for (const std::span<const std::byte> part : parts) write_all(temporary.fd(), part, path);
+  if (::fsync(temporary.fd()) != 0) fail_write(path, errno);
+  if (check) check(temporary.path());
   temporary.keep();
 
   // The rename itself survives a power cut only once the directory is synced. Not every file system

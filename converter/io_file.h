@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace oxbow::convert {
 
@@ -31,10 +32,14 @@ std::string read_file(const std::string& path, size_t limit = size_t{64} << 20);
 
 bool file_exists(const std::string& path);
 
-/// Writes `parts` one after another to a temporary file beside `path`, syncs it, lets `check` look
-/// at the temporary (it throws to refuse it), and renames it to `path`. On any failure the
-/// temporary is gone, an older file at `path` is as it was, and an InputError says what happened
-/// and what to do.
+/// Throws UsageError when `output` is one of `inputs`, by whatever name.
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs);
+
+/// Writes `parts` one after another to a temporary file in the directory of `path`, syncs it, lets
+/// `check` look at the temporary (it throws to refuse it), and renames it to `path`. The temporary
+/// has no name until then where the system can do that, so that nothing is left behind even when the
+/// program is killed. On any failure an older file at `path` is as it was, and an InputError says
+/// what happened and what to do.
 void write_atomically(const std::string& path, std::span<const std::span<const std::byte>> parts,
                       const std::function<void(const std::string& temporary)>& check = {});
 void write_atomically(const std::string& path, const std::string& text);

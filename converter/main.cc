@@ -3,6 +3,10 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include "converter/args.h"
 #include "converter/convert.h"
@@ -77,8 +81,19 @@ ConvertOptions read_options(const Args& args) {
       throw UsageError(std::string("--") + name + " needs the name of a file");
     }
   }
-  if (args.has("report") && args.text("report", "") == options.output) {
-    throw UsageError("--report and -o name the same file");
+  std::vector<std::string> inputs = {options.tokenizer, options.calibration_file,
+                                     options.extra_tensors};
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(options.directory, unreadable)) {
+    inputs.push_back(entry.path().string());
+  }
+  // A model file in the checkpoint's own directory may be written again.
+  std::erase_if(inputs, [](const std::string& name) { return name.ends_with(".oxb"); });
+  refuse_overwriting(options.output, inputs);
+  if (args.has("report")) {
+    std::erase_if(inputs, [](const std::string& name) { return name.ends_with(".html"); });
+    inputs.push_back(options.output);
+    refuse_overwriting(args.text("report", ""), inputs);
   }
   return options;
 }

@@ -146,7 +146,7 @@ std::string arena(const Description& d) {
     entries.emplace_back(letters[i], text);
     x += width;
   }
-  return section("Arena", "What one session with one thread needs, known before the first token.",
+  return section("Arena", "What one session needs, known before the first token.",
                  svg_element(kWidth, 34, "arena by category", content) + legend(entries));
 }
 

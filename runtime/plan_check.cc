@@ -209,7 +209,7 @@ Status check_plan(const schema::Model& graph, uint64_t data_bytes, Error* error)
     return fail(error, Status::kFileCorrupt, "the graph lacks a plan, metadata, tensors or steps");
   }
   if (graph.tensors()->size() > kMaxTensors || length(graph.symbols()) > kMaxSymbols ||
-      length(graph.rings()) > kMaxRings || graph.entry_points()->size() > 64 ||
+      length(graph.rings()) > kMaxRings || graph.entry_points()->size() > 8 ||
       graph.plan()->activations() > kMaxRegionBytes || graph.plan()->states() > kMaxRegionBytes) {
     return fail(error, Status::kFileUnsupported, "the graph is larger than this library supports");
   }

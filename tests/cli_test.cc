@@ -413,6 +413,27 @@ TEST_F(CliText, BadInputIsExitCode3WithOneLine) {
             3);
 }
 
+TEST(CliOutputs, NoOutputDestroysAnInput) {
+  const TemporaryDirectory directory;
+  TinyCheckpoint().write(directory / "c");
+  const std::string c = (directory / "c").string(), m = (directory / "m.oxb").string();
+  const std::vector<std::byte> weights = read_bytes(directory / "c/model.safetensors");
+  const auto refused = [&](const char* program, const Words& words) {
+    const CommandResult result = run_program(program, words);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    expect_one_line(result, "would destroy");
+  };
+  refused("oxbow-convert", {c, "-o", c + "/model.safetensors"});
+  refused("oxbow-convert", {c, "-o", c + "/../c/config.json"});
+  refused("oxbow-convert", {c, "-o", m, "--report", c + "/config.json"});
+  refused("oxbow-convert", {c, "-o", m, "--report", m});
+  EXPECT_EQ(read_bytes(directory / "c/model.safetensors"), weights);
+  convert(directory / "c", m, {});
+  convert(directory / "c", m, {});
+  refused("oxbow", {"inspect", m, "--html", m});
+  refused("oxbow", {"bench", m, "--html", m});
+}
+
 TEST(CliHelp, EveryCommandExplainsItself) {
   EXPECT_EQ(oxbow({"--help"}).exit_code, 0);
   EXPECT_EQ(oxbow({"--version"}).out, "oxbow 0.1.0\n");

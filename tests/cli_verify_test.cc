@@ -96,10 +96,22 @@ class IoFile {
     header_ = json::parse(std::string(reinterpret_cast<const char*>(bytes_.data()) + 8, length));
     data_.assign(bytes_.begin() + static_cast<ptrdiff_t>(8 + length), bytes_.end());
   }
+  /// Empty, to be filled.
+  IoFile() = default;
+  void add(const std::string& name, const std::string& type, const std::vector<uint64_t>& shape,
+           const std::vector<std::byte>& values) {
+    const size_t begin = data_.size();
+    data_.insert(data_.end(), values.begin(), values.end());
+    header_[name] = {{"dtype", type}, {"shape", shape}, {"data_offsets", {begin, data_.size()}}};
+  }
   json& header() { return header_; }
   void set_float(const std::string& name, size_t index, float value) {
     const size_t begin = header_.at(name)["data_offsets"][0];
     std::memcpy(data_.data() + begin + index * 4, &value, 4);
+  }
+  void set_id(const std::string& name, size_t index, int64_t value) {
+    const size_t begin = header_.at(name)["data_offsets"][0];
+    std::memcpy(data_.data() + begin + index * 8, &value, 8);
   }
   void copy(const std::string& name, const std::string& new_name) {
     json entry = header_.at(name);
@@ -124,7 +136,7 @@ class IoFile {
 
  private:
   std::vector<std::byte> bytes_, data_;
-  json header_;
+  json header_ = json::object();
 };
 
 class CliVerify : public ::testing::Test {
@@ -207,6 +219,67 @@ TEST_F(CliVerify, AnFp64AlternativeThatMatchesIsEnough) {
 
   io_.set_float("segment1.logits.fp64", 6, 50.0f);
   EXPECT_EQ(verify(io_).exit_code, 1);
+}
+
+TEST_F(CliVerify, AnFp64AlternativeAloneIsEnough) {
+  for (const char* name : {"segment1.logits", "greedy.logits"}) {
+    io_.header()[std::string(name) + ".fp64"] = io_.header()[name];
+    io_.header().erase(name);
+  }
+  const CommandResult result = verify(io_);
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_NE(result.out.find("39 tensors checked"), std::string::npos) << result.out;
+}
+
+TEST_F(CliVerify, AWrongChosenTokenIsFound) {
+  const CommandResult before = verify(io_);
+  EXPECT_NE(line_of(before.out, "greedy.next_ids").find("18 of 18 agree"), std::string::npos)
+      << before.out;
+  // The least likely token of the first step is nearly tied with nothing.
+  const convert::Safetensors golden_io((compressive() / "io.safetensors").string());
+  const std::vector<float> logits = golden_io.floats("greedy.logits");
+  const auto least = std::min_element(logits.begin(), logits.begin() + 65) - logits.begin();
+  io_.set_id("greedy.next_ids", 0, least);
+  for (const Words& options : {Words{}, Words{"--min-cosine", "0.9"}}) {
+    const CommandResult result = verify(io_, options);
+    EXPECT_EQ(result.exit_code, 1) << result.out;
+    EXPECT_NE(line_of(result.out, "greedy.next_ids").find("FAIL"), std::string::npos) << result.out;
+  }
+}
+
+TEST_F(CliVerify, ACosineAndAnErrorThatWereAskedForBothHold) {
+  EXPECT_EQ(verify(io_, {"--min-cosine", "0.9"}).exit_code, 0);
+  EXPECT_EQ(verify(io_, {"--min-cosine", "0.9", "--atol", "1e-12"}).exit_code, 1);
+}
+
+TEST_F(CliVerify, AnEmptyMemoryIsComparedToo) {
+  // A memory of one row whose rows leave by twos is empty after two tokens.
+  TinyCheckpoint checkpoint;
+  checkpoint.config["mem_len"] = 1;
+  checkpoint.write(*directory_ / "tiny");
+  const std::string model =
+      convert(*directory_ / "tiny", *directory_ / "tiny.oxb", {"--weights", "f32"});
+  IoFile io;
+  io.add("segment0.input_ids", "I64", {2, 1}, std::vector<std::byte>(16));
+  io.add("segment0.mem.layer0", "F32", {0, 1, 8}, {});
+  const std::string path = (*directory_ / "tiny.safetensors").string();
+  io.write(path);
+  for (const Words& options : {Words{}, Words{"--json"}}) {
+    Words words = {"verify", model, path, "--atol", "1e-5"};
+    words.insert(words.end(), options.begin(), options.end());
+    const CommandResult result = oxbow(words);
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_NE(result.out.find("segment0.mem.layer0"), std::string::npos) << result.out;
+  }
+}
+
+TEST_F(CliVerify, IdsWithoutAStreamAreRefused) {
+  IoFile io;
+  io.add("segment0.input_ids", "I64", {7, 0}, {});
+  io.add("segment0.logits", "F32", {7, 0, 65}, {});
+  const CommandResult result = verify(io, {"--atol", "1"});
+  EXPECT_EQ(result.exit_code, 3) << result.out;
+  expect_one_line(result, "at least one stream");
 }
 
 TEST_F(CliVerify, NothingToCheckIsAFailure) {

@@ -290,6 +290,7 @@ int bench_command(int argc, char** argv) {
   const std::string input = args.choice("input", "random", {"random", "greedy"});
 
   const std::string path = *args.text("model.oxb");
+  if (args.has("html")) convert::refuse_overwriting(*args.text("html"), {path});
   const oxb::Model model = open_model(path);
   Report report;
   report.path = path;

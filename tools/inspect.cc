@@ -133,8 +133,10 @@ int inspect_command(int argc, char** argv) {
   // The arena of the session that was asked about, threads and backend included.
   description.memory = session_memory(model, path, common);
 
-  if (args.has("html"))
+  if (args.has("html")) {
+    convert::refuse_overwriting(*args.text("html"), {path});
     convert::write_atomically(*args.text("html"), convert::to_html(description, path));
+  }
   if (args.has("json")) {
     nlohmann::json out = convert::to_json(description);
     if (args.has("check")) out["weights_checked"] = true;

@@ -32,8 +32,9 @@ using convert::StoredTensor;
 struct Tolerance {
   double atol = 0.0;
   double rtol = 0.0;
-  /// When set, it alone judges.
   std::optional<double> min_cosine;
+  /// False: only the cosine judges.
+  bool judges_error = true;
 };
 
 /// [rows][columns of one stream] inside a tensor that holds all streams.
@@ -93,7 +94,9 @@ std::string shape_text(const std::vector<uint64_t>& shape) {
   return text + "]";
 }
 
+/// Where the value of this index lies; nowhere in a tensor without values, such as an empty memory.
 std::vector<uint64_t> coordinates(const std::vector<uint64_t>& shape, uint64_t index) {
+  if (std::find(shape.begin(), shape.end(), 0u) != shape.end()) return {};
   std::vector<uint64_t> at(shape.size());
   for (size_t i = shape.size(); i-- > 0;) {
     at[i] = index % shape[i];
@@ -215,6 +218,10 @@ class Verifier {
     layout_.time_major = time_major_;
     layout_.has_batch = shape.size() == 2;
     layout_.batch = layout_.has_batch ? shape[time_major_ ? 1 : 0] : 1;
+    if (layout_.batch == 0) {
+      throw InputError(io_.path() + ": " + parts[0]->prefix + "input_ids is " + shape_text(shape) +
+                       ", expected at least one stream");
+    }
     Progress progress;
     for (uint64_t stream = 0; stream < layout_.batch; ++stream) {
       session_.reset();
@@ -373,8 +380,8 @@ class Verifier {
     const double product = std::sqrt(got_square) * std::sqrt(expected_square);
     outcome.cosine = product > 0.0 ? dot / product : got_square == expected_square ? 1.0 : 0.0;
     if (!finite) outcome.note = "not a number";
-    outcome.ok =
-        finite && (tolerance_.min_cosine ? outcome.cosine >= *tolerance_.min_cosine : within);
+    outcome.ok = finite && (within || !tolerance_.judges_error) &&
+                 (!tolerance_.min_cosine || outcome.cosine >= *tolerance_.min_cosine);
   }
 
   /// Chosen tokens. Where the reference's two best logits are nearer to each other than twice the
@@ -389,9 +396,15 @@ class Verifier {
     double margin = 2.0 * tolerance_.atol;
     if (logits != nullptr) {
       Outcome measured = *logits;
-      reference = to_doubles(logits->name);
+      const bool plain = io_.find(logits->name) != nullptr;
+      reference = to_doubles(plain ? logits->name : logits->name + ".fp64");
       compare(measured, reference);
-      if (tolerance_.min_cosine) margin = 2.0 * measured.max_error;
+      if (!tolerance_.judges_error) margin = 2.0 * measured.max_error;
+    }
+    if (outcome.produced.size() != expected.size()) {
+      outcome.note = format("%zu ids, the model chose %zu", expected.size(), outcome.produced.size());
+      outcome.max_error = static_cast<double>(expected.size());
+      return;
     }
     uint64_t agree = 0, tied = 0, wrong = 0;
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -401,11 +414,12 @@ class Verifier {
       }
       const auto chosen = static_cast<size_t>(outcome.produced[i]);
       const size_t row = i * info_.vocabulary;
-      // The reference's own preference for its token over ours.
+      // How far apart the reference sees its token and ours, whichever it prefers.
       const bool near =
           expected[i] >= 0 && expected[i] < int64_t{info_.vocabulary} &&
           row + info_.vocabulary <= reference.size() &&
-          reference[row + static_cast<size_t>(expected[i])] - reference[row + chosen] <= margin;
+          std::abs(reference[row + static_cast<size_t>(expected[i])] - reference[row + chosen]) <=
+              margin;
       near ? ++tied : ++wrong;
       if (!near && wrong == 1) outcome.max_at = i;
     }
@@ -500,11 +514,15 @@ int verify_command(int argc, char** argv) {
     const auto found = io.metadata().find("atol_fp32");
     const std::optional<double> given =
         found == io.metadata().end() ? std::nullopt : convert::parse_number(found->second);
-    if (!given && !tolerance.min_cosine) {
-      throw InputError(io.path() + ": no atol_fp32 in its metadata; give --atol X");
+    const bool usable = given && *given >= 0.0;
+    if (!usable && !tolerance.min_cosine) {
+      throw InputError(io.path() + ": no atol_fp32 that is a number, 0 or more, in its metadata; give " +
+                       "--atol X");
     }
-    tolerance.atol = given.value_or(0.0);
+    tolerance.atol = usable ? *given : 0.0;
   }
+  // A cosine takes the place of the default tolerance; what is asked for holds beside it.
+  tolerance.judges_error = !tolerance.min_cosine || args.has("atol") || args.has("rtol");
   oxb::Session session = open_session(model, path, common);
   Verifier verifier(model, path, session, io,
                     convert::describe_file(path).model.metadata->time_major, tolerance);
@@ -521,7 +539,10 @@ int verify_command(int argc, char** argv) {
     failed += !outcome.ok;
     name_width = std::max(name_width, outcome.name.size());
     if (!outcome.is_ids && outcome.failure.empty()) {
-      max_error = std::max(max_error, outcome.max_error);
+      // Once it is not a number it stays so: no comparison with NaN is true.
+      if (std::isnan(outcome.max_error) || outcome.max_error > max_error) {
+        max_error = outcome.max_error;
+      }
       least_cosine = std::min(least_cosine, outcome.cosine);
     }
   }
@@ -547,10 +568,12 @@ int verify_command(int argc, char** argv) {
     for (const std::string& name : not_produced) {
       std::printf("%-*s  not produced\n", static_cast<int>(name_width), name.c_str());
     }
-    const std::string limit =
-        tolerance.min_cosine
-            ? format("cosine at least %g", *tolerance.min_cosine)
-            : format("error at most %g + %g |expected|", tolerance.atol, tolerance.rtol);
+    std::string limit;
+    if (tolerance.min_cosine) limit = format("cosine at least %g", *tolerance.min_cosine);
+    if (tolerance.judges_error) {
+      limit += format("%serror at most %g + %g |expected|", limit.empty() ? "" : ", ", tolerance.atol,
+                      tolerance.rtol);
+    }
     std::printf(
         "%zu tensors checked, %zu failed, %zu not produced; max error %.2e, least cosine %.6f "
         "(%s)\n",
