@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "converter/safetensors.h"
 #include "tests/support/cli.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
+#include "tests/support/tiny_checkpoint.h"
 
 namespace oxbow::testing {
 namespace {
