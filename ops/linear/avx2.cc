@@ -61,11 +61,11 @@ void spread(const int8_t* x, size_t columns, SpreadRow* row) {
   return v;
 }
 
-/// sums[row][block], kTileBlocks to a row, += x . weight over `groups` groups; `stride` bytes from
-/// block to block.
+/// sums[row][block], kTileBlocks to a row, += x . weight over `groups` groups, or = if `fresh`;
+/// `stride` bytes from block to block.
 template <size_t kRows, size_t kBlocks>
 [[gnu::noinline]] void add_tile(const SpreadRow* x, const int8_t* weight, size_t stride,
-                                size_t groups, __m256i* sums) {
+                                size_t groups, bool fresh, __m256i* sums) {
   const __m256i high_bytes = _mm256_set1_epi16(static_cast<int16_t>(0xff00));
   for (size_t begin = 0; begin < groups; begin += kSumGroups) {
     const size_t end = smaller(groups, begin + kSumGroups);
@@ -110,9 +110,11 @@ template <size_t kRows, size_t kBlocks>
 #pragma GCC unroll 8
       for (size_t b = 0; b < kBlocks; ++b) {
         __m256i& sum = sums[r * kTileBlocks + b];
-        sum = _mm256_add_epi32(sum, _mm256_srai_epi32(acc[r][b], 8));
+        const __m256i part = _mm256_srai_epi32(acc[r][b], 8);
+        sum = fresh ? part : _mm256_add_epi32(sum, part);
       }
     }
+    fresh = false;
   }
 }
 
@@ -120,14 +122,14 @@ template <size_t kRows, size_t kBlocks>
 /// memory at its full rate.
 template <size_t kRows>
 void add_blocks(const SpreadRow* x, const int8_t* weight, size_t stride, size_t groups,
-                size_t blocks, __m256i* sums) {
+                size_t blocks, bool fresh, __m256i* sums) {
   constexpr size_t kStep = kRows <= 2 ? 4 : 2;
   size_t b = 0;
   for (; b + kStep <= blocks; b += kStep) {
-    add_tile<kRows, kStep>(x, weight + b * stride, stride, groups, sums + b);
+    add_tile<kRows, kStep>(x, weight + b * stride, stride, groups, fresh, sums + b);
   }
   for (; b < blocks; ++b) {
-    add_tile<kRows, 1>(x, weight + b * stride, stride, groups, sums + b);
+    add_tile<kRows, 1>(x, weight + b * stride, stride, groups, fresh, sums + b);
   }
 }
 
@@ -324,9 +326,6 @@ void linear_i8_i8_f32_avx2(const LinearSlice<int8_t, int8_t>& s) {
     const size_t blocks = smaller(kTileBlocks, (s.channels - n + kBlockRows - 1) / kBlockRows);
     for (size_t m = 0; m < s.rows; m += kTileRows) {
       const size_t rows = smaller(kTileRows, s.rows - m);
-      for (size_t r = 0; r < rows; ++r) {
-        for (size_t b = 0; b < blocks; ++b) sums[r * kTileBlocks + b] = _mm256_setzero_si256();
-      }
       for (size_t g = 0; g < groups; g += kSpreadGroups) {
         const size_t part = smaller(kSpreadGroups, groups - g);
         for (size_t r = 0; r < rows; ++r) {
@@ -335,16 +334,16 @@ void linear_i8_i8_f32_avx2(const LinearSlice<int8_t, int8_t>& s) {
         const int8_t* weight = s.weight + n * groups * kBlockColumns + g * kBlock;
         switch (rows) {
           case 1:
-            add_blocks<1>(x, weight, stride, part, blocks, sums);
+            add_blocks<1>(x, weight, stride, part, blocks, g == 0, sums);
             break;
           case 2:
-            add_blocks<2>(x, weight, stride, part, blocks, sums);
+            add_blocks<2>(x, weight, stride, part, blocks, g == 0, sums);
             break;
           case 3:
-            add_blocks<3>(x, weight, stride, part, blocks, sums);
+            add_blocks<3>(x, weight, stride, part, blocks, g == 0, sums);
             break;
           default:
-            add_blocks<4>(x, weight, stride, part, blocks, sums);
+            add_blocks<4>(x, weight, stride, part, blocks, g == 0, sums);
             break;
         }
       }
