@@ -11,8 +11,9 @@
 namespace oxbow {
 namespace {
 
-// A step of a small model takes a few microseconds, less than a thread takes to fall asleep and
-// wake up again. So both sides look a little longer, some ten microseconds, before they sleep.
+// A step of a small model takes a few microseconds, less than a thread takes to fall asleep and wake
+// up again. So both sides look a little longer, a few microseconds, before they sleep. Looking ten
+// times as long made a whole model slower when other programs wanted the cores.
 constexpr int kLooksBeforeSleep = 256;
 
 void relax() {
