@@ -74,7 +74,8 @@ std::string directory_of(const std::string& path) {
 class Temporary {
  public:
   explicit Temporary(const std::string& target)
-      : target_(target), fd_(::open(directory_of(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666)) {
+      : target_(target),
+        fd_(::open(directory_of(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666)) {
     nameless_ = "/proc/self/fd/" + std::to_string(fd_.get());
     if (fd_.get() >= 0 && file_exists(nameless_)) return;
     // A file system or system without nameless files: a name from the start.

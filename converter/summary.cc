@@ -36,8 +36,8 @@ std::string summary_table(const Description& d) {
                                  bytes_text(checkpoint_bytes(d)) + ", tensors of the checkpoint)");
   out += row("bytes after", grouped_text(d.file_bytes) + "  (" + bytes_text(d.file_bytes) +
                                 ", the file; weights " + bytes_text(d.weight_bytes) + ")");
-  out += row("arena", grouped_text(d.memory.total) + "  (" + bytes_text(d.memory.total) +
-                          ", one session)");
+  out += row("arena",
+             grouped_text(d.memory.total) + "  (" + bytes_text(d.memory.total) + ", one session)");
   out += row("  session", grouped_text(d.memory.session));
   out += row("  states", grouped_text(d.memory.states));
   out += row("  activations", grouped_text(d.memory.activations));

@@ -39,20 +39,22 @@ int main(int argc, char** argv) {
   float* logits = malloc(info.vocabulary * sizeof(float));
   int32_t* tokens = malloc(info.max_segment * sizeof(int32_t));
   if (!arena || !sampler_memory || !logits || !tokens) return 1;
-  fprintf(stderr, "%s: one session needs %zu bytes, for a stream of any length\n", info.architecture,
-          arena_bytes);
+  fprintf(stderr, "%s: one session needs %zu bytes, for a stream of any length\n",
+          info.architecture, arena_bytes);
 
   oxb_session* session;
   oxb_sampler* sampler;
   check(oxb_session_create(model, NULL, arena, arena_bytes, &session, &error), &error);
-  check(oxb_sampler_create(info.vocabulary, &sampling, sampler_memory, sampler_bytes, &sampler, &error),
+  check(oxb_sampler_create(info.vocabulary, &sampling, sampler_memory, sampler_bytes, &sampler,
+                           &error),
         &error);
 
   /* The prompt, a segment at a time. Only the last token's logits are of use. */
   size_t left = strlen(prompt);
   while (left > 0) {
     size_t count, consumed;
-    check(oxb_encode(model, prompt, left, tokens, info.max_segment, &count, &consumed, &error), &error);
+    check(oxb_encode(model, prompt, left, tokens, info.max_segment, &count, &consumed, &error),
+          &error);
     if (count == 0) break;
     check(oxb_session_run(session, tokens, count, logits, 1, &error), &error);
     prompt += consumed;

@@ -32,7 +32,9 @@ Status Binder::bind(BoundStep* bound) {
   return Status::kOk;
 }
 
-size_t Binder::input_count() const { return step_.inputs() == nullptr ? 0 : step_.inputs()->size(); }
+size_t Binder::input_count() const {
+  return step_.inputs() == nullptr ? 0 : step_.inputs()->size();
+}
 size_t Binder::output_count() const {
   return step_.outputs() == nullptr ? 0 : step_.outputs()->size();
 }

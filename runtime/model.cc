@@ -37,14 +37,15 @@ Status check_prefix(std::span<const std::byte> file, FilePrefix* prefix, Error* 
   }
   if (prefix->identifier[3] != '1' || prefix->version != kFormatVersion ||
       prefix->prefix_bytes != sizeof(FilePrefix)) {
-    return fail(error, Status::kFileUnsupported,
-                "format OXB%c version %u; this library reads OXB1 version %u: convert the model again",
-                prefix->identifier[3] >= ' ' && prefix->identifier[3] <= '~' ? prefix->identifier[3]
-                                                                             : '?',
-                prefix->version, kFormatVersion);
+    return fail(
+        error, Status::kFileUnsupported,
+        "format OXB%c version %u; this library reads OXB1 version %u: convert the model again",
+        prefix->identifier[3] >= ' ' && prefix->identifier[3] <= '~' ? prefix->identifier[3] : '?',
+        prefix->version, kFormatVersion);
   }
   if (hash_bytes(file.data(), offsetof(FilePrefix, prefix_hash)) != prefix->prefix_hash) {
-    return fail(error, Status::kFileCorrupt, "the file's first 64 bytes are damaged: copy it again");
+    return fail(error, Status::kFileCorrupt,
+                "the file's first 64 bytes are damaged: copy it again");
   }
   uint64_t end = 0;
   if (!checked_add(prefix->data_offset, prefix->data_bytes, &end) ||
@@ -54,11 +55,10 @@ Status check_prefix(std::span<const std::byte> file, FilePrefix* prefix, Error* 
     return fail(error, Status::kFileCorrupt, "the file's prefix describes impossible regions");
   }
   if (end != file.size()) {
-    return fail(error, Status::kFileCorrupt,
-                "the file has %zu bytes but its prefix says %llu: %s", file.size(),
-                static_cast<unsigned long long>(end),
-                file.size() < end ? "it is truncated, copy it again"
-                                  : "it is not one whole model file");
+    return fail(
+        error, Status::kFileCorrupt, "the file has %zu bytes but its prefix says %llu: %s",
+        file.size(), static_cast<unsigned long long>(end),
+        file.size() < end ? "it is truncated, copy it again" : "it is not one whole model file");
   }
   return Status::kOk;
 }
@@ -83,8 +83,9 @@ Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model
   const std::byte* behind_prefix = file.data() + sizeof(FilePrefix);
   const size_t graph_bytes = static_cast<size_t>(prefix.graph_bytes);
   if (hash_bytes(behind_prefix, graph_bytes - sizeof(FilePrefix)) != prefix.graph_hash) {
-    return fail(error, Status::kFileCorrupt,
-                "the graph's checksum does not match: the file is damaged, copy or convert it again");
+    return fail(
+        error, Status::kFileCorrupt,
+        "the graph's checksum does not match: the file is damaged, copy or convert it again");
   }
   const auto* bytes = reinterpret_cast<const uint8_t*>(file.data());
   flatbuffers::Verifier verifier(bytes, graph_bytes, kMaxDepth, kMaxTables);

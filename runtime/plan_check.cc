@@ -143,7 +143,8 @@ Status check_entry(const schema::Model& graph, const schema::EntryPoint& entry, 
       if (tensor.kind() == TensorKind::Output)
         return corrupt(error, "a step reads the output tensor", tensor.name()->c_str());
       if (tensor.kind() == TensorKind::Input && index != entry.tokens())
-        return corrupt(error, "a step reads an input that nobody gives: tensor", tensor.name()->c_str());
+        return corrupt(error, "a step reads an input that nobody gives: tensor",
+                       tensor.name()->c_str());
       if (tensor.kind() == TensorKind::Activation && alive[index].first == kNever)
         return corrupt(error, "a step reads before anything is written to tensor",
                        tensor.name()->c_str());
@@ -151,7 +152,8 @@ Status check_entry(const schema::Model& graph, const schema::EntryPoint& entry, 
     }
     for (uint32_t k = 0; k < length(step.outputs()); ++k) {
       const uint32_t index = step.outputs()->Get(k);
-      if (index >= tensors.size()) return corrupt(error, "output out of range in entry point", name);
+      if (index >= tensors.size())
+        return corrupt(error, "output out of range in entry point", name);
       const schema::Tensor& tensor = *tensors.Get(index);
       const TensorKind kind = tensor.kind();
       if (kind == TensorKind::Weight || kind == TensorKind::Input ||
@@ -182,8 +184,7 @@ Status check_entry(const schema::Model& graph, const schema::EntryPoint& entry, 
 Status check_tokenizer(const schema::Model& graph, Error* error) {
   const auto* tokenizer = graph.tokenizer();
   if (tokenizer == nullptr) return Status::kOk;
-  const uint32_t vocabulary =
-      graph.tensors()->Get(graph.entry_points()->Get(0)->logits())->width();
+  const uint32_t vocabulary = graph.tensors()->Get(graph.entry_points()->Get(0)->logits())->width();
   const uint32_t limit = graph.tensors()->Get(graph.entry_points()->Get(0)->tokens())->limit();
   const uint32_t count = length(tokenizer->code_points());
   switch (tokenizer->kind()) {

@@ -111,8 +111,8 @@ Status check_arguments(const Session& session, std::span<const int32_t> tokens, 
                 model.max_segment, tokens.size());
   }
   if (logits_rows > tokens.size() || (logits_rows > 0 && logits == nullptr)) {
-    return fail(error, Status::kInvalidArgument,
-                "%zu rows of logits wanted for %zu tokens, %s", logits_rows, tokens.size(),
+    return fail(error, Status::kInvalidArgument, "%zu rows of logits wanted for %zu tokens, %s",
+                logits_rows, tokens.size(),
                 logits == nullptr ? "with nowhere to put them" : "at most one each");
   }
   const uint32_t limit = model.graph->tensors()->Get(model.entry().tokens())->limit();
@@ -127,8 +127,8 @@ Status check_arguments(const Session& session, std::span<const int32_t> tokens, 
 
 }  // namespace
 
-Status count_session_memory(const Model& model, const SessionOptions& options, SessionMemory* memory,
-                            Error* error) {
+Status count_session_memory(const Model& model, const SessionOptions& options,
+                            SessionMemory* memory, Error* error) {
   return lay_out(model, options, nullptr, nullptr, memory, error);
 }
 

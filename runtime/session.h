@@ -69,8 +69,8 @@ struct Session {
   void* profile_context = nullptr;
 };
 
-Status count_session_memory(const Model& model, const SessionOptions& options, SessionMemory* memory,
-                            Error* error);
+Status count_session_memory(const Model& model, const SessionOptions& options,
+                            SessionMemory* memory, Error* error);
 
 Status create_session(const Model& model, const SessionOptions& options, std::span<std::byte> arena,
                       Session** session, Error* error);

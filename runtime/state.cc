@@ -26,7 +26,8 @@ const char* magic(StateForm form) { return form == StateForm::kSaved ? "OXBSTATE
 Status check_rings(const Session& session, const std::byte* state, Error* error) {
   for (size_t i = 0; i < session.rings.size(); ++i) {
     RingPosition position;
-    std::memcpy(&position, state + sizeof(StateHeader) + i * sizeof(RingPosition), sizeof(position));
+    std::memcpy(&position, state + sizeof(StateHeader) + i * sizeof(RingPosition),
+                sizeof(position));
     const uint32_t capacity =
         session.model->graph->rings()->Get(static_cast<uint32_t>(i))->capacity();
     if (position.head >= capacity || position.count > capacity) {
@@ -39,11 +40,15 @@ Status check_rings(const Session& session, const std::byte* state, Error* error)
 
 }  // namespace
 
-size_t state_blob_bytes(const Session& session) { return sizeof(BlobHeader) + session.state.size(); }
+size_t state_blob_bytes(const Session& session) {
+  return sizeof(BlobHeader) + session.state.size();
+}
 
-Status write_state(const Session& session, StateForm form, std::span<std::byte> blob, Error* error) {
+Status write_state(const Session& session, StateForm form, std::span<std::byte> blob,
+                   Error* error) {
   if (session.needs_reset) {
-    return fail(error, Status::kNeedsReset, "the last run failed half-way: there is no whole state");
+    return fail(error, Status::kNeedsReset,
+                "the last run failed half-way: there is no whole state");
   }
   if (blob.data() == nullptr || blob.size() < state_blob_bytes(session)) {
     return fail(error, Status::kBufferTooSmall, "the buffer has %zu bytes; the state needs %zu",
@@ -99,8 +104,7 @@ uint32_t filled_rows(const Session& session, const Tensor& tensor) {
 
 void read_rows(const Session& session, const Tensor& tensor, float* values) {
   const uint32_t rows = filled_rows(session, tensor);
-  const uint32_t head =
-      tensor.ring >= 0 ? session.rings[static_cast<size_t>(tensor.ring)].head : 0;
+  const uint32_t head = tensor.ring >= 0 ? session.rings[static_cast<size_t>(tensor.ring)].head : 0;
   for (uint32_t r = 0; r < rows; ++r, values += tensor.width) {
     const size_t slot = (size_t{head} + r) % tensor.rows;
     if (tensor.type == DataType::kF32) {

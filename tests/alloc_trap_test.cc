@@ -88,7 +88,8 @@ void expect_no_allocation(const char* weights, const char* activations, uint32_t
   std::vector<std::byte> sampler_memory(sampler_bytes);
 
   oxb_session* session = nullptr;
-  ASSERT_EQ(oxb_session_create(model, &options, arena.data(), arena.size(), &session, &error), OXB_OK);
+  ASSERT_EQ(oxb_session_create(model, &options, arena.data(), arena.size(), &session, &error),
+            OXB_OK);
   std::vector<std::byte> blob(oxb_session_state_bytes(session));
   trapped = 0;
   trapping = true;

@@ -28,7 +28,8 @@ CommandResult convert(const std::filesystem::path& from, const std::filesystem::
 void expect_only(const std::filesystem::path& directory, const std::vector<std::string>& names) {
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     const std::string name = entry.path().filename().string();
-    EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name << " was left behind";
+    EXPECT_NE(std::find(names.begin(), names.end(), name), names.end())
+        << name << " was left behind";
   }
 }
 
@@ -106,7 +107,8 @@ TEST(HostileCheckpointFiles, BrokenFilesAreRefused) {
   const auto refused = [&](const char* what) {
     const CommandResult result = convert(directory / "checkpoint", directory / "model.oxb");
     EXPECT_EQ(result.exit_code, 3) << what << ": " << result.err;
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << what << ": " << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1)
+        << what << ": " << result.err;
     expect_only(directory.path(), {"checkpoint"});
   };
   const auto write = [&](std::vector<std::byte> bytes) {

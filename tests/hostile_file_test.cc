@@ -25,7 +25,8 @@ FilePrefix read_prefix(std::span<const std::byte> file) {
 void repair_hashes(std::span<std::byte> file) {
   FilePrefix prefix = read_prefix(file);
   if (prefix.graph_bytes >= sizeof(prefix) && prefix.graph_bytes <= file.size()) {
-    prefix.graph_hash = hash_bytes(file.data() + sizeof(prefix), prefix.graph_bytes - sizeof(prefix));
+    prefix.graph_hash =
+        hash_bytes(file.data() + sizeof(prefix), prefix.graph_bytes - sizeof(prefix));
   }
   std::memcpy(file.data(), &prefix, sizeof(prefix));
   prefix.prefix_hash = hash_bytes(file.data(), offsetof(FilePrefix, prefix_hash));

@@ -29,17 +29,20 @@ struct Opened {
 
 // A session with its arena; `shift` moves the arena off every alignment.
 struct Started {
-  explicit Started(const Opened& opened, uint32_t threads = 1, size_t shift = 0)
+  explicit Started(const Opened& opened, uint32_t threads = 1, size_t shift = 0,
+                   oxb_backend backend = OXB_BACKEND_AUTO)
       : vocabulary(opened.info.vocabulary) {
     oxb_session_options options;
     oxb_session_options_init(&options);
     options.threads = threads;
+    options.backend = backend;
     oxb_error error = {};
     size_t bytes = 0;
     oxb_status status = oxb_session_arena_bytes(opened.model, &options, &bytes, &error);
     arena.resize(bytes + shift);
     if (status == OXB_OK) {
-      status = oxb_session_create(opened.model, &options, arena.data() + shift, bytes, &session, &error);
+      status =
+          oxb_session_create(opened.model, &options, arena.data() + shift, bytes, &session, &error);
     }
     if (status != OXB_OK) throw std::runtime_error(error.text);
   }
@@ -114,7 +117,8 @@ TEST_P(SessionTest, TheMemoryReportAddsUp) {
 
 TEST_P(SessionTest, AnArenaOfAnyAlignmentGivesTheSameResult) {
   Started aligned(opened_), odd(opened_, 1, 13);
-  for (const auto& segment : some_segments(20, 1)) EXPECT_EQ(aligned.feed(segment), odd.feed(segment));
+  for (const auto& segment : some_segments(20, 1))
+    EXPECT_EQ(aligned.feed(segment), odd.feed(segment));
 }
 
 TEST_P(SessionTest, ResetStartsTheSameStreamAgain) {
@@ -145,12 +149,15 @@ TEST_P(SessionTest, ASavedStateGoesOnInAnotherSession) {
   for (const auto& segment : some_segments(9, 3)) first.feed(segment);
   std::vector<std::byte> blob(oxb_session_state_bytes(first.session));
   oxb_error error = {};
-  ASSERT_EQ(oxb_session_save(first.session, blob.data(), blob.size(), &error), OXB_OK) << error.text;
+  ASSERT_EQ(oxb_session_save(first.session, blob.data(), blob.size(), &error), OXB_OK)
+      << error.text;
   Started second(opened_);
   second.feed({1, 1});
-  ASSERT_EQ(oxb_session_load(second.session, blob.data(), blob.size(), &error), OXB_OK) << error.text;
+  ASSERT_EQ(oxb_session_load(second.session, blob.data(), blob.size(), &error), OXB_OK)
+      << error.text;
   EXPECT_EQ(oxb_session_position(second.session), oxb_session_position(first.session));
-  for (const auto& segment : some_segments(9, 4)) EXPECT_EQ(first.feed(segment), second.feed(segment));
+  for (const auto& segment : some_segments(9, 4))
+    EXPECT_EQ(first.feed(segment), second.feed(segment));
 }
 
 TEST_P(SessionTest, RewindTakesBackAnyNumberOfRuns) {
@@ -191,7 +198,8 @@ TEST_P(SessionTest, ADamagedForeignOrShortStateIsRefusedAndChangesNothing) {
   EXPECT_EQ(oxb_session_load(session.session, blob.data(), 3, &error), OXB_STATE_CORRUPT);
   EXPECT_EQ(oxb_session_save(session.session, blob.data(), blob.size() - 1, &error),
             OXB_BUFFER_TOO_SMALL);
-  EXPECT_EQ(oxb_session_rewind(session.session, blob.data(), blob.size(), &error), OXB_STATE_CORRUPT)
+  EXPECT_EQ(oxb_session_rewind(session.session, blob.data(), blob.size(), &error),
+            OXB_STATE_CORRUPT)
       << "a saved state is no checkpoint";
 
   TinyCheckpoint other;
@@ -200,10 +208,12 @@ TEST_P(SessionTest, ADamagedForeignOrShortStateIsRefusedAndChangesNothing) {
   Opened other_model(other_bytes);
   Started foreign(other_model);
   ASSERT_EQ(oxb_session_save(foreign.session, blob.data(), blob.size(), &error), OXB_OK);
-  EXPECT_EQ(oxb_session_load(session.session, blob.data(), blob.size(), &error), OXB_STATE_MISMATCH);
+  EXPECT_EQ(oxb_session_load(session.session, blob.data(), blob.size(), &error),
+            OXB_STATE_MISMATCH);
   EXPECT_NE(std::strstr(error.text, "another model"), nullptr) << error.text;
 
-  for (const auto& segment : some_segments(5, 8)) EXPECT_EQ(session.feed(segment), twin.feed(segment));
+  for (const auto& segment : some_segments(5, 8))
+    EXPECT_EQ(session.feed(segment), twin.feed(segment));
 }
 
 TEST_P(SessionTest, ResultsDoNotDependOnTheNumberOfThreadsParallel) {
@@ -212,6 +222,13 @@ TEST_P(SessionTest, ResultsDoNotDependOnTheNumberOfThreadsParallel) {
     const std::vector<float> expected = one.feed(segment);
     EXPECT_EQ(two.feed(segment), expected);
     EXPECT_EQ(four.feed(segment), expected);
+  }
+}
+
+TEST_P(SessionTest, TheReferenceBackendGivesTheSameBits) {
+  Started fast(opened_), reference(opened_, 1, 0, OXB_BACKEND_REFERENCE);
+  for (const auto& segment : some_segments(40, 10)) {
+    EXPECT_EQ(fast.feed(segment), reference.feed(segment));
   }
 }
 

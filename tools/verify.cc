@@ -402,7 +402,8 @@ class Verifier {
       if (!tolerance_.judges_error) margin = 2.0 * measured.max_error;
     }
     if (outcome.produced.size() != expected.size()) {
-      outcome.note = format("%zu ids, the model chose %zu", expected.size(), outcome.produced.size());
+      outcome.note =
+          format("%zu ids, the model chose %zu", expected.size(), outcome.produced.size());
       outcome.max_error = static_cast<double>(expected.size());
       return;
     }
@@ -415,11 +416,10 @@ class Verifier {
       const auto chosen = static_cast<size_t>(outcome.produced[i]);
       const size_t row = i * info_.vocabulary;
       // How far apart the reference sees its token and ours, whichever it prefers.
-      const bool near =
-          expected[i] >= 0 && expected[i] < int64_t{info_.vocabulary} &&
-          row + info_.vocabulary <= reference.size() &&
-          std::abs(reference[row + static_cast<size_t>(expected[i])] - reference[row + chosen]) <=
-              margin;
+      const bool near = expected[i] >= 0 && expected[i] < int64_t{info_.vocabulary} &&
+                        row + info_.vocabulary <= reference.size() &&
+                        std::abs(reference[row + static_cast<size_t>(expected[i])] -
+                                 reference[row + chosen]) <= margin;
       near ? ++tied : ++wrong;
       if (!near && wrong == 1) outcome.max_at = i;
     }
@@ -516,7 +516,8 @@ int verify_command(int argc, char** argv) {
         found == io.metadata().end() ? std::nullopt : convert::parse_number(found->second);
     const bool usable = given && *given >= 0.0;
     if (!usable && !tolerance.min_cosine) {
-      throw InputError(io.path() + ": no atol_fp32 that is a number, 0 or more, in its metadata; give " +
+      throw InputError(io.path() +
+                       ": no atol_fp32 that is a number, 0 or more, in its metadata; give " +
                        "--atol X");
     }
     tolerance.atol = usable ? *given : 0.0;
@@ -571,8 +572,8 @@ int verify_command(int argc, char** argv) {
     std::string limit;
     if (tolerance.min_cosine) limit = format("cosine at least %g", *tolerance.min_cosine);
     if (tolerance.judges_error) {
-      limit += format("%serror at most %g + %g |expected|", limit.empty() ? "" : ", ", tolerance.atol,
-                      tolerance.rtol);
+      limit += format("%serror at most %g + %g |expected|", limit.empty() ? "" : ", ",
+                      tolerance.atol, tolerance.rtol);
     }
     std::printf(
         "%zu tensors checked, %zu failed, %zu not produced; max error %.2e, least cosine %.6f "

@@ -190,10 +190,9 @@ oxb_status oxb_model_open_fd(int fd, uint64_t offset, uint64_t length, oxb_model
     // Pages behind the end of a file can be mapped, but touching them ends the process.
     uint64_t end = 0;
     if (!oxbow::checked_add(offset, length, &end) || end > static_cast<uint64_t>(info.st_size)) {
-      return oxbow::fail(words(error), Status::kFileCorrupt,
-                         "the file ends before offset %llu plus %llu bytes",
-                         static_cast<unsigned long long>(offset),
-                         static_cast<unsigned long long>(length));
+      return oxbow::fail(
+          words(error), Status::kFileCorrupt, "the file ends before offset %llu plus %llu bytes",
+          static_cast<unsigned long long>(offset), static_cast<unsigned long long>(length));
     }
     return oxbow::map_model(fd, offset, length, oxbow::builtin_ops(), opened, words(error));
   });
@@ -262,8 +261,9 @@ oxb_status oxb_session_memory(const oxb_model* model, const oxb_session_options*
   return status;
 }
 
-oxb_status oxb_session_create(const oxb_model* model, const oxb_session_options* options, void* arena,
-                              size_t arena_bytes, oxb_session** session, oxb_error* error) {
+oxb_status oxb_session_create(const oxb_model* model, const oxb_session_options* options,
+                              void* arena, size_t arena_bytes, oxb_session** session,
+                              oxb_error* error) {
   if (model == nullptr) return missing(error, "model");
   if (session == nullptr) return missing(error, "session");
   *session = nullptr;
@@ -271,9 +271,9 @@ oxb_status oxb_session_create(const oxb_model* model, const oxb_session_options*
   Status status = convert(options, &converted, words(error));
   if (status != Status::kOk) return outer(status);
   Session* created = nullptr;
-  status = oxbow::create_session(model->model, converted,
-                                 {static_cast<std::byte*>(arena), arena_bytes}, &created,
-                                 words(error));
+  status =
+      oxbow::create_session(model->model, converted, {static_cast<std::byte*>(arena), arena_bytes},
+                            &created, words(error));
   *session = reinterpret_cast<oxb_session*>(created);
   return outer(status);
 }
@@ -362,7 +362,8 @@ oxb_status oxb_session_tensor_read(const oxb_session* session, size_t index, flo
   const size_t needed = size_t{oxbow::filled_rows(*inner(session), tensor)} * tensor.width;
   if (value_count < needed || (values == nullptr && needed > 0)) {
     return outer(oxbow::fail(words(error), Status::kBufferTooSmall,
-                             "room for %zu values; '%.80s' has %zu", value_count, tensor.name, needed));
+                             "room for %zu values; '%.80s' has %zu", value_count, tensor.name,
+                             needed));
   }
   oxbow::read_rows(*inner(session), tensor, values);
   return OXB_OK;

@@ -132,8 +132,9 @@ typedef struct oxb_session_options {
 OXB_API void oxb_session_options_init(oxb_session_options* options);
 
 /* How many bytes oxb_session_create needs for this model and these options. */
-OXB_API oxb_status oxb_session_arena_bytes(const oxb_model* model, const oxb_session_options* options,
-                                           size_t* bytes, oxb_error* error);
+OXB_API oxb_status oxb_session_arena_bytes(const oxb_model* model,
+                                           const oxb_session_options* options, size_t* bytes,
+                                           oxb_error* error);
 
 /* What those bytes are for. */
 typedef struct oxb_memory {

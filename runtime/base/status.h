@@ -10,23 +10,23 @@
 namespace oxbow {
 
 /// Values are part of the C API (oxb_status): grouped with gaps, never renumbered.
-enum class [[nodiscard]] Status : int32_t {
-  kOk = 0,
-  // The caller's doing.
-  kInvalidArgument = 10,
-  kArenaTooSmall = 11,
-  kBufferTooSmall = 12,
-  kNeedsReset = 13,
-  // The file's doing.
-  kFileUnreadable = 20,
-  kFileCorrupt = 21,
-  kFileUnsupported = 22,
-  // A saved state's doing.
-  kStateCorrupt = 30,
-  kStateMismatch = 31,
-  // The machine's doing.
-  kOutOfMemory = 40,
-  kInternal = 50,
+enum class [[nodiscard]] Status : int32_t{
+    kOk = 0,
+    // The caller's doing.
+    kInvalidArgument = 10,
+    kArenaTooSmall = 11,
+    kBufferTooSmall = 12,
+    kNeedsReset = 13,
+    // The file's doing.
+    kFileUnreadable = 20,
+    kFileCorrupt = 21,
+    kFileUnsupported = 22,
+    // A saved state's doing.
+    kStateCorrupt = 30,
+    kStateMismatch = 31,
+    // The machine's doing.
+    kOutOfMemory = 40,
+    kInternal = 50,
 };
 
 /// What went wrong, for a person. Lives where the caller puts it.
@@ -49,9 +49,9 @@ struct Error {
 
 }  // namespace oxbow
 
-#define OXB_TRY(expression)                                                               \
-  do {                                                                                    \
-    if (const ::oxbow::Status oxb_try_status = (expression);                              \
-        oxb_try_status != ::oxbow::Status::kOk)                                           \
-      return oxb_try_status;                                                              \
+#define OXB_TRY(expression)                                  \
+  do {                                                       \
+    if (const ::oxbow::Status oxb_try_status = (expression); \
+        oxb_try_status != ::oxbow::Status::kOk)              \
+      return oxb_try_status;                                 \
   } while (false)

@@ -74,7 +74,9 @@ struct Tensor {
   uint32_t limit = 0;
 
   size_t stride() const { return row_bytes(type, width); }
-  const float* f32(size_t row = 0) const { return reinterpret_cast<const float*>(data) + row * width; }
+  const float* f32(size_t row = 0) const {
+    return reinterpret_cast<const float*>(data) + row * width;
+  }
   float* f32(size_t row = 0) { return reinterpret_cast<float*>(data) + row * width; }
   const int8_t* i8(size_t row = 0) const {
     return reinterpret_cast<const int8_t*>(data) + row * stride();

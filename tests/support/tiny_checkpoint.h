@@ -6,11 +6,10 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 namespace oxbow::testing {
 
@@ -34,7 +33,8 @@ struct TinyCheckpoint {
 
 /// The converted file of a tiny checkpoint, aligned as oxb_model_open_memory wants it.
 struct TinyModel {
-  explicit TinyModel(const std::string& weights = "int8", const std::string& activations = "dynamic",
+  explicit TinyModel(const std::string& weights = "int8",
+                     const std::string& activations = "dynamic",
                      const TinyCheckpoint& checkpoint = TinyCheckpoint());
   std::span<std::byte> bytes() { return {data.get(), size}; }
 
