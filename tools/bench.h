@@ -31,6 +31,7 @@ struct Block {
   double mean = 0.0;
 };
 
+
 struct Stream {
   static constexpr size_t kBlocks = 200;
 
