@@ -31,7 +31,6 @@ struct Block {
   double mean = 0.0;
 };
 
-
 struct Stream {
   static constexpr size_t kBlocks = 200;
 

@@ -136,6 +136,11 @@ void print_row(const char* name, const std::vector<Quality>& all,
   std::printf("\n");
 }
 
+/// The file's name without its folders, cut to the width of a column.
+std::string column_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1).substr(0, 13);
+}
+
 }  // namespace
 
 int eval_command(int argc, char** argv) {
@@ -188,7 +193,10 @@ int eval_command(int argc, char** argv) {
                 grouped_text(quality.tokens).c_str(), grouped_text(quality.characters).c_str(),
                 grouped_text(quality.bytes).c_str(), quality.segment);
   }
-  if (all.size() == 2) std::printf("%-20s%14s%14s%14s\n", "", "first", "second", "difference");
+  if (all.size() == 2) {
+    std::printf("%-20s%14s%14s%14s\n", "", column_name(paths[0]).c_str(),
+                column_name(paths[1]).c_str(), "difference");
+  }
   print_row("bits per token", all, &Quality::bits_per_token);
   print_row("bits per character", all, &Quality::bits_per_character);
   print_row("bits per byte", all, &Quality::bits_per_byte);

@@ -10,7 +10,6 @@
 #include <type_traits>
 
 #include "ops/common/checks.h"
-#include "runtime/base/quantize.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -142,8 +141,8 @@ Status run_attention(RunContext& context, const void* raw_params) {
     });
     if (!quantise) continue;
     parallel_for(context.pool, last - first, [&](size_t row, size_t) {
-      quantize_row(target + row * out.width, out.width, out.scale_groups, out.i8(first + row),
-                   out.row_scales(first + row));
+      params.quantize(target + row * out.width, out.width, out.scale_groups, out.i8(first + row),
+                      out.row_scales(first + row));
     });
   }
   return Status::kOk;
@@ -332,6 +331,7 @@ Status bind_attention(BindContext& context, RunFunction* run) {
   OXB_TRY(bind_output(context, params));
   OXB_TRY(request_scratch(context, params));
 
+  params.quantize = pick_quantize_kernel(context.reference_only());
   if (params.k[0].type == DataType::kF32) {
     params.f32_kernel = pick_kernel<float>(context.reference_only());
     *run = run_attention<float>;

@@ -49,6 +49,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/quantize/quantize.h"
 #include "runtime/base/checked.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
@@ -126,6 +127,8 @@ struct AttentionParams {
   /// The one for the type of the keys.
   AttentionKernel<float> f32_kernel = nullptr;
   AttentionKernel<int8_t> i8_kernel = nullptr;
+  /// For rows of an I8 output.
+  QuantizeKernel quantize = nullptr;
 };
 
 /// Inputs, outputs and options as schema::AttentionOptions tells.

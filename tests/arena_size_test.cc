@@ -1,0 +1,49 @@
+// The memory of three models, pinned. A change that costs bytes on the device shows up here and is
+// then either taken back or written down.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "runtime/api/oxbow.hpp"
+#include "tests/support/cli.h"
+#include "tests/support/files.h"
+
+namespace oxbow::testing {
+namespace {
+
+struct Pinned {
+  const char* pack;
+  const char* weights;
+  size_t session, states, activations, scratch;
+};
+
+class ArenaSize : public ::testing::TestWithParam<Pinned> {};
+
+TEST_P(ArenaSize, IsWhatItWas) {
+  const Pinned& pinned = GetParam();
+  const TemporaryDirectory directory;
+  const std::string file =
+      convert(std::filesystem::path(OXB_SOURCE_DIR) / "tests/golden" / pinned.pack,
+              directory / "m.oxb", {"--weights", pinned.weights});
+  const auto model = oxb::Model::open(file.c_str());
+  ASSERT_TRUE(model.ok()) << model.status().text();
+  const auto memory = model->memory();
+  ASSERT_TRUE(memory.ok()) << memory.status().text();
+  EXPECT_EQ(memory->session, pinned.session);
+  EXPECT_EQ(memory->states, pinned.states);
+  EXPECT_EQ(memory->activations, pinned.activations);
+  EXPECT_EQ(memory->scratch, pinned.scratch);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Packs, ArenaSize,
+    ::testing::Values(Pinned{"labml_compressive/c1_d32_fullP", "int8", 15168, 4288, 27264, 8192},
+                      Pinned{"labml_compressive/c2_d96_l4_rate3", "int8", 29184, 25984, 79424,
+                             20608},
+                      Pinned{"labml_xl/x1_d32_fullP", "f32", 10240, 9280, 41216, 192}),
+    [](const auto& test) { return "pack" + std::to_string(test.index); });
+
+}  // namespace
+}  // namespace oxbow::testing
