@@ -493,7 +493,8 @@ int verify_command(int argc, char** argv) {
   args.positional("io.safetensors", "inputs and expected outputs");
   args.option("atol", "X", "allowed absolute error (default: atol_fp32 of the io file's metadata)");
   args.option("rtol", "X", "allowed error relative to the expected value, added to it (default 0)");
-  args.option("min-cosine", "X", "judge each tensor by its cosine with the expected one instead");
+  args.option("min-cosine", "X",
+              "judge each tensor by its cosine instead; --atol and --rtol hold too when given");
   args.flag("json", "print JSON");
   add_common_options(args);
   args.parse(argc, argv, 2);
