@@ -42,7 +42,7 @@ class Decoder {
                                     matrix("src_embed.weight", config_.vocabulary, config_.width));
     builder_.debug_output(x);
     for (uint32_t i = 0; i < config_.layers; ++i) x = layer(i, x);
-    const uint32_t tail = builder_.tail_rows("tail", x);
+    const uint32_t tail = builder_.take_rows("tail", x);
     const uint32_t last = norm("final_norm", tail, read_norm("transformer.norm"));
     builder_.debug_output(last);
     builder_.logits(last, matrix("generator.weight", config_.vocabulary, config_.width),

@@ -189,9 +189,9 @@ uint32_t GraphBuilder::pool(const std::string& name, uint32_t x, uint32_t group,
   return y;
 }
 
-uint32_t GraphBuilder::tail_rows(const std::string& name, uint32_t x) {
+uint32_t GraphBuilder::take_rows(const std::string& name, uint32_t x) {
   const uint32_t y = activation(name, static_cast<int32_t>(logits_symbol_), graph_.tensor(x).width);
-  step(schema::OpCode::TailRows, {x}, {y});
+  step(schema::OpCode::TakeRows, {x}, {y});
   return y;
 }
 

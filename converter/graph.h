@@ -82,7 +82,7 @@ class GraphBuilder {
   void debug_output(uint32_t x) { graph_.debug_outputs.push_back(x); }
 
   /// The last rows that the caller wants logits of.
-  uint32_t tail_rows(const std::string& name, uint32_t x);
+  uint32_t take_rows(const std::string& name, uint32_t x);
   /// The head: writes the entry point's logits.
   void logits(uint32_t x, uint32_t weight, uint32_t bias);
 

@@ -152,7 +152,7 @@ std::string arena(const Description& d) {
 
 /// The op that writes each tensor.
 std::vector<schema::OpCode> producers(const schema::ModelT& model) {
-  std::vector<schema::OpCode> out(model.tensors.size(), schema::OpCode::TailRows);
+  std::vector<schema::OpCode> out(model.tensors.size(), schema::OpCode::TakeRows);
   for (const auto& step : model.entry_points.at(0)->steps) {
     for (const uint32_t tensor : step->outputs) out[tensor] = step->op;
   }

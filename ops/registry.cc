@@ -12,7 +12,7 @@
 #include "ops/quantize/quantize.h"
 #include "ops/ring_evict/ring_evict.h"
 #include "ops/ring_push/ring_push.h"
-#include "ops/tail_rows/tail_rows.h"
+#include "ops/take_rows/take_rows.h"
 #include "runtime/op.h"
 #include "schema/model_generated.h"
 
@@ -35,28 +35,18 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::RingEvict, {"RingEvict", bind_ring_evict}},
     {schema::OpCode::RingPush, {"RingPush", bind_ring_push}},
     {schema::OpCode::Pool, {"Pool", bind_pool}},
-    {schema::OpCode::TailRows, {"TailRows", bind_tail_rows}},
+    {schema::OpCode::TakeRows, {"TakeRows", bind_take_rows}},
 };
 
-constexpr size_t kCount = std::size(kEntries);
+constexpr size_t kOpCodes = static_cast<size_t>(schema::OpCode::MAX) + 1;
 
-constexpr bool in_order() {
-  for (size_t i = 0; i < kCount; ++i) {
-    if (static_cast<size_t>(kEntries[i].code) != i) return false;
-  }
-  return true;
-}
-
-static_assert(kCount == static_cast<size_t>(schema::OpCode::MAX) + 1, "an opcode has no op");
-static_assert(in_order(), "the session indexes this table by opcode");
-
-constexpr std::array<OpDef, kCount> make_table() {
-  std::array<OpDef, kCount> table{};
-  for (size_t i = 0; i < kCount; ++i) table[i] = kEntries[i].def;
+constexpr std::array<OpDef, kOpCodes> make_table() {
+  std::array<OpDef, kOpCodes> table{};
+  for (const Entry& entry : kEntries) table[static_cast<size_t>(entry.code)] = entry.def;
   return table;
 }
 
-constexpr std::array<OpDef, kCount> kTable = make_table();
+constexpr std::array<OpDef, kOpCodes> kTable = make_table();
 
 }  // namespace
 

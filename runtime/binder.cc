@@ -20,7 +20,7 @@ Binder::Binder(const Session& session, size_t step_index, size_t threads, bool r
 
 Status Binder::bind(BoundStep* bound) {
   const auto code = static_cast<size_t>(step_.op());
-  if (code >= session_.model->ops.size()) {
+  if (code >= session_.model->ops.size() || session_.model->ops[code].bind == nullptr) {
     return oxbow::fail(error_, Status::kFileUnsupported,
                        "step %zu uses operator %zu, which this library does not know: update it",
                        step_index_, code);

@@ -35,6 +35,8 @@ struct RunContext {
   std::byte* scratch = nullptr;
   ThreadPool* pool = nullptr;
   Error* error = nullptr;
+  /// Tokens of this stream before this run.
+  uint64_t position = 0;
   /// Where the caller wants the logits: [rows(output tensor)][width].
   float* caller_output = nullptr;
 

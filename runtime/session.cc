@@ -200,6 +200,10 @@ Tensor session_tensor(const Session& session, uint32_t index) {
   tensor.scale_groups = from.scale_groups();
   tensor.rows_symbol = from.rows_symbol();
   tensor.ring = from.ring();
+  if (from.ring() >= 0) {
+    tensor.pinned =
+        session.model->graph->rings()->Get(static_cast<uint32_t>(from.ring()))->pinned();
+  }
   tensor.limit = from.limit();
   std::byte* base = nullptr;
   switch (from.kind()) {

@@ -32,7 +32,7 @@ struct Maker {
   }
   void finish(uint32_t x) {
     const uint32_t width = graph.tensor(x).width;
-    builder.logits(builder.tail_rows("tail", x), matrix(16, width), kNone);
+    builder.logits(builder.take_rows("tail", x), matrix(16, width), kNone);
   }
   std::vector<OpCode> ops() const {
     std::vector<OpCode> out;
@@ -54,7 +54,7 @@ TEST(Fuse, ActivationThenAdditionGoIntoTheLinearStep) {
                                         schema::Activation::Gelu);
   m.finish(m.builder.add("sum", x, y));
   fuse(m.graph);
-  EXPECT_EQ(m.ops(), (std::vector<OpCode>{OpCode::Embedding, OpCode::Linear, OpCode::TailRows,
+  EXPECT_EQ(m.ops(), (std::vector<OpCode>{OpCode::Embedding, OpCode::Linear, OpCode::TakeRows,
                                           OpCode::Linear}));
   const schema::StepT& step = *m.graph.entry().steps[1];
   EXPECT_EQ(step.options.AsLinearOptions()->activation, schema::Activation::Gelu);
@@ -70,7 +70,7 @@ TEST(Fuse, AnActivationAfterTheAdditionStaysWhereItIs) {
   m.finish(m.builder.activate("y", sum, schema::Activation::Relu));
   fuse(m.graph);
   EXPECT_EQ(m.ops(), (std::vector<OpCode>{OpCode::Embedding, OpCode::Linear, OpCode::Activate,
-                                          OpCode::TailRows, OpCode::Linear}));
+                                          OpCode::TakeRows, OpCode::Linear}));
   EXPECT_TRUE(m.graph.entry().steps[1]->options.AsLinearOptions()->has_residual);
 }
 
@@ -184,7 +184,7 @@ TEST(RemoveDead, AMemoryOnlyItsOwnUpdateReadsIsDead) {
   m.builder.ring_push({x}, {state}, 2);
   m.finish(x);
   remove_dead(m.graph, false);
-  EXPECT_EQ(m.ops(), (std::vector<OpCode>{OpCode::Embedding, OpCode::TailRows, OpCode::Linear}));
+  EXPECT_EQ(m.ops(), (std::vector<OpCode>{OpCode::Embedding, OpCode::TakeRows, OpCode::Linear}));
   EXPECT_TRUE(m.graph.model.rings.empty());
 }
 
@@ -251,7 +251,7 @@ TEST(Quantize, ATiedTableIsStoredInBothLayouts) {
   Maker m;
   const uint32_t table = m.matrix(16, 4);
   const uint32_t x = m.builder.embedding("x", table);
-  m.builder.logits(m.builder.tail_rows("tail", x), table, kNone);
+  m.builder.logits(m.builder.take_rows("tail", x), table, kNone);
   quantize(m.graph, {});
   const auto& steps = m.graph.entry().steps;
   const schema::TensorT& rows = m.graph.tensor(steps.front()->inputs[1]);

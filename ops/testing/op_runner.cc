@@ -231,6 +231,7 @@ Status OpRunner::run() {
   context.pool = pool;
   context.error = &error_;
   context.caller_output = caller_output;
+  context.position = position;
   return run_(context, params_.data());
 }
 

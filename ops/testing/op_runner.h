@@ -128,6 +128,8 @@ class OpRunner {
   /// By ring index.
   std::vector<RingPosition> rings;
   std::vector<uint32_t> ring_capacities;
+  /// Tokens of the stream before this run.
+  uint64_t position = 0;
   size_t threads = 1;
   bool reference_only = true;
   ThreadPool* pool = nullptr;

@@ -25,11 +25,18 @@ inline constexpr size_t kBlockColumns = 4;
 inline constexpr size_t kTensorAlignment = 64;
 inline constexpr size_t kI8RowAlignment = 16;
 
-/// Where a first-in first-out memory stands. Row r (0 = oldest) is at slot (head + r) % capacity.
+/// Where a first-in first-out memory stands. Its first `pinned` rows stay where they are; of the others,
+/// row r (0 = oldest) is at slot pinned + (head + r) % (capacity - pinned).
 struct RingPosition {
   uint32_t head = 0;
+  /// All rows, pinned ones included.
   uint32_t count = 0;
 };
+
+/// The slot of row `row` (0 = oldest, pinned rows first) in a ring.
+constexpr size_t ring_slot(const RingPosition& ring, size_t capacity, size_t pinned, size_t row) {
+  return row < pinned ? row : pinned + (ring.head + row - pinned) % (capacity - pinned);
+}
 
 /// Bytes from one row to the next.
 constexpr size_t row_bytes(DataType type, size_t width) {
@@ -70,7 +77,9 @@ struct Tensor {
   int32_t rows_symbol = -1;
   /// Which ring the rows move in, -1: none.
   int32_t ring = -1;
-  /// Values of an input tensor are below this.
+  /// Rows at the start of that ring that never move.
+  uint32_t pinned = 0;
+  /// I32 only: every value is below this.
   uint32_t limit = 0;
 
   size_t stride() const { return row_bytes(type, width); }
@@ -85,6 +94,7 @@ struct Tensor {
   const int32_t* i32(size_t row = 0) const {
     return reinterpret_cast<const int32_t*>(data) + row * width;
   }
+  int32_t* i32(size_t row = 0) { return reinterpret_cast<int32_t*>(data) + row * width; }
   const float* row_scales(size_t row) const { return scales + row * scale_groups; }
   float* row_scales(size_t row) { return scales + row * scale_groups; }
 };

@@ -7,6 +7,6 @@
 
 namespace oxbow {
 
-Status bind_tail_rows(BindContext& context, RunFunction* run);
+Status bind_take_rows(BindContext& context, RunFunction* run);
 
 }  // namespace oxbow

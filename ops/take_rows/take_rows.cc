@@ -1,4 +1,4 @@
-#include "ops/tail_rows/tail_rows.h"
+#include "ops/take_rows/take_rows.h"
 
 #include <cstring>
 
@@ -11,7 +11,7 @@ struct Params {
   Tensor x, y;
 };
 
-Status run_tail_rows(RunContext& context, const void* params) {
+Status run_take_rows(RunContext& context, const void* params) {
   const auto& p = *static_cast<const Params*>(params);
   Tensor y = p.y;
   const uint32_t have = context.rows(p.x);
@@ -31,7 +31,7 @@ Status run_tail_rows(RunContext& context, const void* params) {
 
 }  // namespace
 
-Status bind_tail_rows(BindContext& context, RunFunction* run) {
+Status bind_take_rows(BindContext& context, RunFunction* run) {
   OXB_TRY(check_counts(context, 1, 1));
   const Tensor x = context.input(0);
   const Tensor y = context.output(0);
@@ -44,7 +44,7 @@ Status bind_tail_rows(BindContext& context, RunFunction* run) {
   }
   auto& p = context.params<Params>();
   p = {x, y};
-  *run = run_tail_rows;
+  *run = run_take_rows;
   return Status::kOk;
 }
 

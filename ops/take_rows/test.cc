@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "ops/tail_rows/tail_rows.h"
+#include "ops/take_rows/take_rows.h"
 #include "ops/testing/refusals.h"
 
 namespace oxbow {
@@ -17,7 +17,7 @@ using testing::TestTensor;
 struct Fixture {
   TestTensor x = f32_tensor("x", 6, 7), y = f32_tensor("y", 4, 7);
   TestTensor x8 = i8_tensor("x8", 6, 20, 2), y8 = i8_tensor("y8", 4, 20, 2);
-  OpRunner op{bind_tail_rows};
+  OpRunner op{bind_take_rows};
   Fixture() {
     fill_uniform(x, 1);
     fill_uniform(x8, 2);
@@ -29,7 +29,7 @@ struct Fixture {
   }
 };
 
-TEST(TailRows, CopiesTheLastRows) {
+TEST(TakeRows, CopiesTheLastRows) {
   for (uint32_t have = 1; have <= 6; ++have) {
     for (uint32_t wanted = 0; wanted <= std::min(have, 4u); ++wanted) {
       Fixture s;
@@ -48,7 +48,7 @@ TEST(TailRows, CopiesTheLastRows) {
   }
 }
 
-TEST(TailRows, CopiesInt8RowsWithTheirScales) {
+TEST(TakeRows, CopiesInt8RowsWithTheirScales) {
   Fixture s;
   s.op.inputs = {&s.x8};
   s.op.outputs = {&s.y8};
@@ -58,7 +58,7 @@ TEST(TailRows, CopiesInt8RowsWithTheirScales) {
   }
 }
 
-TEST(TailRows, FailsCleanlyWhenMoreRowsAreWantedThanThereAre) {
+TEST(TakeRows, FailsCleanlyWhenMoreRowsAreWantedThanThereAre) {
   Fixture s;
   s.op.symbols = {1, 2};
   ASSERT_EQ(s.op.bind(), Status::kOk);
@@ -66,7 +66,7 @@ TEST(TailRows, FailsCleanlyWhenMoreRowsAreWantedThanThereAre) {
   EXPECT_EQ(std::string(s.op.message()), "the last 2 rows of 'x' are wanted, it has 1");
 }
 
-TEST(TailRows, RefusesStepsThatMakeNoSense) {
+TEST(TakeRows, RefusesStepsThatMakeNoSense) {
   testing::expect_refusals<Fixture>({
       {"inputs", [](Fixture& s) { s.op.inputs.clear(); }, "has 0 inputs"},
       {"outputs", [](Fixture& s) { s.op.outputs.push_back(&s.y); }, "2 outputs"},
