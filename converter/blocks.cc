@@ -26,10 +26,11 @@ schema::Activation read_activation(const Checkpoint& checkpoint) {
 class Decoder {
  public:
   Decoder(const Checkpoint& checkpoint, const MemoryDecoder& config, Graph& graph)
-      : checkpoint_(checkpoint),
-        config_(config),
-        graph_(graph),
-        builder_(graph, "step", config.max_segment, config.vocabulary) {
+      : checkpoint_(checkpoint), config_(config), graph_(graph), builder_(graph) {
+    GraphBuilder::Entry entry;
+    entry.vocabulary = config.vocabulary;
+    entry.max_segment = config.max_segment;
+    builder_.begin_entry(entry);
     if (compresses()) {
       const uint32_t most =
           static_cast<uint32_t>(ceil_div(config.max_segment, config.compression->rate));
@@ -38,7 +39,7 @@ class Decoder {
   }
 
   void build() {
-    uint32_t x = builder_.embedding("hidden_states.0",
+    uint32_t x = builder_.embedding("hidden_states.0", builder_.tokens(),
                                     matrix("src_embed.weight", config_.vocabulary, config_.width));
     builder_.debug_output(x);
     for (uint32_t i = 0; i < config_.layers; ++i) x = layer(i, x);
@@ -94,7 +95,9 @@ class Decoder {
   }
 
   void push(const Rows& rows, const Rows& states, uint32_t rows_per_group) {
-    builder_.ring_push({rows.x, rows.k, rows.v}, {states.x, states.k, states.v}, rows_per_group);
+    schema::RingPushOptionsT options;
+    options.group = rows_per_group;
+    builder_.ring_push({rows.x, rows.k, rows.v}, {states.x, states.k, states.v}, options);
   }
 
   uint32_t layer(uint32_t index, uint32_t x) {
@@ -125,15 +128,21 @@ class Decoder {
 
     const GraphBuilder::Relative relative = read_relative(attention);
     const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_width())));
-    const uint32_t attended = builder_.attention(name + ".attention", q, sources, config_.heads,
-                                                 config_.heads, scale, &relative);
+    GraphBuilder::Attention options;
+    options.heads = options.kv_heads = config_.heads;
+    options.scale = scale;
+    options.sources = sources;
+    options.relative = relative;
+    const uint32_t attended = builder_.attention(name + ".attention", q, options);
     builder_.debug_output(attended);
 
     // The memory is not needed after the attention: update it here, while keys and values are
     // alive.
     if (compresses()) {
+      schema::RingEvictOptionsT evict;
+      evict.group = group();
       const uint32_t leaving =
-          builder_.ring_evict(name + ".leaving", x, memory.x, group(), compressed_symbol_);
+          builder_.ring_evict(name + ".leaving", x, memory.x, compressed_symbol_, evict);
       const uint32_t compressed = compress(name + ".compressed", prefix, leaving);
       const uint32_t normed = norm(name + ".compressed.normed", compressed, weights.norm);
       push(project(name + ".compressed", compressed, normed, weights), compressed_memory, 1);
@@ -271,7 +280,7 @@ void write_metadata(const Checkpoint& checkpoint, const MemoryDecoder& config, G
   auto metadata = std::make_unique<schema::MetadataT>();
   metadata->architecture = checkpoint.model_type();
   metadata->licence = checkpoint.note("licence") + checkpoint.note("license");
-  metadata->time_major = true;
+  metadata->time_major = metadata->states_time_major = true;
   for (const auto& [key, value] : sizes) {
     auto pair = std::make_unique<schema::KeyValueT>();
     pair->key = key;

@@ -38,7 +38,7 @@ struct Built {
   std::vector<std::byte> file() const { return assemble_file(graph.model, packed.data); }
 };
 
-uint32_t vocabulary(const Graph& graph) { return graph.tensor(graph.entry().logits).width; }
+uint32_t vocabulary(const Graph& graph) { return graph.tensor(graph.main_entry().logits).width; }
 
 std::string tokenizer_source(const ConvertOptions& options) {
   if (!options.tokenizer.empty()) return options.tokenizer;
@@ -54,7 +54,13 @@ Built build(const Checkpoint& checkpoint, const ConvertOptions& options,
   ImportOptions import_options;
   import_options.max_segment = options.max_segment;
   graph = import_checkpoint(checkpoint, import_options);
-  if (options.debug_outputs) graph.entry().kept = graph.debug_outputs;
+  if (options.debug_outputs) {
+    for (const DebugOutput& output : graph.debug_outputs) {
+      schema::EntryPointT& entry = *graph.model.entry_points[output.entry];
+      entry.kept.push_back(output.tensor);
+      entry.kept_names.push_back(output.name);
+    }
+  }
   fuse(graph);
   // A float file is the judge of memories, so it keeps even those that only others look at.
   remove_dead(graph, options.debug_outputs || !types.activations);

@@ -13,19 +13,46 @@ void require(bool condition, const std::string& what) {
 
 }  // namespace
 
-GraphBuilder::GraphBuilder(Graph& graph, const std::string& entry_name, uint32_t max_segment,
-                           uint32_t vocabulary)
-    : graph_(graph) {
+void GraphBuilder::begin_entry(const Entry& options) {
+  const std::string prefix = options.name == "step" ? "" : options.name + ".";
   graph_.model.entry_points.push_back(std::make_unique<schema::EntryPointT>());
-  graph_.entry().name = entry_name;
-  tokens_symbol_ = symbol("tokens", max_segment);
-  logits_symbol_ = symbol("logits_rows", max_segment);
-  tokens_ = activation("tokens", static_cast<int32_t>(tokens_symbol_), 1);
-  schema::TensorT& tokens = graph_.tensor(tokens_);
-  tokens.kind = schema::TensorKind::Input;
-  tokens.type = schema::DataType::I32;
-  tokens.limit = vocabulary;
-  graph_.entry().tokens = tokens_;
+  entry().name = options.name;
+  entry().starts = options.starts;
+  entry().capacity = options.capacity;
+  entry().any_pieces = options.any_pieces;
+  tokens_symbol_ = symbol(prefix + "tokens", options.max_segment);
+  output_symbol_ = symbol(prefix + "output_rows", options.max_segment);
+  const bool is_ids = options.float_width == 0;
+  tokens_ = add_input(options.tokens, is_ids ? 1 : options.float_width);
+  schema::TensorT& main = graph_.tensor(tokens_);
+  main.required = true;
+  if (is_ids) {
+    main.type = schema::DataType::I32;
+    main.limit = options.vocabulary;
+  }
+  entry().tokens = tokens_;
+}
+
+uint32_t GraphBuilder::add_input(const std::string& name, uint32_t width) {
+  const uint32_t index = activation(name, tokens_symbol_, width);
+  graph_.tensor(index).kind = schema::TensorKind::Input;
+  return index;
+}
+
+uint32_t GraphBuilder::input(const std::string& name, uint32_t limit, uint32_t default_value) {
+  const uint32_t index = add_input(name, 1);
+  graph_.tensor(index).type = schema::DataType::I32;
+  graph_.tensor(index).limit = limit;
+  graph_.tensor(index).default_value = default_value;
+  entry().inputs.push_back(index);
+  return index;
+}
+
+uint32_t GraphBuilder::float_input(const std::string& name, uint32_t width) {
+  const uint32_t index = add_input(name, width);
+  graph_.tensor(index).required = true;
+  entry().inputs.push_back(index);
+  return index;
 }
 
 uint32_t GraphBuilder::symbol(const std::string& name, uint32_t max) {
@@ -36,10 +63,14 @@ uint32_t GraphBuilder::symbol(const std::string& name, uint32_t max) {
   return static_cast<uint32_t>(graph_.model.symbols.size() - 1);
 }
 
-uint32_t GraphBuilder::ring(const std::string& name, uint32_t capacity) {
+uint32_t GraphBuilder::ring(const std::string& name, uint32_t capacity,
+                            const RingOptions& options) {
   auto ring = std::make_unique<schema::RingT>();
   ring->name = name;
   ring->capacity = capacity;
+  ring->pinned = options.pinned;
+  ring->initial_rows = options.initial_rows;
+  ring->shared = options.shared;
   graph_.model.rings.push_back(std::move(ring));
   return static_cast<uint32_t>(graph_.model.rings.size() - 1);
 }
@@ -63,17 +94,32 @@ uint32_t GraphBuilder::weight(const std::string& name, uint32_t rows, uint32_t w
   return index;
 }
 
-uint32_t GraphBuilder::ring_state(const std::string& name, uint32_t ring, uint32_t width) {
+uint32_t GraphBuilder::ring_state(const std::string& name, uint32_t ring, uint32_t width,
+                                  uint32_t initial) {
   const uint32_t index =
       tensor(name, schema::TensorKind::State, graph_.model.rings.at(ring)->capacity, width);
   graph_.tensor(index).ring = static_cast<int32_t>(ring);
+  if (initial != kNone) graph_.tensor(index).initial = static_cast<int32_t>(initial);
   return index;
 }
 
-uint32_t GraphBuilder::activation(const std::string& name, int32_t rows_symbol, uint32_t width) {
-  const uint32_t rows = graph_.model.symbols.at(static_cast<size_t>(rows_symbol))->max;
+uint32_t GraphBuilder::activation(const std::string& name, uint32_t rows_symbol, uint32_t width) {
+  const uint32_t rows = graph_.model.symbols.at(rows_symbol)->max;
   const uint32_t index = tensor(name, schema::TensorKind::Activation, rows, width);
-  graph_.tensor(index).rows_symbol = rows_symbol;
+  graph_.tensor(index).rows_symbol = static_cast<int32_t>(rows_symbol);
+  return index;
+}
+
+uint32_t GraphBuilder::like(const std::string& name, uint32_t x, uint32_t width) {
+  const uint32_t index = tensor(name, schema::TensorKind::Activation, graph_.tensor(x).rows, width);
+  graph_.tensor(index).rows_symbol = graph_.tensor(x).rows_symbol;
+  return index;
+}
+
+uint32_t GraphBuilder::ids(const std::string& name, uint32_t limit) {
+  const uint32_t index = activation(name, tokens_symbol_, 1);
+  graph_.tensor(index).type = schema::DataType::I32;
+  graph_.tensor(index).limit = limit;
   return index;
 }
 
@@ -83,25 +129,45 @@ schema::StepT& GraphBuilder::step(schema::OpCode op, std::vector<uint32_t> input
   step->op = op;
   step->inputs = std::move(inputs);
   step->outputs = std::move(outputs);
-  graph_.entry().steps.push_back(std::move(step));
-  return *graph_.entry().steps.back();
+  entry().steps.push_back(std::move(step));
+  return *entry().steps.back();
 }
 
-uint32_t GraphBuilder::embedding(const std::string& name, uint32_t table, float scale) {
-  const uint32_t y =
-      activation(name, static_cast<int32_t>(tokens_symbol_), graph_.tensor(table).width);
+uint32_t GraphBuilder::embedding(const std::string& name, uint32_t ids, uint32_t table,
+                                 float scale) {
+  const uint32_t y = like(name, ids, graph_.tensor(table).width);
   schema::EmbeddingOptionsT options;
   options.scale = scale;
-  step(schema::OpCode::Embedding, {tokens_, table}, {y}).options.Set(std::move(options));
+  step(schema::OpCode::Embedding, {ids, table}, {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::partial_embedding(const std::string& name, uint32_t ids, uint32_t table,
+                                         uint32_t first, float scale) {
+  const uint32_t y = like(name, ids, graph_.tensor(table).width);
+  schema::EmbeddingOptionsT options;
+  options.scale = scale;
+  options.first = first;
+  options.partial = true;
+  step(schema::OpCode::Embedding, {ids, table}, {y}).options.Set(std::move(options));
   return y;
 }
 
 uint32_t GraphBuilder::layer_norm(const std::string& name, uint32_t x, uint32_t weight,
                                   uint32_t bias, float epsilon) {
-  const uint32_t y = activation(name, graph_.tensor(x).rows_symbol, graph_.tensor(x).width);
+  const uint32_t y = like(name, x, graph_.tensor(x).width);
   schema::LayerNormOptionsT options;
   options.epsilon = epsilon;
   step(schema::OpCode::LayerNorm, {x, weight, bias}, {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::rms_norm(const std::string& name, uint32_t x, uint32_t weight,
+                                float epsilon) {
+  const uint32_t y = like(name, x, graph_.tensor(x).width);
+  schema::RmsNormOptionsT options;
+  options.epsilon = epsilon;
+  step(schema::OpCode::RmsNorm, {x, weight}, {y}).options.Set(std::move(options));
   return y;
 }
 
@@ -116,15 +182,17 @@ void GraphBuilder::linear_step(uint32_t x, uint32_t weight, uint32_t bias, uint3
 }
 
 uint32_t GraphBuilder::linear(const std::string& name, uint32_t x, uint32_t weight, uint32_t bias) {
-  const uint32_t y = activation(name, graph_.tensor(x).rows_symbol, graph_.tensor(weight).rows);
+  const uint32_t y = like(name, x, graph_.tensor(weight).rows);
   linear_step(x, weight, bias, y);
   return y;
 }
 
-uint32_t GraphBuilder::activate(const std::string& name, uint32_t x, schema::Activation function) {
-  const uint32_t y = activation(name, graph_.tensor(x).rows_symbol, graph_.tensor(x).width);
+uint32_t GraphBuilder::activate(const std::string& name, uint32_t x, schema::Activation function,
+                                float limit) {
+  const uint32_t y = like(name, x, graph_.tensor(x).width);
   schema::ActivateOptionsT options;
   options.activation = function;
+  options.limit = limit;
   step(schema::OpCode::Activate, {x}, {y}).options.Set(std::move(options));
   return y;
 }
@@ -133,55 +201,165 @@ uint32_t GraphBuilder::add(const std::string& name, uint32_t a, uint32_t b) {
   require(graph_.tensor(a).width == graph_.tensor(b).width &&
               graph_.tensor(a).rows_symbol == graph_.tensor(b).rows_symbol,
           name + " adds tensors of different shapes");
-  const uint32_t y = activation(name, graph_.tensor(a).rows_symbol, graph_.tensor(a).width);
+  const uint32_t y = like(name, a, graph_.tensor(a).width);
   step(schema::OpCode::Add, {a, b}, {y});
   return y;
 }
 
-uint32_t GraphBuilder::attention(const std::string& name, uint32_t q,
-                                 const std::vector<Source>& sources, uint32_t heads,
-                                 uint32_t kv_heads, float scale, const Relative* relative) {
+uint32_t GraphBuilder::multiply(const std::string& name, uint32_t a, uint32_t b) {
+  require(graph_.tensor(a).width == graph_.tensor(b).width &&
+              graph_.tensor(a).rows_symbol == graph_.tensor(b).rows_symbol,
+          name + " multiplies tensors of different shapes");
+  const uint32_t y = like(name, a, graph_.tensor(a).width);
+  step(schema::OpCode::Multiply, {a, b}, {y});
+  return y;
+}
+
+uint32_t GraphBuilder::attention(const std::string& name, uint32_t q, const Attention& from) {
   schema::AttentionOptionsT options;
-  options.heads = heads;
-  options.kv_heads = kv_heads;
-  options.sources = static_cast<uint32_t>(sources.size());
-  options.scale = scale;
-  options.relative = relative != nullptr;
+  options.heads = from.heads;
+  options.kv_heads = from.kv_heads;
+  options.sources = static_cast<uint32_t>(from.sources.size());
+  options.scale = from.scale;
+  options.own = from.own;
+  options.pattern = std::make_unique<schema::PatternT>(from.pattern);
+  options.relative_zero = from.relative_zero;
+  options.mask_queries = from.mask_queries;
+  options.mask_keeps_own = from.mask_keeps_own;
   std::vector<uint32_t> inputs = {q};
-  for (const Source& source : sources) {
+  for (const Source& source : from.sources) {
     inputs.push_back(source.k);
     inputs.push_back(source.v);
   }
-  if (relative != nullptr) {
-    inputs.insert(inputs.end(), {relative->table, relative->bias, relative->query_bias});
+  if (from.relative) {
+    options.relative = true;
+    inputs.insert(inputs.end(),
+                  {from.relative->table, from.relative->bias, from.relative->query_bias});
   }
-  const uint32_t y = activation(name, graph_.tensor(q).rows_symbol, graph_.tensor(q).width);
+  const auto optional_input = [&](uint32_t tensor) {
+    if (tensor != kNone) inputs.push_back(tensor);
+    return tensor != kNone;
+  };
+  options.distance_bias = optional_input(from.distance_bias);
+  options.alibi = optional_input(from.alibi);
+  if (from.segments) {
+    options.segments = true;
+    inputs.insert(inputs.end(), {from.segments->types, from.segments->table, from.segments->bias});
+  }
+  options.key_mask = optional_input(from.key_mask);
+  options.globals = optional_input(from.globals);
+  options.pinned_query = optional_input(from.pinned_query);
+  const uint32_t y = like(name, q, graph_.tensor(q).width);
   step(schema::OpCode::Attention, std::move(inputs), {y}).options.Set(std::move(options));
   return y;
 }
 
+uint32_t GraphBuilder::rope_angles(const std::string& name, uint32_t frequencies, uint32_t last) {
+  const uint32_t y = activation(name, tokens_symbol_, 2 * graph_.tensor(frequencies).width);
+  schema::RopeAnglesOptionsT options;
+  options.last = last;
+  step(schema::OpCode::RopeAngles, {frequencies}, {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::rope(const std::string& name, uint32_t x, uint32_t angles, uint32_t heads,
+                            bool adjacent) {
+  const uint32_t y = like(name, x, graph_.tensor(x).width);
+  schema::RopeOptionsT options;
+  options.heads = heads;
+  options.adjacent = adjacent;
+  step(schema::OpCode::Rope, {x, angles}, {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::positions(const std::string& name, uint32_t limit,
+                                 const schema::PositionsOptionsT& options) {
+  const uint32_t y = ids(name, limit);
+  step(schema::OpCode::Positions, {tokens_}, {y}).options.Set(schema::PositionsOptionsT(options));
+  return y;
+}
+
+uint32_t GraphBuilder::token_mask(const std::string& name, uint32_t pad_token) {
+  const uint32_t y = ids(name, 2);
+  schema::TokenMaskOptionsT options;
+  options.pad_token = pad_token;
+  step(schema::OpCode::TokenMask, {tokens_}, {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::mask_rows(const std::string& name, uint32_t x, uint32_t mask) {
+  const uint32_t y = like(name, x, graph_.tensor(x).width);
+  step(schema::OpCode::MaskRows, {x, mask}, {y});
+  return y;
+}
+
+uint32_t GraphBuilder::select_rows(const std::string& name, uint32_t x, uint32_t mask,
+                                   uint32_t rows_symbol) {
+  const uint32_t y = activation(name, rows_symbol, graph_.tensor(x).width);
+  step(schema::OpCode::SelectRows, {x, mask}, {y});
+  return y;
+}
+
+uint32_t GraphBuilder::merge_rows(const std::string& name, uint32_t x, uint32_t rows,
+                                  uint32_t mask) {
+  const uint32_t y = like(name, x, graph_.tensor(x).width);
+  step(schema::OpCode::MergeRows, {x, rows, mask}, {y});
+  return y;
+}
+
+uint32_t GraphBuilder::slice_columns(const std::string& name, uint32_t x, uint32_t first,
+                                     uint32_t width) {
+  const uint32_t y = like(name, x, width);
+  schema::SliceColumnsOptionsT options;
+  options.first = first;
+  step(schema::OpCode::SliceColumns, {x}, {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::concat_columns(const std::string& name, const std::vector<uint32_t>& parts) {
+  uint32_t width = 0;
+  for (const uint32_t part : parts) width += graph_.tensor(part).width;
+  const uint32_t y = like(name, parts.at(0), width);
+  step(schema::OpCode::ConcatColumns, parts, {y});
+  return y;
+}
+
+uint32_t GraphBuilder::convolution(const std::string& name, uint32_t x, uint32_t kernel,
+                                   uint32_t memory, schema::ConvolutionOptionsT options) {
+  const uint32_t y = like(name, x, graph_.tensor(x).width);
+  std::vector<uint32_t> inputs = {x, kernel};
+  if (memory != kNone) inputs.push_back(memory);
+  options.has_memory = memory != kNone;
+  step(schema::OpCode::Convolution, std::move(inputs), {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::gru_gate(const std::string& name, uint32_t input_gates,
+                                uint32_t hidden_gates, uint32_t x) {
+  const uint32_t y = like(name, x, graph_.tensor(x).width);
+  step(schema::OpCode::GruGate, {input_gates, hidden_gates, x}, {y});
+  return y;
+}
+
 uint32_t GraphBuilder::ring_evict(const std::string& name, uint32_t rows, uint32_t memory,
-                                  uint32_t group, uint32_t groups_symbol) {
-  const uint32_t y =
-      activation(name, static_cast<int32_t>(groups_symbol), graph_.tensor(memory).width * group);
-  schema::RingEvictOptionsT options;
-  options.group = group;
-  step(schema::OpCode::RingEvict, {rows, memory}, {y}).options.Set(std::move(options));
+                                  uint32_t groups_symbol,
+                                  const schema::RingEvictOptionsT& options) {
+  const uint32_t y = activation(name, groups_symbol, graph_.tensor(memory).width * options.group);
+  step(schema::OpCode::RingEvict, {rows, memory}, {y})
+      .options.Set(schema::RingEvictOptionsT(options));
   return y;
 }
 
 void GraphBuilder::ring_push(const std::vector<uint32_t>& rows, const std::vector<uint32_t>& states,
-                             uint32_t group) {
+                             const schema::RingPushOptionsT& options) {
   require(rows.size() == states.size() && !rows.empty(), "ring_push needs one tensor per state");
-  schema::RingPushOptionsT options;
-  options.group = group;
-  step(schema::OpCode::RingPush, rows, states).options.Set(std::move(options));
+  step(schema::OpCode::RingPush, rows, states).options.Set(schema::RingPushOptionsT(options));
 }
 
 uint32_t GraphBuilder::pool(const std::string& name, uint32_t x, uint32_t group,
                             schema::Pooling pooling) {
   require(graph_.tensor(x).width % group == 0, name + " pools a width that is no multiple");
-  const uint32_t y = activation(name, graph_.tensor(x).rows_symbol, graph_.tensor(x).width / group);
+  const uint32_t y = like(name, x, graph_.tensor(x).width / group);
   schema::PoolOptionsT options;
   options.pooling = pooling;
   options.group = group;
@@ -189,18 +367,48 @@ uint32_t GraphBuilder::pool(const std::string& name, uint32_t x, uint32_t group,
   return y;
 }
 
+void GraphBuilder::debug_output(uint32_t x, const std::string& name) {
+  graph_.debug_outputs.push_back(
+      {graph_.model.entry_points.size() - 1, x, name.empty() ? graph_.tensor(x).name : name});
+}
+
 uint32_t GraphBuilder::take_rows(const std::string& name, uint32_t x) {
-  const uint32_t y = activation(name, static_cast<int32_t>(logits_symbol_), graph_.tensor(x).width);
-  step(schema::OpCode::TakeRows, {x}, {y});
+  const uint32_t y = activation(name, output_symbol_, graph_.tensor(x).width);
+  step(schema::OpCode::TakeRows, {x}, {y}).options.Set(schema::TakeRowsOptionsT());
   return y;
 }
 
-void GraphBuilder::logits(uint32_t x, uint32_t weight, uint32_t bias) {
-  const uint32_t y =
-      activation("logits", static_cast<int32_t>(logits_symbol_), graph_.tensor(weight).rows);
-  graph_.tensor(y).kind = schema::TensorKind::Output;
-  linear_step(x, weight, bias, y);
-  graph_.entry().logits = y;
+uint32_t GraphBuilder::first_row(const std::string& name, uint32_t x) {
+  const uint32_t y = tensor(name, schema::TensorKind::Activation, 1, graph_.tensor(x).width);
+  schema::TakeRowsOptionsT options;
+  options.from_start = true;
+  step(schema::OpCode::TakeRows, {x}, {y}).options.Set(std::move(options));
+  return y;
 }
+
+void GraphBuilder::set_output(uint32_t y) {
+  graph_.tensor(y).kind = schema::TensorKind::Output;
+  entry().logits = y;
+}
+
+void GraphBuilder::logits(uint32_t x, uint32_t weight, uint32_t bias) {
+  const uint32_t y = like("logits", x, graph_.tensor(weight).rows);
+  linear_step(x, weight, bias, y);
+  set_output(y);
+}
+
+void GraphBuilder::adaptive_logits(uint32_t head, const std::vector<uint32_t>& clusters) {
+  uint32_t words = graph_.tensor(head).width - static_cast<uint32_t>(clusters.size());
+  std::vector<uint32_t> inputs = {head};
+  for (const uint32_t cluster : clusters) {
+    words += graph_.tensor(cluster).width;
+    inputs.push_back(cluster);
+  }
+  const uint32_t y = like("logits", head, words);
+  step(schema::OpCode::AdaptiveSoftmax, std::move(inputs), {y});
+  set_output(y);
+}
+
+void GraphBuilder::output(const std::string& name, uint32_t x) { set_output(take_rows(name, x)); }
 
 }  // namespace oxbow::convert

@@ -3,11 +3,13 @@
 // The graph while it is being made: the schema's own object types, plus the float values of
 // weights. Importers fill it with GraphBuilder; passes rewrite it; the writer turns it into a file.
 //
-// Until the quantise pass every tensor but the tokens is F32 and row-major; until the plan pass no
-// tensor has an offset.
+// Until the quantise pass every tensor but ids and masks is F32 and row-major; until the plan pass
+// no tensor has an offset.
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,51 +17,100 @@
 
 namespace oxbow::convert {
 
+/// An activation worth looking at when results differ: what --debug-outputs keeps.
+struct DebugOutput {
+  size_t entry;
+  uint32_t tensor;
+  /// What reference implementations call it.
+  std::string name;
+};
+
 struct Graph {
   schema::ModelT model;
   /// Float values of each weight, by tensor index, rows x width.
   std::map<uint32_t, std::vector<float>> weights;
-  /// Activations worth looking at when results differ: what --debug-outputs keeps.
-  std::vector<uint32_t> debug_outputs;
+  std::vector<DebugOutput> debug_outputs;
   /// What the user should know of, one line each.
   std::vector<std::string> warnings;
 
-  schema::EntryPointT& entry() { return *model.entry_points.at(0); }
-  const schema::EntryPointT& entry() const { return *model.entry_points.at(0); }
+  /// The last entry point: what streams tokens, or the only one.
+  schema::EntryPointT& main_entry() { return *model.entry_points.back(); }
+  const schema::EntryPointT& main_entry() const { return *model.entry_points.back(); }
   schema::TensorT& tensor(uint32_t index) { return *model.tensors.at(index); }
   const schema::TensorT& tensor(uint32_t index) const { return *model.tensors.at(index); }
 };
 
-/// What the user asked of an importer.
+/// What the user asked of an importer. 0: what the importer finds best for this checkpoint.
 struct ImportOptions {
-  /// Most tokens of one run; 0: what the importer finds best for this checkpoint.
+  /// Most tokens of one run.
   uint32_t max_segment = 0;
+  /// Keys and values that a model without a memory of its own keeps.
+  uint32_t context = 0;
+  /// True: the oldest of them leave, so that the stream is endless; false: it ends when they are full.
+  bool ring = false;
+  /// With `ring`: the first tokens of a stream that never leave.
+  uint32_t sinks = 0;
 };
 
-/// Steps and tensors in the words of model descriptions. All methods return tensor indices.
+/// See schema::Ring.
+struct RingOptions {
+  uint32_t pinned = 0;
+  uint32_t initial_rows = 0;
+  bool shared = false;
+};
+
+/// Steps and tensors in the words of model descriptions. All methods that make a tensor return its
+/// index. The steps go to the entry point begun last.
 class GraphBuilder {
  public:
-  /// Starts a graph with the symbols "tokens" and "logits_rows", a tokens input and one entry
-  /// point. The graph must outlive the builder.
-  GraphBuilder(Graph& graph, const std::string& entry_name, uint32_t max_segment,
-               uint32_t vocabulary);
+  static constexpr uint32_t kNone = UINT32_MAX;
 
+  /// The graph must outlive the builder.
+  explicit GraphBuilder(Graph& graph) : graph_(graph) {}
+
+  struct Entry {
+    std::string name = "step";
+    /// The main input: its name, and how many ids there are, or the width of its rows of floats.
+    std::string tokens = "input_ids";
+    uint32_t vocabulary = 0;
+    uint32_t float_width = 0;
+    /// Most tokens of one run.
+    uint32_t max_segment = 0;
+    bool starts = false;
+    uint32_t capacity = 0;
+    bool any_pieces = false;
+  };
+  void begin_entry(const Entry& entry);
+
+  /// The main input of this entry point.
   uint32_t tokens() const { return tokens_; }
+  /// A further input of ids below `limit`.
+  uint32_t input(const std::string& name, uint32_t limit, uint32_t default_value);
+  /// A further input of rows of floats, which must be given.
+  uint32_t float_input(const std::string& name, uint32_t width);
 
   uint32_t symbol(const std::string& name, uint32_t max);
-  uint32_t ring(const std::string& name, uint32_t capacity);
+  uint32_t ring(const std::string& name, uint32_t capacity, const RingOptions& options = {});
   uint32_t weight(const std::string& name, uint32_t rows, uint32_t width,
                   std::vector<float> values);
-  /// A state whose rows move in `ring`.
-  uint32_t ring_state(const std::string& name, uint32_t ring, uint32_t width);
+  /// A state whose rows move in `ring`. `initial` is a weight of one row, or kNone for zeros.
+  uint32_t ring_state(const std::string& name, uint32_t ring, uint32_t width,
+                      uint32_t initial = kNone);
 
-  uint32_t embedding(const std::string& name, uint32_t table, float scale = 1.0f);
+  uint32_t embedding(const std::string& name, uint32_t ids, uint32_t table, float scale = 1.0f);
+  /// Rows of zeros for ids outside of [first, first + rows of the table).
+  uint32_t partial_embedding(const std::string& name, uint32_t ids, uint32_t table, uint32_t first,
+                             float scale);
   uint32_t layer_norm(const std::string& name, uint32_t x, uint32_t weight, uint32_t bias,
                       float epsilon);
+  uint32_t rms_norm(const std::string& name, uint32_t x, uint32_t weight, float epsilon);
   /// `bias` may be kNone.
   uint32_t linear(const std::string& name, uint32_t x, uint32_t weight, uint32_t bias);
-  uint32_t activate(const std::string& name, uint32_t x, schema::Activation activation);
+  /// `limit` is Clamp's.
+  uint32_t activate(const std::string& name, uint32_t x, schema::Activation activation,
+                    float limit = 0.0f);
   uint32_t add(const std::string& name, uint32_t a, uint32_t b);
+  uint32_t multiply(const std::string& name, uint32_t a, uint32_t b);
 
   struct Source {
     uint32_t k, v;
@@ -67,38 +118,93 @@ class GraphBuilder {
   struct Relative {
     uint32_t table, bias, query_bias;
   };
-  /// `sources` from the oldest to this run's own tokens. `relative` may be null.
-  uint32_t attention(const std::string& name, uint32_t q, const std::vector<Source>& sources,
-                     uint32_t heads, uint32_t kv_heads, float scale, const Relative* relative);
+  struct Segments {
+    uint32_t types, table, bias;
+  };
+  /// See schema::AttentionOptions. Tensors that are not used are kNone.
+  struct Attention {
+    uint32_t heads = 0;
+    uint32_t kv_heads = 0;
+    float scale = 1.0f;
+    /// From the oldest to, if `own`, this run's own rows.
+    std::vector<Source> sources;
+    bool own = true;
+    schema::PatternT pattern;
+    std::optional<Relative> relative;
+    uint32_t relative_zero = 0;
+    uint32_t distance_bias = kNone;
+    uint32_t alibi = kNone;
+    std::optional<Segments> segments;
+    uint32_t key_mask = kNone;
+    bool mask_queries = false;
+    bool mask_keeps_own = false;
+    uint32_t globals = kNone;
+    uint32_t pinned_query = kNone;
+  };
+  uint32_t attention(const std::string& name, uint32_t q, const Attention& attention);
 
-  /// Groups of `group` rows that leave the ring of `memory` when `rows` are pushed next.
-  uint32_t ring_evict(const std::string& name, uint32_t rows, uint32_t memory, uint32_t group,
-                      uint32_t groups_symbol);
+  /// Sines and cosines of this run's positions; `frequencies` is a weight of one row.
+  uint32_t rope_angles(const std::string& name, uint32_t frequencies, uint32_t last = 0);
+  uint32_t rope(const std::string& name, uint32_t x, uint32_t angles, uint32_t heads,
+                bool adjacent);
+  /// Ids for an embedding of positions with `limit` rows.
+  uint32_t positions(const std::string& name, uint32_t limit,
+                     const schema::PositionsOptionsT& options);
+  uint32_t token_mask(const std::string& name, uint32_t pad_token);
+  uint32_t mask_rows(const std::string& name, uint32_t x, uint32_t mask);
+  /// `rows_symbol` counts the rows whose mask is not 0.
+  uint32_t select_rows(const std::string& name, uint32_t x, uint32_t mask, uint32_t rows_symbol);
+  uint32_t merge_rows(const std::string& name, uint32_t x, uint32_t rows, uint32_t mask);
+  uint32_t slice_columns(const std::string& name, uint32_t x, uint32_t first, uint32_t width);
+  uint32_t concat_columns(const std::string& name, const std::vector<uint32_t>& parts);
+  /// `memory` is kNone, or a ring state of options.left rows.
+  uint32_t convolution(const std::string& name, uint32_t x, uint32_t kernel, uint32_t memory,
+                       schema::ConvolutionOptionsT options);
+  uint32_t gru_gate(const std::string& name, uint32_t input_gates, uint32_t hidden_gates,
+                    uint32_t x);
+
+  /// Groups of rows that leave the ring of `memory` when `rows` are pushed next.
+  uint32_t ring_evict(const std::string& name, uint32_t rows, uint32_t memory,
+                      uint32_t groups_symbol, const schema::RingEvictOptionsT& options);
   void ring_push(const std::vector<uint32_t>& rows, const std::vector<uint32_t>& states,
-                 uint32_t group = 1);
+                 const schema::RingPushOptionsT& options = {});
   uint32_t pool(const std::string& name, uint32_t x, uint32_t group, schema::Pooling pooling);
 
-  /// Offers an activation to --debug-outputs.
-  void debug_output(uint32_t x) { graph_.debug_outputs.push_back(x); }
+  /// Offers an activation to --debug-outputs, under its own name or another.
+  void debug_output(uint32_t x, const std::string& name = "");
 
-  /// The last rows that the caller wants logits of.
+  /// The last rows, those that the caller wants the output of.
   uint32_t take_rows(const std::string& name, uint32_t x);
-  /// The head: writes the entry point's logits.
-  void logits(uint32_t x, uint32_t weight, uint32_t bias);
+  /// The first row.
+  uint32_t first_row(const std::string& name, uint32_t x);
 
-  static constexpr uint32_t kNone = UINT32_MAX;
+  // What the entry point gives. Each entry point ends with one of them.
+
+  /// The head of a language model or classifier.
+  void logits(uint32_t x, uint32_t weight, uint32_t bias);
+  /// The logarithms of an adaptive softmax; see schema::OpCode::AdaptiveSoftmax.
+  void adaptive_logits(uint32_t head, const std::vector<uint32_t>& clusters);
+  /// The last rows of x as they are.
+  void output(const std::string& name, uint32_t x);
 
  private:
+  schema::EntryPointT& entry() { return *graph_.model.entry_points.back(); }
   uint32_t tensor(const std::string& name, schema::TensorKind kind, uint32_t rows, uint32_t width);
   void linear_step(uint32_t x, uint32_t weight, uint32_t bias, uint32_t y);
-  uint32_t activation(const std::string& name, int32_t rows_symbol, uint32_t width);
+  /// An activation with as many rows as the symbol says, or as x has.
+  uint32_t activation(const std::string& name, uint32_t rows_symbol, uint32_t width);
+  uint32_t like(const std::string& name, uint32_t x, uint32_t width);
+  /// The same with ids below `limit`.
+  uint32_t ids(const std::string& name, uint32_t limit);
+  uint32_t add_input(const std::string& name, uint32_t width);
+  void set_output(uint32_t y);
   schema::StepT& step(schema::OpCode op, std::vector<uint32_t> inputs,
                       std::vector<uint32_t> outputs);
 
   Graph& graph_;
   uint32_t tokens_ = 0;
   uint32_t tokens_symbol_ = 0;
-  uint32_t logits_symbol_ = 0;
+  uint32_t output_symbol_ = 0;
 };
 
 }  // namespace oxbow::convert

@@ -55,7 +55,7 @@ class Runner {
   const oxb_model_info& info() const { return info_; }
 
   void run(std::span<const int32_t> tokens, std::vector<float>& logits) {
-    logits.resize(tokens.size() * info_.vocabulary);
+    logits.resize(tokens.size() * info_.output_width);
     oxb_error error = {};
     check(oxb_session_run(session_, tokens.data(), tokens.size(), logits.data(), tokens.size(),
                           &error),
@@ -151,7 +151,7 @@ std::map<std::string, std::string> measure_quality(std::span<const std::byte> fl
       text.empty() ? random_tokens(reference.info().vocabulary) : encode(converted, text);
   Sums sums;
   std::vector<float> a, b;
-  const size_t width = reference.info().vocabulary;
+  const size_t width = reference.info().output_width;
   for (size_t done = 0; done < tokens.size();) {
     const size_t count = std::min<size_t>(tokens.size() - done, reference.info().max_segment);
     const std::span<const int32_t> segment = std::span(tokens).subspan(done, count);

@@ -33,10 +33,10 @@ int main(int argc, char** argv) {
   oxb_sampler_options_init(&sampling);
   sampling.seed = 1;
   check(oxb_session_arena_bytes(model, NULL, &arena_bytes, &error), &error);
-  check(oxb_sampler_bytes(info.vocabulary, &sampling, &sampler_bytes, &error), &error);
+  check(oxb_sampler_bytes(info.output_width, &sampling, &sampler_bytes, &error), &error);
   void* arena = malloc(arena_bytes);
   void* sampler_memory = malloc(sampler_bytes);
-  float* logits = malloc(info.vocabulary * sizeof(float));
+  float* logits = malloc(info.output_width * sizeof(float));
   int32_t* tokens = malloc(info.max_segment * sizeof(int32_t));
   if (!arena || !sampler_memory || !logits || !tokens) return 1;
   fprintf(stderr, "%s: one session needs %zu bytes, for a stream of any length\n",
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   oxb_session* session;
   oxb_sampler* sampler;
   check(oxb_session_create(model, NULL, arena, arena_bytes, &session, &error), &error);
-  check(oxb_sampler_create(info.vocabulary, &sampling, sampler_memory, sampler_bytes, &sampler,
+  check(oxb_sampler_create(info.output_width, &sampling, sampler_memory, sampler_bytes, &sampler,
                            &error),
         &error);
 

@@ -35,7 +35,7 @@ oxb::Status generate(const oxb::Model& model, oxb::Session& session, uint64_t se
                      std::vector<float> logits) {
   oxb::SamplerOptions options;
   options.seed = seed;
-  auto sampler = oxb::Sampler::create(model.info().vocabulary, options);
+  auto sampler = oxb::Sampler::create(model.info().output_width, options);
   if (!sampler) return sampler.status();
   for (int i = 0; i < 100; ++i) {
     const auto token = sampler->pick(logits);
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   auto session = oxb::Session::create(*model);
   if (!session) return fail(session.status());
 
-  std::vector<float> logits(model->info().vocabulary);
+  std::vector<float> logits(model->info().output_width);
   if (oxb::Status status = feed(*model, *session, argv[2], logits); !status.ok()) {
     return fail(status);
   }

@@ -8,13 +8,12 @@
 
 namespace oxbow {
 
-Binder::Binder(const Session& session, size_t step_index, size_t threads, bool reference_only,
+Binder::Binder(const Session& session, const schema::EntryPoint& entry, size_t step_index,
                std::byte* params, Error* error)
     : session_(session),
-      step_(*session.model->entry().steps()->Get(static_cast<uint32_t>(step_index))),
+      entry_(entry),
+      step_(*entry.steps()->Get(static_cast<uint32_t>(step_index))),
       step_index_(step_index),
-      threads_(threads),
-      reference_only_(reference_only),
       params_(params),
       error_(error) {}
 
@@ -45,7 +44,7 @@ Tensor Binder::input(size_t index) const {
 
 Tensor Binder::output(size_t index) const {
   const uint32_t tensor = step_.outputs()->Get(static_cast<uint32_t>(index));
-  if (tensor == session_.model->entry().logits()) wrote_caller_ = true;
+  if (tensor == entry_.logits()) wrote_caller_ = true;
   return session_tensor(session_, tensor);
 }
 
@@ -55,9 +54,8 @@ Tensor Binder::output_or_caller(size_t index) const {
 
 bool Binder::may_set_symbol(int32_t symbol) const {
   const auto& tensors = *session_.model->graph->tensors();
-  const schema::EntryPoint& entry = session_.model->entry();
-  return symbol >= 0 && symbol != tensors.Get(entry.tokens())->rows_symbol() &&
-         symbol != tensors.Get(entry.logits())->rows_symbol();
+  return symbol >= 0 && symbol != tensors.Get(entry_.tokens())->rows_symbol() &&
+         symbol != tensors.Get(entry_.logits())->rows_symbol();
 }
 
 uint32_t Binder::ring_capacity(int32_t ring) const {
@@ -76,8 +74,8 @@ Status Binder::fail(const char* format, ...) {
   va_start(arguments, format);
   std::vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
-  return oxbow::fail(error_, Status::kFileCorrupt, "step %zu, %s giving '%.60s': %s", step_index_,
-                     op_name(), output_name(), text);
+  return oxbow::fail(error_, Status::kFileCorrupt, "step %zu of '%.30s', %s giving '%.60s': %s",
+                     step_index_, entry_.name()->c_str(), op_name(), output_name(), text);
 }
 
 void* Binder::allocate_params(size_t bytes) {

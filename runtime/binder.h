@@ -12,7 +12,7 @@ namespace oxbow {
 class Binder final : public BindContext {
  public:
   /// `params` is where the op's parameters go; null: they are counted and thrown away.
-  Binder(const Session& session, size_t step_index, size_t threads, bool reference_only,
+  Binder(const Session& session, const schema::EntryPoint& entry, size_t step_index,
          std::byte* params, Error* error);
 
   /// Calls the op. `bound` may be null when only the sizes are wanted.
@@ -30,8 +30,8 @@ class Binder final : public BindContext {
   bool may_set_symbol(int32_t symbol) const override;
   uint32_t ring_capacity(int32_t ring) const override;
   uint32_t symbol_max(int32_t symbol) const override;
-  size_t threads() const override { return threads_; }
-  bool reference_only() const override { return reference_only_; }
+  size_t threads() const override { return session_.options.threads; }
+  bool reference_only() const override { return session_.options.reference_only; }
   void request_scratch(size_t bytes) override;
   [[gnu::format(printf, 2, 3)]] Status fail(const char* format, ...) override;
 
@@ -43,10 +43,9 @@ class Binder final : public BindContext {
   const char* output_name() const;
 
   const Session& session_;
+  const schema::EntryPoint& entry_;
   const schema::Step& step_;
   size_t step_index_;
-  size_t threads_;
-  bool reference_only_;
   std::byte* params_;
   Error* error_;
   size_t params_bytes_ = 0;

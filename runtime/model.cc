@@ -104,10 +104,11 @@ Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model
   model->hash = hash_bytes(both, sizeof(both));
   OXB_TRY(check_plan(*model->graph, prefix.data_bytes, error));
 
-  const schema::EntryPoint& entry = model->entry();
+  const schema::EntryPoint& entry = model->main_entry();
   const auto& tensors = *model->graph->tensors();
   model->max_segment = tensors.Get(entry.tokens())->rows();
-  model->vocabulary = tensors.Get(entry.logits())->width();
+  model->vocabulary = tensors.Get(entry.tokens())->limit();
+  model->output_width = tensors.Get(entry.logits())->width();
   if (const auto* tokenizer = model->graph->tokenizer();
       tokenizer != nullptr && tokenizer->kind() == schema::TokenizerKind::Char) {
     OXB_TRY(index_characters(*tokenizer, model, error));
@@ -118,7 +119,11 @@ Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model
 
 }  // namespace
 
-const schema::EntryPoint& Model::entry() const { return *graph->entry_points()->Get(0); }
+size_t Model::entry_count() const { return graph->entry_points()->size(); }
+
+const schema::EntryPoint& Model::entry(size_t index) const {
+  return *graph->entry_points()->Get(static_cast<uint32_t>(index));
+}
 
 Status open_model(std::span<const std::byte> file, std::span<const OpDef> ops, Model* model,
                   Error* error) {

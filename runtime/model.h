@@ -31,6 +31,7 @@ struct Model {
   uint64_t data_hash = 0;
   uint32_t max_segment = 0;
   uint32_t vocabulary = 0;
+  uint32_t output_width = 0;
   /// Empty unless the vocabulary is of characters.
   CharIndex chars;
 
@@ -38,8 +39,10 @@ struct Model {
   void* mapping = nullptr;
   size_t mapping_bytes = 0;
 
-  /// What a session runs.
-  const schema::EntryPoint& entry() const;
+  size_t entry_count() const;
+  const schema::EntryPoint& entry(size_t index) const;
+  /// The last one: what streams tokens. Others prepare for it.
+  const schema::EntryPoint& main_entry() const { return entry(entry_count() - 1); }
 };
 
 /// Verifies `file` and fills `model`: prefix, FlatBuffer, plan, and every step by binding it once

@@ -24,6 +24,7 @@ struct Step;
 namespace oxbow {
 
 inline constexpr size_t kMaxSymbols = 32;
+inline constexpr size_t kMaxEntries = 8;
 inline constexpr size_t kMaxParamsBytes = 2048;
 
 /// What a run hands to each step.

@@ -29,6 +29,19 @@ Status corrupt(Error* error, const char* what, const char* name) {
   return fail(error, Status::kFileCorrupt, "%s '%.80s'", what, name);
 }
 
+// The rows a state begins with are copied from a weight when the session is reset.
+Status check_initial(const schema::Model& graph, const schema::Tensor& tensor, Error* error) {
+  const char* name = tensor.name()->c_str();
+  if (tensor.ring() < 0 || tensor.type() == schema::DataType::I32 ||
+      static_cast<uint32_t>(tensor.initial()) >= graph.tensors()->size())
+    return corrupt(error, "only a ring's state can have initial rows, unlike tensor", name);
+  const schema::Tensor& row = *graph.tensors()->Get(static_cast<uint32_t>(tensor.initial()));
+  if (row.kind() != TensorKind::Weight || row.type() != schema::DataType::F32 || row.rows() != 1 ||
+      row.width() != tensor.width())
+    return corrupt(error, "the initial row must be an F32 weight of the same width: tensor", name);
+  return Status::kOk;
+}
+
 Status check_tensor(const schema::Model& graph, const schema::Tensor& tensor, uint64_t data_bytes,
                     Error* error) {
   const char* name = tensor.name()->c_str();
@@ -56,22 +69,33 @@ Status check_tensor(const schema::Model& graph, const schema::Tensor& tensor, ui
   uint64_t bytes = 0;
   if (!tensor_bytes(static_cast<DataType>(tensor.type()), static_cast<Layout>(tensor.layout()),
                     tensor.rows(), tensor.width(), tensor.scale_groups(), &bytes) ||
-      bytes != tensor.bytes() || (symbol < -1) || (ring < -1)) {
+      bytes != tensor.bytes() || symbol < -1 || ring < -1 || tensor.initial() < -1) {
     return corrupt(error, "impossible shape, scales or size of tensor", name);
   }
   if (tensor.layout() == schema::Layout::Block8x4 && tensor.kind() != TensorKind::Weight)
     return corrupt(error, "only weights may be packed, unlike tensor", name);
-  if (tensor.kind() == TensorKind::Input &&
-      (tensor.type() != schema::DataType::I32 || tensor.width() != 1 || symbol < 0 ||
-       tensor.limit() == 0 || tensor.limit() > INT32_MAX))
-    return corrupt(error, "an input must be I32 [symbol, 1] with a limit, unlike tensor", name);
-  if (tensor.kind() != TensorKind::Input &&
-      (tensor.type() == schema::DataType::I32 || tensor.limit() != 0))
-    return corrupt(error, "only inputs are I32 with a limit, unlike tensor", name);
+  const bool is_index = tensor.type() == schema::DataType::I32;
+  if (is_index ? tensor.width() != 1 || tensor.limit() == 0 || tensor.limit() > INT32_MAX ||
+                     tensor.kind() == TensorKind::Weight
+               : tensor.limit() != 0 || tensor.default_value() != 0)
+    return corrupt(error, "I32 tensors, and no others, have one column and a limit, unlike", name);
+  if (tensor.kind() == TensorKind::Input) {
+    if (symbol < 0 || tensor.type() == schema::DataType::I8)
+      return corrupt(error, "an input must be I32 or F32 with symbolic rows, unlike tensor", name);
+    if (is_index ? tensor.default_value() >= tensor.limit() : !tensor.required())
+      return corrupt(error, "impossible default of input", name);
+  }
+  if (tensor.initial() >= 0) OXB_TRY(check_initial(graph, tensor, error));
   if (tensor.kind() == TensorKind::Output) {
-    if (tensor.type() != schema::DataType::F32 || symbol < 0)
-      return corrupt(error, "an output must be F32 with a symbolic row count, unlike tensor", name);
+    if (tensor.type() != schema::DataType::F32)
+      return corrupt(error, "an output must be F32, unlike tensor", name);
     return Status::kOk;
+  }
+  if (tensor.kind() == TensorKind::State) {
+    const bool shared = ring >= 0 && graph.rings()->Get(static_cast<uint32_t>(ring))->shared();
+    if (shared != (tensor.offset() < graph.plan()->shared_states()) ||
+        (shared && graph.plan()->shared_states() - tensor.offset() < bytes))
+      return corrupt(error, "on the wrong side of the shared states: tensor", name);
   }
   const uint64_t region = tensor.kind() == TensorKind::Weight  ? data_bytes
                           : tensor.kind() == TensorKind::State ? graph.plan()->states()
@@ -132,8 +156,16 @@ Status check_entry(const schema::Model& graph, const schema::EntryPoint& entry, 
     return corrupt(error, "wrong tokens or logits tensor in entry point", name);
 
   for (uint32_t i = 0; i < tensors.size(); ++i) alive[i] = {i, kNever, 0};
-  // Tokens are there before the first step.
+  // Inputs are there before the first step.
   alive[entry.tokens()].first = 0;
+  for (uint32_t k = 0; k < length(entry.inputs()); ++k) {
+    const uint32_t index = entry.inputs()->Get(k);
+    if (index >= tensors.size() || tensors.Get(index)->kind() != TensorKind::Input ||
+        tensors.Get(index)->rows_symbol() != tensors.Get(entry.tokens())->rows_symbol() ||
+        alive[index].first != kNever)
+      return corrupt(error, "wrong list of inputs in entry point", name);
+    alive[index].first = 0;
+  }
   for (uint32_t s = 0; s < entry.steps()->size(); ++s) {
     const schema::Step& step = *entry.steps()->Get(s);
     for (uint32_t k = 0; k < length(step.inputs()); ++k) {
@@ -142,7 +174,7 @@ Status check_entry(const schema::Model& graph, const schema::EntryPoint& entry, 
       const schema::Tensor& tensor = *tensors.Get(index);
       if (tensor.kind() == TensorKind::Output)
         return corrupt(error, "a step reads the output tensor", tensor.name()->c_str());
-      if (tensor.kind() == TensorKind::Input && index != entry.tokens())
+      if (tensor.kind() == TensorKind::Input && alive[index].first == kNever)
         return corrupt(error, "a step reads an input that nobody gives: tensor",
                        tensor.name()->c_str());
       if (tensor.kind() == TensorKind::Activation && alive[index].first == kNever)
@@ -159,7 +191,12 @@ Status check_entry(const schema::Model& graph, const schema::EntryPoint& entry, 
       if (kind == TensorKind::Weight || kind == TensorKind::Input ||
           (kind == TensorKind::Output && index != entry.logits()))
         return corrupt(error, "a step writes a read-only tensor", tensor.name()->c_str());
-      if (kind == TensorKind::State) continue;
+      if (kind == TensorKind::State) {
+        if (tensor.offset() < graph.plan()->shared_states() && !entry.starts())
+          return corrupt(error, "shared, but not written at a start: tensor",
+                         tensor.name()->c_str());
+        continue;
+      }
       if (alive[index].first != kNever)
         return corrupt(error, "written twice: tensor", tensor.name()->c_str());
       alive[index].first = alive[index].last = s;
@@ -174,6 +211,8 @@ Status check_entry(const schema::Model& graph, const schema::EntryPoint& entry, 
       return corrupt(error, "a kept tensor is not a written activation in entry point", name);
     alive[index].last = kMaxSteps;
   }
+  if (length(entry.kept_names()) != 0 && length(entry.kept_names()) != length(entry.kept()))
+    return corrupt(error, "kept tensors and their names differ in entry point", name);
   const auto* end = std::remove_if(alive, alive + tensors.size(), [&](const Lifetime& l) {
     const TensorKind kind = tensors.Get(l.tensor)->kind();
     return l.first == kNever || (kind != TensorKind::Activation && kind != TensorKind::Input);
@@ -184,8 +223,9 @@ Status check_entry(const schema::Model& graph, const schema::EntryPoint& entry, 
 Status check_tokenizer(const schema::Model& graph, Error* error) {
   const auto* tokenizer = graph.tokenizer();
   if (tokenizer == nullptr) return Status::kOk;
-  const uint32_t vocabulary = graph.tensors()->Get(graph.entry_points()->Get(0)->logits())->width();
-  const uint32_t limit = graph.tensors()->Get(graph.entry_points()->Get(0)->tokens())->limit();
+  const schema::EntryPoint& entry = *graph.entry_points()->Get(graph.entry_points()->size() - 1);
+  const uint32_t vocabulary = graph.tensors()->Get(entry.logits())->width();
+  const uint32_t limit = graph.tensors()->Get(entry.tokens())->limit();
   const uint32_t count = length(tokenizer->code_points());
   switch (tokenizer->kind()) {
     case schema::TokenizerKind::None:
@@ -210,8 +250,10 @@ Status check_plan(const schema::Model& graph, uint64_t data_bytes, Error* error)
     return fail(error, Status::kFileCorrupt, "the graph lacks a plan, metadata, tensors or steps");
   }
   if (graph.tensors()->size() > kMaxTensors || length(graph.symbols()) > kMaxSymbols ||
-      length(graph.rings()) > kMaxRings || graph.entry_points()->size() > 8 ||
-      graph.plan()->activations() > kMaxRegionBytes || graph.plan()->states() > kMaxRegionBytes) {
+      length(graph.rings()) > kMaxRings || graph.entry_points()->size() > kMaxEntries ||
+      graph.plan()->activations() > kMaxRegionBytes || graph.plan()->states() > kMaxRegionBytes ||
+      graph.plan()->shared_states() > graph.plan()->states() ||
+      graph.plan()->shared_states() % kTensorAlignment != 0) {
     return fail(error, Status::kFileUnsupported, "the graph is larger than this library supports");
   }
   for (uint32_t i = 0; i < length(graph.symbols()); ++i) {
@@ -221,7 +263,8 @@ Status check_plan(const schema::Model& graph, uint64_t data_bytes, Error* error)
   }
   for (uint32_t i = 0; i < length(graph.rings()); ++i) {
     const schema::Ring& ring = *graph.rings()->Get(i);
-    if (ring.capacity() == 0 || ring.capacity() > kMaxRows)
+    if (ring.capacity() == 0 || ring.capacity() > kMaxRows || ring.pinned() >= ring.capacity() ||
+        ring.initial_rows() > ring.capacity())
       return corrupt(error, "impossible capacity of ring", ring.name()->c_str());
   }
   for (const schema::Tensor* tensor : *graph.tensors()) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/base/quantize.h"
 #include "runtime/binder.h"
 #include "schema/model_generated.h"
 
@@ -29,17 +30,38 @@ class ArenaCursor {
   size_t used_ = 0;
 };
 
+// Binds every step of every entry point; with null `params` and `steps` only to count.
+Status bind_steps(const Session& session, std::byte* params, BoundStep* steps, size_t* params_bytes,
+                  size_t* scratch_bytes, Error* error) {
+  *params_bytes = *scratch_bytes = 0;
+  for (size_t e = 0; e < session.model->entry_count(); ++e) {
+    const schema::EntryPoint& entry = session.model->entry(e);
+    for (size_t i = 0; i < entry.steps()->size(); ++i) {
+      Binder binder(session, entry, i, params == nullptr ? nullptr : params + *params_bytes, error);
+      OXB_TRY(binder.bind(steps == nullptr ? nullptr : steps++));
+      *params_bytes += binder.params_bytes();
+      *scratch_bytes = std::max(*scratch_bytes, binder.scratch_bytes());
+    }
+  }
+  return Status::kOk;
+}
+
 // Lays the session out from `base`. With a null base nothing is written but `memory`.
 Status lay_out(const Model& model, const SessionOptions& options, std::byte* base, Session** out,
                SessionMemory* memory, Error* error) {
   const schema::Model& graph = *model.graph;
-  const schema::EntryPoint& entry = model.entry();
-  const size_t step_count = entry.steps()->size();
+  const schema::MemoryPlan& plan = *graph.plan();
+  const Session* elder = options.sibling;
+  if (elder != nullptr && elder->elder != nullptr) elder = elder->elder;
+  if (elder != nullptr && elder->model != &model) {
+    return fail(error, Status::kInvalidArgument, "the sibling is a session of another model");
+  }
   const size_t ring_count = graph.rings() == nullptr ? 0 : graph.rings()->size();
-  const size_t threads = std::max<uint32_t>(options.threads, 1);
-
-  if (threads > ThreadPool::kMaxThreads) {
-    return fail(error, Status::kInvalidArgument, "%zu threads; at most %zu", threads,
+  SessionOptions used = elder == nullptr ? options : elder->options;
+  used.threads = std::max<uint32_t>(used.threads, 1);
+  used.sibling = nullptr;
+  if (used.threads > ThreadPool::kMaxThreads) {
+    return fail(error, Status::kInvalidArgument, "%u threads; at most %zu", used.threads,
                 ThreadPool::kMaxThreads);
   }
 
@@ -47,48 +69,61 @@ Status lay_out(const Model& model, const SessionOptions& options, std::byte* bas
   Session counted;
   std::byte* session_at = arena.take(sizeof(Session));
   Session* session = base == nullptr ? &counted : new (session_at) Session();
-  auto* steps = reinterpret_cast<BoundStep*>(arena.take(step_count * sizeof(BoundStep)));
   session->model = &model;
+  session->elder = elder;
+  session->options = used;
+  uint32_t step_count = 0;
+  for (size_t e = 0; e < model.entry_count(); ++e) {
+    step_count += model.entry(e).steps()->size();
+    session->entry_ends[e] = step_count;
+  }
+  auto* steps = reinterpret_cast<BoundStep*>(arena.take(step_count * sizeof(BoundStep)));
 
   // Params come before the regions that the ops' tensors live in, but tensors must have their addresses
   // when params are filled: so count the params first, by binding without addresses.
   size_t params_bytes = 0, scratch_bytes = 0;
-  for (size_t i = 0; i < step_count; ++i) {
-    Binder binder(*session, i, threads, options.reference_only, nullptr, error);
-    OXB_TRY(binder.bind(nullptr));
-    params_bytes += binder.params_bytes();
-    scratch_bytes = std::max(scratch_bytes, binder.scratch_bytes());
-  }
+  OXB_TRY(bind_steps(*session, nullptr, nullptr, &params_bytes, &scratch_bytes, error));
   std::byte* params = arena.take(params_bytes);
-  std::byte* pool_at = threads > 1 ? arena.take(ThreadPool::bytes(threads)) : nullptr;
+  const bool has_pool = elder == nullptr && used.threads > 1;
+  std::byte* pool_at = has_pool ? arena.take(ThreadPool::bytes(used.threads)) : nullptr;
   memory->session = arena.used();
 
   const size_t header_bytes =
       round_up(sizeof(StateHeader) + ring_count * sizeof(RingPosition), kTensorAlignment);
-  const size_t state_bytes = header_bytes + static_cast<size_t>(graph.plan()->states());
+  const auto shared_bytes = static_cast<size_t>(plan.shared_states());
+  const size_t state_bytes =
+      header_bytes + static_cast<size_t>(plan.states()) - (elder == nullptr ? 0 : shared_bytes);
   std::byte* state = arena.take(state_bytes);
   memory->states = arena.used() - memory->session;
-  session->activations = arena.take(static_cast<size_t>(graph.plan()->activations()));
-  memory->activations = arena.used() - memory->session - memory->states;
-  session->scratch = arena.take(scratch_bytes);
-  memory->scratch = round_up(scratch_bytes, kTensorAlignment);
+  const auto activation_bytes = static_cast<size_t>(plan.activations());
+  if (elder == nullptr) {
+    session->activations = arena.take(activation_bytes);
+    memory->activations = arena.used() - memory->session - memory->states;
+    session->scratch = arena.take(scratch_bytes);
+    memory->scratch = round_up(scratch_bytes, kTensorAlignment);
+  }
   memory->total = arena.used() + kTensorAlignment - 1;
   if (base == nullptr) return Status::kOk;
 
   session->state = {state, state_bytes};
   session->header = reinterpret_cast<StateHeader*>(state);
   session->rings = {reinterpret_cast<RingPosition*>(state + sizeof(StateHeader)), ring_count};
-  session->state_tensors = state + header_bytes;
-  for (size_t i = 0; i < step_count; ++i) {
-    Binder binder(*session, i, threads, options.reference_only, params, error);
-    OXB_TRY(binder.bind(&steps[i]));
-    params += binder.params_bytes();
+  if (elder == nullptr) {
+    session->shared_states = state + header_bytes;
+    session->own_states = session->shared_states + shared_bytes;
+    std::memset(session->activations, 0, activation_bytes);
+    std::memset(session->scratch, 0, scratch_bytes);
+  } else {
+    session->shared_states = elder->shared_states;
+    session->own_states = state + header_bytes;
+    session->activations = elder->activations;
+    session->scratch = elder->scratch;
+    session->pool = elder->pool;
   }
+  OXB_TRY(bind_steps(*session, params, steps, &params_bytes, &scratch_bytes, error));
   session->steps = {steps, step_count};
-  std::memset(session->activations, 0, static_cast<size_t>(graph.plan()->activations()));
-  std::memset(session->scratch, 0, scratch_bytes);
   reset_session(*session);
-  if (threads > 1) OXB_TRY(ThreadPool::create(pool_at, threads, error, &session->pool));
+  if (has_pool) OXB_TRY(ThreadPool::create(pool_at, used.threads, error, &session->pool));
   *out = session;
   return Status::kOk;
 }
@@ -99,30 +134,154 @@ uint64_t now_nanoseconds() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-Status check_arguments(const Session& session, std::span<const int32_t> tokens, const float* logits,
-                       size_t logits_rows, Error* error) {
-  const Model& model = *session.model;
-  if (session.needs_reset) {
-    return fail(error, Status::kNeedsReset,
-                "an earlier run failed half-way: reset the session, load a state or rewind");
+const InputValues* find_input(std::span<const InputValues> inputs, const char* name) {
+  for (const InputValues& input : inputs) {
+    if (std::strcmp(input.name, name) == 0) return &input;
   }
-  if (tokens.empty() || tokens.size() > model.max_segment || tokens.data() == nullptr) {
-    return fail(error, Status::kInvalidArgument, "a run takes 1 to %u tokens, not %zu",
-                model.max_segment, tokens.size());
-  }
-  if (logits_rows > tokens.size() || (logits_rows > 0 && logits == nullptr)) {
-    return fail(error, Status::kInvalidArgument, "%zu rows of logits wanted for %zu tokens, %s",
-                logits_rows, tokens.size(),
-                logits == nullptr ? "with nowhere to put them" : "at most one each");
-  }
-  const uint32_t limit = model.graph->tensors()->Get(model.entry().tokens())->limit();
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] < 0 || static_cast<uint32_t>(tokens[i]) >= limit) {
-      return fail(error, Status::kInvalidArgument, "token %d at position %zu is not in 0..%u",
-                  tokens[i], i, limit - 1);
+  return nullptr;
+}
+
+/// Inputs of an entry point: the main one, then the others.
+size_t input_count(const schema::EntryPoint& entry) {
+  return 1 + (entry.inputs() == nullptr ? 0 : entry.inputs()->size());
+}
+uint32_t input_tensor(const schema::EntryPoint& entry, size_t index) {
+  return index == 0 ? entry.tokens() : entry.inputs()->Get(static_cast<uint32_t>(index - 1));
+}
+
+Status check_values(const schema::Tensor& tensor, const InputValues& input, Error* error) {
+  if (tensor.type() != schema::DataType::I32) return Status::kOk;
+  const auto* values = static_cast<const int32_t*>(input.values);
+  for (size_t i = 0; i < input.rows; ++i) {
+    if (values[i] < 0 || static_cast<uint32_t>(values[i]) >= tensor.limit()) {
+      return fail(error, Status::kInvalidArgument, "%.60s: %d at position %zu is not in 0..%u",
+                  input.name, values[i], i, tensor.limit() - 1);
     }
   }
   return Status::kOk;
+}
+
+const schema::Tensor* find_tensor(const schema::Model& graph, const schema::EntryPoint& entry,
+                                  const char* name) {
+  for (size_t i = 0; i < input_count(entry); ++i) {
+    const schema::Tensor* tensor = graph.tensors()->Get(input_tensor(entry, i));
+    if (std::strcmp(tensor->name()->c_str(), name) == 0) return tensor;
+  }
+  return nullptr;
+}
+
+Status check_inputs(const schema::Model& graph, const schema::EntryPoint& entry,
+                    std::span<const InputValues> inputs, Error* error) {
+  for (size_t i = 0; i < input_count(entry); ++i) {
+    const schema::Tensor& tensor = *graph.tensors()->Get(input_tensor(entry, i));
+    const bool needed = i == 0 || tensor.required();
+    if (needed && find_input(inputs, tensor.name()->c_str()) == nullptr) {
+      return fail(error, Status::kInvalidArgument, "'%.40s' needs the input '%.60s'",
+                  entry.name()->c_str(), tensor.name()->c_str());
+    }
+  }
+  const uint32_t most = graph.tensors()->Get(entry.tokens())->rows();
+  for (const InputValues& input : inputs) {
+    const schema::Tensor* tensor = find_tensor(graph, entry, input.name);
+    if (tensor == nullptr || find_input(inputs, input.name) != &input) {
+      return fail(error, Status::kInvalidArgument, "input '%.60s' of '%.40s' %s", input.name,
+                  entry.name()->c_str(), tensor == nullptr ? "does not exist" : "is given twice");
+    }
+    if (input.rows != inputs[0].rows || input.values == nullptr) {
+      return fail(error, Status::kInvalidArgument, "input '%.60s' has %zu rows, '%.60s' %zu",
+                  input.name, input.values == nullptr ? 0 : input.rows, inputs[0].name,
+                  inputs[0].rows);
+    }
+    if (input.rows == 0 || input.rows > most) {
+      return fail(error, Status::kInvalidArgument, "a run takes 1 to %u tokens, not %zu", most,
+                  input.rows);
+    }
+    OXB_TRY(check_values(*tensor, input, error));
+  }
+  return Status::kOk;
+}
+
+Status check_output(const schema::Model& graph, const schema::EntryPoint& entry, size_t tokens,
+                    const float* output, size_t rows, Error* error) {
+  const schema::Tensor& tensor = *graph.tensors()->Get(entry.logits());
+  if (tensor.rows_symbol() < 0) {
+    if (rows == tensor.rows() && output != nullptr) return Status::kOk;
+    return fail(error, Status::kInvalidArgument,
+                "%zu rows of '%.40s' wanted%s; a run gives exactly %u", rows,
+                tensor.name()->c_str(), output == nullptr ? ", with nowhere to put them" : "",
+                tensor.rows());
+  }
+  if (rows > tokens || (rows > 0 && output == nullptr)) {
+    return fail(error, Status::kInvalidArgument, "%zu rows of %.40s wanted for %zu tokens, %s",
+                rows, tensor.name()->c_str(), tokens,
+                output == nullptr ? "with nowhere to put them" : "at most one each");
+  }
+  return Status::kOk;
+}
+
+Status check_arguments(const Session& session, const schema::EntryPoint& entry,
+                       std::span<const InputValues> inputs, const float* output, size_t rows,
+                       Error* error) {
+  const schema::Model& graph = *session.model->graph;
+  if (session.needs_reset && !entry.starts()) {
+    return fail(error, Status::kNeedsReset,
+                "an earlier run failed half-way: reset the session, load a state or rewind");
+  }
+  if (entry.starts() && session.elder != nullptr) {
+    return fail(error, Status::kInvalidArgument,
+                "'%.40s' changes what siblings share: run it in the session they are siblings of",
+                entry.name()->c_str());
+  }
+  OXB_TRY(check_inputs(graph, entry, inputs, error));
+  const size_t tokens = inputs[0].rows;
+  OXB_TRY(check_output(graph, entry, tokens, output, rows, error));
+  const uint64_t position = entry.starts() ? 0 : session.header->position;
+  if (entry.capacity() != 0 &&
+      (position > entry.capacity() || tokens > entry.capacity() - position)) {
+    return fail(error, Status::kStreamFull,
+                "the model takes %u tokens and has had %llu, %zu more do not fit: reset it, or "
+                "convert it with --ring for an endless stream",
+                entry.capacity(), static_cast<unsigned long long>(position), tokens);
+  }
+  return Status::kOk;
+}
+
+void place_inputs(Session& session, const schema::EntryPoint& entry,
+                  std::span<const InputValues> inputs) {
+  const size_t rows = inputs[0].rows;
+  for (size_t i = 0; i < input_count(entry); ++i) {
+    const schema::Tensor& tensor = *session.model->graph->tensors()->Get(input_tensor(entry, i));
+    std::byte* place = session.activations + tensor.offset();
+    if (const InputValues* input = find_input(inputs, tensor.name()->c_str()); input != nullptr) {
+      std::memcpy(place, input->values, rows * tensor.width() * 4);
+    } else {
+      auto* values = reinterpret_cast<int32_t*>(place);
+      std::fill(values, values + rows, static_cast<int32_t>(tensor.default_value()));
+    }
+  }
+}
+
+/// What the rings of a fresh stream hold.
+void fill_initial_rows(Session& session) {
+  const schema::Model& graph = *session.model->graph;
+  for (uint32_t i = 0; i < session.rings.size(); ++i) {
+    const schema::Ring& ring = *graph.rings()->Get(i);
+    if (ring.shared() && session.elder != nullptr) continue;
+    session.rings[i].count = ring.initial_rows();
+  }
+  for (uint32_t i = 0; i < graph.tensors()->size(); ++i) {
+    const int32_t initial = graph.tensors()->Get(i)->initial();
+    if (initial < 0) continue;
+    Tensor state = session_tensor(session, i);
+    const Tensor row = session_tensor(session, static_cast<uint32_t>(initial));
+    for (uint32_t r = 0; r < session.rings[static_cast<size_t>(state.ring)].count; ++r) {
+      if (state.type == DataType::kF32) {
+        std::memcpy(state.f32(r), row.f32(), state.stride());
+      } else {
+        quantize_row(row.f32(), state.width, state.scale_groups, state.i8(r), state.row_scales(r));
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -147,19 +306,28 @@ Status create_session(const Model& model, const SessionOptions& options, std::sp
 }
 
 void destroy_session(Session* session) {
-  if (session->pool != nullptr) ThreadPool::destroy(session->pool);
+  if (session->pool != nullptr && session->elder == nullptr) ThreadPool::destroy(session->pool);
 }
 
-Status run_session(Session& session, std::span<const int32_t> tokens, float* logits,
-                   size_t logits_rows, Error* error) {
-  OXB_TRY(check_arguments(session, tokens, logits, logits_rows, error));
-  const schema::EntryPoint& entry = session.model->entry();
-  const auto& tensors = *session.model->graph->tensors();
-  const schema::Tensor& input = *tensors.Get(entry.tokens());
+Status run_session(Session& session, uint32_t entry_index, std::span<const InputValues> inputs,
+                   float* output, size_t output_rows, Error* error) {
+  const Model& model = *session.model;
+  const schema::EntryPoint& entry = model.entry(entry_index);
+  OXB_TRY(check_arguments(session, entry, inputs, output, output_rows, error));
+  if (entry.starts()) reset_session(session);
+  const auto& tensors = *model.graph->tensors();
+  const auto tokens = static_cast<uint32_t>(inputs[0].rows);
   std::memset(session.symbols, 0, sizeof(session.symbols));
-  session.symbols[input.rows_symbol()] = static_cast<uint32_t>(tokens.size());
-  session.symbols[tensors.Get(entry.logits())->rows_symbol()] = static_cast<uint32_t>(logits_rows);
-  std::memcpy(session.activations + input.offset(), tokens.data(), tokens.size_bytes());
+  session.symbols[tensors.Get(entry.tokens())->rows_symbol()] = tokens;
+  if (const int32_t symbol = tensors.Get(entry.logits())->rows_symbol(); symbol >= 0) {
+    session.symbols[symbol] = static_cast<uint32_t>(output_rows);
+  }
+  place_inputs(session, entry, inputs);
+  if (session.elder != nullptr) {
+    for (uint32_t i = 0; i < session.rings.size(); ++i) {
+      if (model.graph->rings()->Get(i)->shared()) session.rings[i] = session.elder->rings[i];
+    }
+  }
 
   RunContext context;
   context.symbols = session.symbols;
@@ -167,9 +335,12 @@ Status run_session(Session& session, std::span<const int32_t> tokens, float* log
   context.scratch = session.scratch;
   context.pool = session.pool;
   context.error = error;
-  context.caller_output = logits;
+  context.position = session.header->position;
+  context.caller_output = output;
   session.needs_reset = true;
-  for (size_t i = 0; i < session.steps.size(); ++i) {
+  session.last_entry = entry_index;
+  for (size_t i = entry_index == 0 ? 0 : session.entry_ends[entry_index - 1];
+       i < session.entry_ends[entry_index]; ++i) {
     const BoundStep& step = session.steps[i];
     const uint64_t start = session.profile == nullptr ? 0 : now_nanoseconds();
     OXB_TRY(step.run(context, step.params));
@@ -179,13 +350,14 @@ Status run_session(Session& session, std::span<const int32_t> tokens, float* log
     }
   }
   session.needs_reset = false;
-  session.header->position += tokens.size();
+  if (!entry.starts()) session.header->position += tokens;
   return Status::kOk;
 }
 
 void reset_session(Session& session) {
   // All of it, so that a saved state never carries rows of an earlier stream.
   std::memset(session.state.data(), 0, session.state.size());
+  fill_initial_rows(session);
   session.needs_reset = false;
 }
 
@@ -206,14 +378,18 @@ Tensor session_tensor(const Session& session, uint32_t index) {
   }
   tensor.limit = from.limit();
   std::byte* base = nullptr;
+  uint64_t offset = from.offset();
   switch (from.kind()) {
     case schema::TensorKind::Weight:
       // Ops get one view type for all; that weights are read-only is checked when the file is opened.
       base = const_cast<std::byte*>(session.model->data);
       break;
-    case schema::TensorKind::State:
-      base = session.state_tensors;
+    case schema::TensorKind::State: {
+      const uint64_t shared = session.model->graph->plan()->shared_states();
+      base = from.offset() < shared ? session.shared_states : session.own_states;
+      if (from.offset() >= shared) offset -= shared;
       break;
+    }
     case schema::TensorKind::Activation:
     case schema::TensorKind::Input:
       base = session.activations;
@@ -222,7 +398,7 @@ Tensor session_tensor(const Session& session, uint32_t index) {
       break;
   }
   if (base == nullptr) return tensor;
-  tensor.data = base + from.offset();
+  tensor.data = base + offset;
   if (tensor.scale_groups != 0) {
     tensor.scales = reinterpret_cast<float*>(
         tensor.data + element_bytes(tensor.type, tensor.layout, tensor.rows, tensor.width));

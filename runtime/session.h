@@ -4,7 +4,10 @@
 //
 //   arena:  | Session | steps and params | thread team | state | activations | scratch |
 //                                                        `--------------------- saved, checkpointed
-//   state:  | StateHeader | one RingPosition per ring | state tensors as planned by the converter |
+//   state:  | StateHeader | one RingPosition per ring | shared state tensors | the others |
+//
+// A sibling has a state of its own but for the shared tensors, and neither threads nor activations nor
+// scratch: those are its elder's.
 //
 // The same code lays the arena out twice: once over no memory at all, to count, and once to place.
 
@@ -20,9 +23,13 @@
 
 namespace oxbow {
 
+struct Session;
+
 struct SessionOptions {
   uint32_t threads = 1;
   bool reference_only = false;
+  /// Whose shared states, activations, scratch and threads this session uses; null: its own.
+  const Session* sibling = nullptr;
 };
 
 /// Bytes by purpose. `total` also covers the alignment of an arbitrary arena.
@@ -51,15 +58,31 @@ struct StateHeader {
 using ProfileCallback = void (*)(void* context, uint32_t step, const char* op, const char* output,
                                  uint64_t nanoseconds);
 
+/// One input of a run, by its name: rows of int32_t or float.
+struct InputValues {
+  const char* name;
+  const void* values;
+  size_t rows;
+};
+
 struct Session {
   const Model* model = nullptr;
+  /// The one whose memory this session uses; null: its own.
+  const Session* elder = nullptr;
+  /// Steps of all entry points, one after the other; those of entry e end at entry_ends[e].
   std::span<const BoundStep> steps;
+  uint32_t entry_ends[kMaxEntries] = {};
+  /// The entry point that ran last: whose activations can be read.
+  uint32_t last_entry = 0;
+  SessionOptions options;
   ThreadPool* pool = nullptr;
   /// The whole state region, header and ring positions first.
   std::span<std::byte> state;
   StateHeader* header = nullptr;
   std::span<RingPosition> rings;
-  std::byte* state_tensors = nullptr;
+  std::byte* shared_states = nullptr;
+  /// Where the planned offset shared_states of the plan lies.
+  std::byte* own_states = nullptr;
   std::byte* activations = nullptr;
   std::byte* scratch = nullptr;
   uint32_t symbols[kMaxSymbols] = {};
@@ -76,8 +99,8 @@ Status create_session(const Model& model, const SessionOptions& options, std::sp
                       Session** session, Error* error);
 void destroy_session(Session* session);
 
-Status run_session(Session& session, std::span<const int32_t> tokens, float* logits,
-                   size_t logits_rows, Error* error);
+Status run_session(Session& session, uint32_t entry, std::span<const InputValues> inputs,
+                   float* output, size_t output_rows, Error* error);
 void reset_session(Session& session);
 
 /// A view of one of the model's tensors in this session's memory.

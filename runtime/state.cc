@@ -102,8 +102,7 @@ uint32_t filled_rows(const Session& session, const Tensor& tensor) {
   return tensor.rows_symbol >= 0 ? session.symbols[tensor.rows_symbol] : tensor.rows;
 }
 
-void read_rows(const Session& session, const Tensor& tensor, float* values) {
-  const uint32_t rows = filled_rows(session, tensor);
+void read_rows(const Session& session, const Tensor& tensor, uint32_t rows, float* values) {
   const uint32_t head = tensor.ring >= 0 ? session.rings[static_cast<size_t>(tensor.ring)].head : 0;
   for (uint32_t r = 0; r < rows; ++r, values += tensor.width) {
     const size_t slot = (size_t{head} + r) % tensor.rows;
@@ -118,6 +117,26 @@ void read_rows(const Session& session, const Tensor& tensor, float* values) {
       values[i] = static_cast<float>(codes[i]) * scales[i / group_width];
     }
   }
+}
+
+Status copy_stream(Session& to, const Session& from, Error* error) {
+  const auto family = [](const Session& s) { return s.elder == nullptr ? &s : s.elder; };
+  if (family(to) != family(from)) {
+    return fail(error, Status::kInvalidArgument, "the sessions are not siblings");
+  }
+  if (from.needs_reset) {
+    return fail(error, Status::kNeedsReset, "the last run of the session failed half-way");
+  }
+  if (&to == &from) return Status::kOk;
+  const schema::Model& graph = *to.model->graph;
+  *to.header = *from.header;
+  for (uint32_t i = 0; i < to.rings.size(); ++i) {
+    if (!graph.rings()->Get(i)->shared()) to.rings[i] = from.rings[i];
+  }
+  std::memcpy(to.own_states, from.own_states,
+              static_cast<size_t>(graph.plan()->states() - graph.plan()->shared_states()));
+  to.needs_reset = false;
+  return Status::kOk;
 }
 
 }  // namespace oxbow

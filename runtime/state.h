@@ -20,6 +20,9 @@ Status read_state(Session& session, StateForm form, std::span<const std::byte> b
 
 /// The rows of a state or kept tensor, as float32, the oldest first. `values` has rows * width places.
 uint32_t filled_rows(const Session& session, const Tensor& tensor);
-void read_rows(const Session& session, const Tensor& tensor, float* values);
+void read_rows(const Session& session, const Tensor& tensor, uint32_t rows, float* values);
+
+/// Gives `to` the stream of `from`; one is the sibling of the other, or both are of a third.
+Status copy_stream(Session& to, const Session& from, Error* error);
 
 }  // namespace oxbow

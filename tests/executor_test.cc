@@ -110,7 +110,12 @@ class Executor : public ::testing::Test {
 
   Status step(float* logits) {
     const int32_t token = 1;
-    return run_session(*session_, {&token, 1}, logits, 1, &error_);
+    return run({&token, 1}, logits, 1);
+  }
+
+  Status run(std::span<const int32_t> tokens, float* logits, size_t rows) {
+    const InputValues input = {"tokens", tokens.data(), tokens.size()};
+    return run_session(*session_, 0, {&input, 1}, logits, rows, &error_);
   }
 
   void TearDown() override {
@@ -165,15 +170,22 @@ TEST_F(Executor, RefusedArgumentsChangeNothing) {
   start();
   float value = 0;
   const int32_t wrong[] = {10};
-  EXPECT_EQ(run_session(*session_, wrong, &value, 1, &error_), Status::kInvalidArgument);
-  EXPECT_STREQ(error_.text, "token 10 at position 0 is not in 0..9");
+  EXPECT_EQ(run(wrong, &value, 1), Status::kInvalidArgument);
+  EXPECT_STREQ(error_.text, "tokens: 10 at position 0 is not in 0..9");
   const int32_t negative[] = {-1};
-  EXPECT_EQ(run_session(*session_, negative, &value, 1, &error_), Status::kInvalidArgument);
+  EXPECT_EQ(run(negative, &value, 1), Status::kInvalidArgument);
   const int32_t five[] = {1, 1, 1, 1, 1};
-  EXPECT_EQ(run_session(*session_, five, &value, 1, &error_), Status::kInvalidArgument);
-  EXPECT_EQ(run_session(*session_, {five, 1}, &value, 2, &error_), Status::kInvalidArgument);
-  EXPECT_EQ(run_session(*session_, {five, 1}, nullptr, 1, &error_), Status::kInvalidArgument);
-  EXPECT_EQ(run_session(*session_, {}, nullptr, 0, &error_), Status::kInvalidArgument);
+  EXPECT_EQ(run(five, &value, 1), Status::kInvalidArgument);
+  EXPECT_EQ(run({five, 1}, &value, 2), Status::kInvalidArgument);
+  EXPECT_EQ(run({five, 1}, nullptr, 1), Status::kInvalidArgument);
+  EXPECT_EQ(run({five, 0}, nullptr, 0), Status::kInvalidArgument);
+  EXPECT_EQ(run_session(*session_, 0, {}, nullptr, 0, &error_), Status::kInvalidArgument);
+  EXPECT_STREQ(error_.text, "'step' needs the input 'tokens'");
+  const InputValues twice[] = {{"tokens", five, 1}, {"tokens", five, 1}};
+  EXPECT_EQ(run_session(*session_, 0, twice, nullptr, 0, &error_), Status::kInvalidArgument);
+  const InputValues unknown[] = {{"tokens", five, 1}, {"mask", five, 1}};
+  EXPECT_EQ(run_session(*session_, 0, unknown, nullptr, 0, &error_), Status::kInvalidArgument);
+  EXPECT_STREQ(error_.text, "input 'mask' of 'step' does not exist");
   ASSERT_EQ(step(&value), Status::kOk);
   EXPECT_EQ(value, 1.0f);
   EXPECT_EQ(session_->header->position, 1u);

@@ -34,7 +34,7 @@ class Bench {
         info_(model.info()),
         random_(kSeed, info_.vocabulary),
         ids_(info_.max_segment),
-        logits_(info_.vocabulary) {}
+        logits_(info_.output_width) {}
 
   oxb::Session& session() { return session_; }
 

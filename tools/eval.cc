@@ -62,23 +62,23 @@ Quality evaluate(const oxb::Model& model, const std::string& path, uint32_t segm
   quality.segment = segment;
 
   std::vector<int32_t> ids(segment);
-  std::vector<float> logits(size_t{segment} * info.vocabulary);
+  std::vector<float> logits(size_t{segment} * info.output_width);
   // The row that predicts the first token of the next segment.
-  std::vector<float> last(info.vocabulary);
+  std::vector<float> last(info.output_width);
   bool first = true;
   Progress progress;
   for (size_t count; (count = reader.read(ids)) > 0;) {
     // What a reader gives may be shorter than the segment only at the end of the text.
     const Stopwatch time;
-    check(
-        session.run(std::span(ids).first(count), std::span(logits).first(count * info.vocabulary)),
-        path);
+    check(session.run(std::span(ids).first(count),
+                      std::span(logits).first(count * info.output_width)),
+          path);
     quality.seconds += time.seconds();
     for (size_t i = 0; i < count; ++i) {
       const std::span<const float> predicting =
-          i == 0
-              ? std::span<const float>(last)
-              : std::span<const float>(logits).subspan((i - 1) * info.vocabulary, info.vocabulary);
+          i == 0 ? std::span<const float>(last)
+                 : std::span<const float>(logits).subspan((i - 1) * info.output_width,
+                                                          info.output_width);
       if (first) {
         first = false;
         continue;
@@ -90,8 +90,8 @@ Quality evaluate(const oxb::Model& model, const std::string& path, uint32_t segm
       quality.bytes += token->count;
       quality.characters += count_characters(token->view());
     }
-    std::copy_n(logits.begin() + static_cast<ptrdiff_t>((count - 1) * info.vocabulary),
-                info.vocabulary, last.begin());
+    std::copy_n(logits.begin() + static_cast<ptrdiff_t>((count - 1) * info.output_width),
+                info.output_width, last.begin());
     progress.show("byte", reader.consumed(), text.size());
   }
   if (quality.tokens == 0) {

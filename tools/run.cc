@@ -34,7 +34,7 @@ class Feeder {
         sampler_(sampler),
         path_(path),
         segment_(info.max_segment),
-        logits_(info.vocabulary) {}
+        logits_(info.output_width) {}
 
   std::span<float> logits() { return logits_; }
 
@@ -142,7 +142,7 @@ int run_command(int argc, char** argv) {
   const bool as_ids = args.has("ids");
   if (!as_ids) need_tokenizer(model, path, ", or give and get ids with --ids 1,2,3");
   oxb::Session session = open_session(model, path, common);
-  oxb::Expected<oxb::Sampler> sampler = oxb::Sampler::create(info.vocabulary, sampling);
+  oxb::Expected<oxb::Sampler> sampler = oxb::Sampler::create(info.output_width, sampling);
   check(sampler.status(), path);
 
   stop_on_interrupt();

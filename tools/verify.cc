@@ -241,11 +241,11 @@ class Verifier {
           "--max-segment %zu",
           model_path_.c_str(), part.prefix.c_str(), ids.size(), info_.max_segment, ids.size()));
     }
-    std::vector<float> logits(ids.size() * info_.vocabulary);
+    std::vector<float> logits(ids.size() * info_.output_width);
     if (greedy) {
       for (size_t i = 0; i < ids.size(); ++i) {
         check(session_.run({&ids[i], 1},
-                           std::span(logits).subspan(i * info_.vocabulary, info_.vocabulary)),
+                           std::span(logits).subspan(i * info_.output_width, info_.output_width)),
               model_path_);
       }
     } else {
@@ -255,12 +255,12 @@ class Verifier {
       if (name == "input_ids") continue;
       Outcome& outcome = outcomes_[index];
       if (name == "logits") {
-        place(outcome, stream, ids.size(), info_.vocabulary, logits);
+        place(outcome, stream, ids.size(), info_.output_width, logits);
       } else if (name == "next_ids") {
         std::vector<float> chosen;
         for (size_t i = 0; i < ids.size(); ++i) {
           chosen.push_back(static_cast<float>(
-              argmax(std::span(logits).subspan(i * info_.vocabulary, info_.vocabulary))));
+              argmax(std::span(logits).subspan(i * info_.output_width, info_.output_width))));
         }
         place(outcome, stream, ids.size(), 1, chosen);
       } else {
@@ -414,10 +414,10 @@ class Verifier {
         continue;
       }
       const auto chosen = static_cast<size_t>(outcome.produced[i]);
-      const size_t row = i * info_.vocabulary;
+      const size_t row = i * info_.output_width;
       // How far apart the reference sees its token and ours, whichever it prefers.
-      const bool near = expected[i] >= 0 && expected[i] < int64_t{info_.vocabulary} &&
-                        row + info_.vocabulary <= reference.size() &&
+      const bool near = expected[i] >= 0 && expected[i] < int64_t{info_.output_width} &&
+                        row + info_.output_width <= reference.size() &&
                         std::abs(reference[row + static_cast<size_t>(expected[i])] -
                                  reference[row + chosen]) <= margin;
       near ? ++tied : ++wrong;

@@ -15,48 +15,52 @@ struct Uses {
   std::vector<std::optional<size_t>> producer;
 };
 
-Uses find_uses(const Graph& graph) {
+Uses find_uses(const Graph& graph, const schema::EntryPointT& entry) {
   Uses uses;
   uses.count.resize(graph.model.tensors.size());
   uses.producer.resize(graph.model.tensors.size());
-  for (size_t i = 0; i < graph.entry().steps.size(); ++i) {
-    const schema::StepT& step = *graph.entry().steps[i];
+  for (size_t i = 0; i < entry.steps.size(); ++i) {
+    const schema::StepT& step = *entry.steps[i];
     for (const uint32_t input : step.inputs) ++uses.count[input];
     for (const uint32_t output : step.outputs) {
       if (graph.tensor(output).kind != schema::TensorKind::State) uses.producer[output] = i;
     }
   }
-  for (const uint32_t kept : graph.entry().kept) ++uses.count[kept];
+  for (const uint32_t kept : entry.kept) ++uses.count[kept];
   return uses;
 }
 
 /// The linear step that makes `tensor` for nobody but the step that asks, when it can still take
 /// more.
-schema::StepT* fusible(Graph& graph, const Uses& uses, uint32_t tensor) {
+schema::StepT* fusible(Graph& graph, schema::EntryPointT& entry, const Uses& uses,
+                       uint32_t tensor) {
   if (uses.count[tensor] != 1 || !uses.producer[tensor]) return nullptr;
   if (graph.tensor(tensor).kind != schema::TensorKind::Activation) return nullptr;
-  schema::StepT* step = graph.entry().steps[*uses.producer[tensor]].get();
+  schema::StepT* step = entry.steps[*uses.producer[tensor]].get();
   if (step->op != schema::OpCode::Linear || step->options.AsLinearOptions()->has_residual) {
     return nullptr;
   }
   return step;
 }
 
-bool fuse_activate(Graph& graph, const Uses& uses, const schema::StepT& step) {
-  schema::StepT* linear = fusible(graph, uses, step.inputs[0]);
+bool fuse_activate(Graph& graph, schema::EntryPointT& entry, const Uses& uses,
+                   const schema::StepT& step) {
+  schema::StepT* linear = fusible(graph, entry, uses, step.inputs[0]);
   if (linear == nullptr) return false;
   schema::LinearOptionsT& options = *linear->options.AsLinearOptions();
   if (options.activation != schema::Activation::None) return false;
   options.activation = step.options.AsActivateOptions()->activation;
+  options.limit = step.options.AsActivateOptions()->limit;
   linear->outputs = step.outputs;
   return true;
 }
 
-bool fuse_add(Graph& graph, const Uses& uses, const schema::StepT& step) {
+bool fuse_add(Graph& graph, schema::EntryPointT& entry, const Uses& uses,
+              const schema::StepT& step) {
   // The second operand first: it is the newer one in x + f(x).
   for (const size_t side : {1, 0}) {
     const uint32_t sum = step.inputs[side], residual = step.inputs[1 - side];
-    schema::StepT* linear = fusible(graph, uses, sum);
+    schema::StepT* linear = fusible(graph, entry, uses, sum);
     if (linear == nullptr || sum == residual) continue;
     const bool ready = !uses.producer[residual] || *uses.producer[residual] < *uses.producer[sum];
     const schema::TensorT &a = graph.tensor(sum), &b = graph.tensor(residual);
@@ -73,16 +77,19 @@ bool fuse_add(Graph& graph, const Uses& uses, const schema::StepT& step) {
 }  // namespace
 
 void fuse(Graph& graph) {
-  auto& steps = graph.entry().steps;
-  for (size_t i = 0; i < steps.size();) {
-    const Uses uses = find_uses(graph);
-    const schema::StepT& step = *steps[i];
-    const bool fused = (step.op == schema::OpCode::Activate && fuse_activate(graph, uses, step)) ||
-                       (step.op == schema::OpCode::Add && fuse_add(graph, uses, step));
-    if (fused) {
-      steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i));
-    } else {
-      ++i;
+  for (auto& entry : graph.model.entry_points) {
+    auto& steps = entry->steps;
+    for (size_t i = 0; i < steps.size();) {
+      const Uses uses = find_uses(graph, *entry);
+      const schema::StepT& step = *steps[i];
+      const bool fused =
+          (step.op == schema::OpCode::Activate && fuse_activate(graph, *entry, uses, step)) ||
+          (step.op == schema::OpCode::Add && fuse_add(graph, *entry, uses, step));
+      if (fused) {
+        steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i));
+      } else {
+        ++i;
+      }
     }
   }
 }

@@ -18,13 +18,14 @@ std::vector<double> rows_per_token(const schema::ModelT& model, const schema::En
   return rows;
 }
 
-double attention_macs(const schema::ModelT& model, const schema::StepT& step) {
+double attention_macs(const schema::ModelT& model, const schema::EntryPointT& entry,
+                      const schema::StepT& step) {
   const schema::AttentionOptionsT& options = *step.options.AsAttentionOptions();
   const double width = model.tensors[step.inputs[0]]->width;
   double slots = 0;
   for (uint32_t source = 0; source < options.sources; ++source) {
     const schema::TensorT& key = *model.tensors[step.inputs[1 + 2 * source]];
-    slots += key.ring >= 0 ? key.rows : 1;
+    slots += key.ring >= 0 || entry.starts ? key.rows : 1;
   }
   // q . k, weights . v, and q . position.
   return slots * width * (options.relative ? 3 : 2);
@@ -33,7 +34,7 @@ double attention_macs(const schema::ModelT& model, const schema::StepT& step) {
 }  // namespace
 
 uint64_t macs_per_token(const schema::ModelT& model) {
-  const schema::EntryPointT& entry = *model.entry_points.at(0);
+  const schema::EntryPointT& entry = *model.entry_points.back();
   const std::vector<double> rows = rows_per_token(model, entry);
   double macs = 0;
   for (const auto& step : entry.steps) {
@@ -43,7 +44,7 @@ uint64_t macs_per_token(const schema::ModelT& model) {
       const schema::TensorT& weight = *model.tensors[step->inputs[1]];
       macs += count * weight.rows * weight.width;
     } else if (step->op == schema::OpCode::Attention) {
-      macs += count * attention_macs(model, *step);
+      macs += count * attention_macs(model, entry, *step);
     }
   }
   return static_cast<uint64_t>(std::llround(macs));

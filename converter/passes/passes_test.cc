@@ -20,13 +20,22 @@ constexpr uint32_t kNone = GraphBuilder::kNone;
 /// A builder with weights made on demand.
 struct Maker {
   Graph graph;
-  GraphBuilder builder{graph, "step", 8, 16};
+  GraphBuilder builder{graph};
+
+  Maker() {
+    GraphBuilder::Entry entry;
+    entry.vocabulary = 16;
+    entry.max_segment = 8;
+    builder.begin_entry(entry);
+  }
 
   uint32_t matrix(uint32_t rows, uint32_t width) {
     return builder.weight("w" + std::to_string(graph.model.tensors.size()), rows, width,
                           std::vector<float>(size_t{rows} * width, 0.5f));
   }
-  uint32_t embed(uint32_t width) { return builder.embedding("x", matrix(16, width)); }
+  uint32_t embed(uint32_t width) {
+    return builder.embedding("x", builder.tokens(), matrix(16, width));
+  }
   uint32_t norm(uint32_t x, uint32_t width) {
     return builder.layer_norm("norm", x, matrix(1, width), matrix(1, width), 1e-5f);
   }
@@ -36,7 +45,7 @@ struct Maker {
   }
   std::vector<OpCode> ops() const {
     std::vector<OpCode> out;
-    for (const auto& step : graph.entry().steps) out.push_back(step->op);
+    for (const auto& step : graph.main_entry().steps) out.push_back(step->op);
     return out;
   }
   const schema::TensorT* find(const std::string& name) const {
@@ -56,7 +65,7 @@ TEST(Fuse, ActivationThenAdditionGoIntoTheLinearStep) {
   fuse(m.graph);
   EXPECT_EQ(m.ops(), (std::vector<OpCode>{OpCode::Embedding, OpCode::Linear, OpCode::TakeRows,
                                           OpCode::Linear}));
-  const schema::StepT& step = *m.graph.entry().steps[1];
+  const schema::StepT& step = *m.graph.main_entry().steps[1];
   EXPECT_EQ(step.options.AsLinearOptions()->activation, schema::Activation::Gelu);
   EXPECT_TRUE(step.options.AsLinearOptions()->has_residual);
   EXPECT_EQ(step.inputs.back(), x);
@@ -71,7 +80,7 @@ TEST(Fuse, AnActivationAfterTheAdditionStaysWhereItIs) {
   fuse(m.graph);
   EXPECT_EQ(m.ops(), (std::vector<OpCode>{OpCode::Embedding, OpCode::Linear, OpCode::Activate,
                                           OpCode::TakeRows, OpCode::Linear}));
-  EXPECT_TRUE(m.graph.entry().steps[1]->options.AsLinearOptions()->has_residual);
+  EXPECT_TRUE(m.graph.main_entry().steps[1]->options.AsLinearOptions()->has_residual);
 }
 
 TEST(Fuse, ATensorWithAnotherReaderIsNotFusedAway) {
@@ -90,7 +99,7 @@ TEST(Fuse, AKeptTensorIsNotFusedAway) {
   const uint32_t x = m.embed(4);
   const uint32_t l = m.builder.linear("l", x, m.matrix(4, 4), kNone);
   m.finish(m.builder.activate("y", l, schema::Activation::Relu));
-  m.graph.entry().kept = {l};
+  m.graph.main_entry().kept = {l};
   const size_t before = m.ops().size();
   fuse(m.graph);
   EXPECT_EQ(m.ops().size(), before);
@@ -116,9 +125,9 @@ TEST(Fuse, OfTwoLinearStepsTheLaterTakesTheOtherAsResidual) {
   const uint32_t b = m.builder.linear("b", x, m.matrix(4, 4), kNone);
   m.finish(m.builder.add("sum", b, a));
   fuse(m.graph);
-  EXPECT_FALSE(m.graph.entry().steps[1]->options.AsLinearOptions()->has_residual);
-  EXPECT_TRUE(m.graph.entry().steps[2]->options.AsLinearOptions()->has_residual);
-  EXPECT_EQ(m.graph.entry().steps[2]->inputs.back(), a);
+  EXPECT_FALSE(m.graph.main_entry().steps[1]->options.AsLinearOptions()->has_residual);
+  EXPECT_TRUE(m.graph.main_entry().steps[2]->options.AsLinearOptions()->has_residual);
+  EXPECT_EQ(m.graph.main_entry().steps[2]->inputs.back(), a);
 }
 
 /// x -> memory of raw rows, keys and values; attention over it.
@@ -134,8 +143,11 @@ void add_memory(Maker& m, uint32_t x, uint32_t heads) {
   const uint32_t values = m.builder.ring_state("mem.v", ring, width);
   const GraphBuilder::Relative relative = {m.matrix(14, width), m.matrix(14, heads),
                                            m.matrix(1, width)};
-  const uint32_t a =
-      m.builder.attention("a", q, {{keys, values}, {k, v}}, heads, heads, 1.0f, &relative);
+  GraphBuilder::Attention attention;
+  attention.heads = attention.kv_heads = heads;
+  attention.sources = {{keys, values}, {k, v}};
+  attention.relative = relative;
+  const uint32_t a = m.builder.attention("a", q, attention);
   m.builder.ring_push({x, k, v}, {raw, keys, values});
   const uint32_t out = m.builder.linear("out", a, m.matrix(width, width), kNone);
   m.finish(m.builder.add("y", x, out));
@@ -154,7 +166,7 @@ TEST(RemoveDead, DropsStatesNobodyReadsUnlessTheyAreWanted) {
     EXPECT_NE(m.find("mem.k"), nullptr);
     EXPECT_EQ(m.graph.model.symbols.size(), 2u);
     size_t norms = 0, pushes = 0;
-    for (const auto& step : m.graph.entry().steps) {
+    for (const auto& step : m.graph.main_entry().steps) {
       norms += step->op == OpCode::LayerNorm;
       if (step->op != OpCode::RingPush) continue;
       ++pushes;
@@ -168,8 +180,8 @@ TEST(RemoveDead, DropsStatesNobodyReadsUnlessTheyAreWanted) {
       EXPECT_EQ(m.graph.tensor(index).kind, schema::TensorKind::Weight);
       EXPECT_EQ(values.size(), size_t{m.graph.tensor(index).rows} * m.graph.tensor(index).width);
     }
-    EXPECT_EQ(m.graph.tensor(m.graph.entry().tokens).kind, schema::TensorKind::Input);
-    EXPECT_EQ(m.graph.tensor(m.graph.entry().logits).kind, schema::TensorKind::Output);
+    EXPECT_EQ(m.graph.tensor(m.graph.main_entry().tokens).kind, schema::TensorKind::Input);
+    EXPECT_EQ(m.graph.tensor(m.graph.main_entry().logits).kind, schema::TensorKind::Output);
   }
 }
 
@@ -177,11 +189,14 @@ TEST(RemoveDead, AMemoryOnlyItsOwnUpdateReadsIsDead) {
   Maker m;
   const uint32_t x = m.embed(4);
   const uint32_t state = m.builder.ring_state("mem", m.builder.ring("mem", 6), 4);
+  schema::RingEvictOptionsT evict;
+  schema::RingPushOptionsT push;
+  evict.group = push.group = 2;
   const uint32_t leaving =
-      m.builder.ring_evict("leaving", x, state, 2, m.builder.symbol("groups", 4));
+      m.builder.ring_evict("leaving", x, state, m.builder.symbol("groups", 4), evict);
   const uint32_t other = m.builder.ring_state("other", m.builder.ring("other", 6), 8);
   m.builder.ring_push({leaving}, {other});
-  m.builder.ring_push({x}, {state}, 2);
+  m.builder.ring_push({x}, {state}, push);
   m.finish(x);
   remove_dead(m.graph, false);
   EXPECT_EQ(m.ops(), (std::vector<OpCode>{OpCode::Embedding, OpCode::TakeRows, OpCode::Linear}));
@@ -210,7 +225,7 @@ TEST(Quantize, ChoosesTypes) {
   for (const char* name : {"x", "q", "y", "tail", "logits"}) {
     EXPECT_EQ(m.find(name)->type, DataType::F32) << name;
   }
-  for (const auto& step : m.graph.entry().steps) {
+  for (const auto& step : m.graph.main_entry().steps) {
     if (step->op == OpCode::Linear) {
       EXPECT_EQ(m.graph.tensor(step->inputs[1]).layout, schema::Layout::Block8x4);
       EXPECT_EQ(m.graph.tensor(step->inputs[0]).type, DataType::I8);
@@ -231,7 +246,7 @@ TEST(Quantize, WeightsAloneLeaveEverythingElseFloat) {
       EXPECT_EQ(tensor->type, DataType::F32) << tensor->name;
     }
   }
-  for (const auto& step : m.graph.entry().steps) EXPECT_NE(step->op, OpCode::Quantize);
+  for (const auto& step : m.graph.main_entry().steps) EXPECT_NE(step->op, OpCode::Quantize);
 }
 
 TEST(Quantize, OneStepServesAllReadersAndFollowsTheProducer) {
@@ -250,10 +265,10 @@ TEST(Quantize, OneStepServesAllReadersAndFollowsTheProducer) {
 TEST(Quantize, ATiedTableIsStoredInBothLayouts) {
   Maker m;
   const uint32_t table = m.matrix(16, 4);
-  const uint32_t x = m.builder.embedding("x", table);
+  const uint32_t x = m.builder.embedding("x", m.builder.tokens(), table);
   m.builder.logits(m.builder.take_rows("tail", x), table, kNone);
   quantize(m.graph, {});
-  const auto& steps = m.graph.entry().steps;
+  const auto& steps = m.graph.main_entry().steps;
   const schema::TensorT& rows = m.graph.tensor(steps.front()->inputs[1]);
   const schema::TensorT& blocks = m.graph.tensor(steps.back()->inputs[1]);
   EXPECT_EQ(rows.layout, schema::Layout::RowMajor);
@@ -277,7 +292,7 @@ TEST(Plan, RandomGraphsNeverOverlapLiveTensors) {
     }
     m.finish(made.back());
     for (const uint32_t tensor : made) {
-      if (random() % 8 == 0) m.graph.entry().kept.push_back(tensor);
+      if (random() % 8 == 0) m.graph.main_entry().kept.push_back(tensor);
     }
     if (random() % 2 == 0) quantize(m.graph, {});
     plan(m.graph);
@@ -310,12 +325,12 @@ TEST(Plan, TokensAndKeptTensorsLiveToTheEnd) {
   Maker m;
   const uint32_t x = m.embed(4);
   m.finish(m.norm(m.norm(x, 4), 4));
-  m.graph.entry().kept = {x};
+  m.graph.main_entry().kept = {x};
   const std::vector<Lifetime> lives = lifetimes(m.graph.model);
-  const uint32_t end = static_cast<uint32_t>(m.graph.entry().steps.size() - 1);
+  const uint32_t end = static_cast<uint32_t>(m.graph.main_entry().steps.size() - 1);
   EXPECT_EQ(lives[x].last, end);
-  EXPECT_EQ(lives[m.graph.entry().tokens].first, 0u);
-  EXPECT_EQ(lives[m.graph.entry().tokens].last, end);
+  EXPECT_EQ(lives[m.graph.main_entry().tokens].first, 0u);
+  EXPECT_EQ(lives[m.graph.main_entry().tokens].last, end);
 }
 
 TEST(Plan, StatesLieOneAfterAnother) {

@@ -12,7 +12,7 @@
 //      last.
 //
 // Large tensors get the low offsets and small ones fill the holes. A step's inputs and outputs live
-// at the same time, so no step works in place. The tokens and kept activations live until the end.
+// at the same time, so no step works in place. Inputs and kept activations live until the end.
 // States are never shared: they lie one after another.
 
 #include <algorithm>
@@ -84,16 +84,22 @@ std::vector<Lifetime> lifetimes(const schema::ModelT& model) {
     lives[tensor].first = std::min(lives[tensor].first, step);
     lives[tensor].last = std::max(lives[tensor].last, step);
   };
+  uint32_t first = 0;  // Entry points run one after another and share all bytes.
   for (const auto& entry : model.entry_points) {
     const uint32_t steps = static_cast<uint32_t>(entry->steps.size());
-    const uint32_t end = steps == 0 ? 0 : steps - 1;
+    const uint32_t end = first + (steps == 0 ? 0 : steps - 1);
     for (uint32_t i = 0; i < steps; ++i) {
-      for (const uint32_t tensor : entry->steps[i]->inputs) touch(tensor, i);
-      for (const uint32_t tensor : entry->steps[i]->outputs) touch(tensor, i);
+      for (const uint32_t tensor : entry->steps[i]->inputs) touch(tensor, first + i);
+      for (const uint32_t tensor : entry->steps[i]->outputs) touch(tensor, first + i);
     }
-    touch(entry->tokens, 0);
-    touch(entry->tokens, end);
+    std::vector<uint32_t> inputs = entry->inputs;
+    inputs.push_back(entry->tokens);
+    for (const uint32_t tensor : inputs) {
+      touch(tensor, first);
+      touch(tensor, end);
+    }
     for (const uint32_t tensor : entry->kept) touch(tensor, end);
+    first = end + 1;
   }
   return lives;
 }
@@ -103,10 +109,17 @@ void plan(Graph& graph) {
   for (auto& tensor : model.tensors) tensor->bytes = bytes_of(*tensor);
   model.plan = std::make_unique<schema::MemoryPlanT>();
   model.plan->activations = place_activations(model);
-  for (auto& tensor : model.tensors) {
-    if (tensor->kind != schema::TensorKind::State) continue;
-    tensor->offset = model.plan->states;
-    model.plan->states += aligned(tensor->bytes);
+  // What the beams of a search share comes first.
+  for (const bool shared : {true, false}) {
+    for (auto& tensor : model.tensors) {
+      if (tensor->kind != schema::TensorKind::State) continue;
+      const bool is_shared =
+          tensor->ring >= 0 && model.rings[static_cast<size_t>(tensor->ring)]->shared;
+      if (is_shared != shared) continue;
+      tensor->offset = model.plan->states;
+      model.plan->states += aligned(tensor->bytes);
+    }
+    if (shared) model.plan->shared_states = model.plan->states;
   }
 }
 

@@ -14,15 +14,21 @@ constexpr uint32_t kGone = UINT32_MAX;
 /// becomes live is read in the next run and makes the steps that fill it live, wherever they stand.
 std::vector<bool> find_live(const Graph& graph, bool keep_states) {
   std::vector<bool> live(graph.model.tensors.size());
-  live[graph.entry().tokens] = true;
-  live[graph.entry().logits] = true;
-  for (const uint32_t kept : graph.entry().kept) live[kept] = true;
+  for (const auto& entry : graph.model.entry_points) {
+    live[entry->tokens] = live[entry->logits] = true;
+    for (const uint32_t input : entry->inputs) live[input] = true;
+    for (const uint32_t kept : entry->kept) live[kept] = true;
+  }
   for (size_t i = 0; keep_states && i < live.size(); ++i) {
     live[i] = live[i] || graph.model.tensors[i]->kind == schema::TensorKind::State;
   }
+  std::vector<const schema::StepT*> steps;
+  for (const auto& entry : graph.model.entry_points) {
+    for (const auto& step : entry->steps) steps.push_back(step.get());
+  }
   for (bool changed = true; changed;) {
     changed = false;
-    for (auto it = graph.entry().steps.rbegin(); it != graph.entry().steps.rend(); ++it) {
+    for (auto it = steps.rbegin(); it != steps.rend(); ++it) {
       const schema::StepT& step = **it;
       const bool is_push = step.op == schema::OpCode::RingPush;
       for (size_t i = 0; i < step.inputs.size(); ++i) {
@@ -34,11 +40,15 @@ std::vector<bool> find_live(const Graph& graph, bool keep_states) {
       }
     }
   }
+  for (size_t i = 0; i < live.size(); ++i) {
+    const int32_t initial = graph.model.tensors[i]->initial;
+    if (live[i] && initial >= 0) live[static_cast<size_t>(initial)] = true;
+  }
   return live;
 }
 
-void drop_dead_steps(Graph& graph, const std::vector<bool>& live) {
-  auto& steps = graph.entry().steps;
+void drop_dead_steps(schema::EntryPointT& entry, const std::vector<bool>& live) {
+  auto& steps = entry.steps;
   for (auto& step : steps) {
     if (step->op != schema::OpCode::RingPush) continue;
     for (size_t i = step->outputs.size(); i-- > 0;) {
@@ -70,24 +80,29 @@ std::vector<uint32_t> compact(List& list, const std::vector<bool>& keep) {
 
 void renumber_tensors(Graph& graph, const std::vector<bool>& live) {
   const std::vector<uint32_t> moved = compact(graph.model.tensors, live);
-  schema::EntryPointT& entry = graph.entry();
-  for (auto& step : entry.steps) {
-    for (uint32_t& input : step->inputs) input = moved[input];
-    for (uint32_t& output : step->outputs) output = moved[output];
+  for (auto& entry : graph.model.entry_points) {
+    for (auto& step : entry->steps) {
+      for (uint32_t& input : step->inputs) input = moved[input];
+      for (uint32_t& output : step->outputs) output = moved[output];
+    }
+    entry->tokens = moved[entry->tokens];
+    entry->logits = moved[entry->logits];
+    for (uint32_t& input : entry->inputs) input = moved[input];
+    for (uint32_t& kept : entry->kept) kept = moved[kept];
   }
-  entry.tokens = moved[entry.tokens];
-  entry.logits = moved[entry.logits];
-  for (uint32_t& kept : entry.kept) kept = moved[kept];
+  for (auto& tensor : graph.model.tensors) {
+    if (tensor->initial >= 0) {
+      tensor->initial = static_cast<int32_t>(moved[static_cast<size_t>(tensor->initial)]);
+    }
+  }
   std::map<uint32_t, std::vector<float>> weights;
   for (auto& [index, values] : graph.weights) {
     if (moved[index] != kGone) weights[moved[index]] = std::move(values);
   }
   graph.weights = std::move(weights);
-  std::vector<uint32_t> outputs;
-  for (const uint32_t output : graph.debug_outputs) {
-    if (moved[output] != kGone) outputs.push_back(moved[output]);
-  }
-  graph.debug_outputs = std::move(outputs);
+  std::erase_if(graph.debug_outputs,
+                [&](const DebugOutput& output) { return moved[output.tensor] == kGone; });
+  for (DebugOutput& output : graph.debug_outputs) output.tensor = moved[output.tensor];
 }
 
 void renumber_rings_and_symbols(Graph& graph) {
@@ -113,7 +128,7 @@ void renumber_rings_and_symbols(Graph& graph) {
 
 void remove_dead(Graph& graph, bool keep_states) {
   const std::vector<bool> live = find_live(graph, keep_states);
-  drop_dead_steps(graph, live);
+  for (auto& entry : graph.model.entry_points) drop_dead_steps(*entry, live);
   renumber_tensors(graph, live);
   renumber_rings_and_symbols(graph);
 }

@@ -79,6 +79,7 @@ Status convert(const oxb_session_options* options, oxbow::SessionOptions* conver
                          static_cast<int>(options->backend));
   }
   converted->threads = options->threads == 0 ? 1 : options->threads;
+  converted->sibling = inner(options->sibling);
   return Status::kOk;
 }
 
@@ -93,31 +94,72 @@ oxb_status count_memory(const oxb_model* model, const oxb_session_options* optio
   return outer(status);
 }
 
-// The index-th readable tensor: all states, then the entry point's kept activations.
-bool find_readable(const Session& session, size_t index, uint32_t* tensor) {
+struct Readable {
+  uint32_t tensor = 0;
+  const char* name = nullptr;
+  /// False: an activation of an entry point that was not the last to run.
+  bool valid = true;
+};
+
+// The index-th readable tensor: all states, then the entry points' kept activations.
+bool find_readable(const Session& session, size_t index, Readable* found) {
   const auto& tensors = *session.model->graph->tensors();
   for (uint32_t i = 0; i < tensors.size(); ++i) {
     if (tensors.Get(i)->kind() != oxbow::schema::TensorKind::State) continue;
     if (index-- == 0) {
-      *tensor = i;
+      *found = {i, tensors.Get(i)->name()->c_str(), true};
       return true;
     }
   }
-  const auto* kept = session.model->entry().kept();
-  if (kept == nullptr || index >= kept->size()) return false;
-  *tensor = kept->Get(static_cast<uint32_t>(index));
-  return true;
+  for (size_t e = 0; e < session.model->entry_count(); ++e) {
+    const oxbow::schema::EntryPoint& entry = session.model->entry(e);
+    const size_t kept = entry.kept() == nullptr ? 0 : entry.kept()->size();
+    if (index >= kept) {
+      index -= kept;
+      continue;
+    }
+    const auto i = static_cast<uint32_t>(index);
+    const uint32_t tensor = entry.kept()->Get(i);
+    const bool named = entry.kept_names() != nullptr && entry.kept_names()->size() == kept;
+    const auto* name = named ? entry.kept_names()->Get(i) : tensors.Get(tensor)->name();
+    *found = {tensor, name->c_str(), session.last_entry == e};
+    return true;
+  }
+  return false;
 }
 
-oxb_status readable(const oxb_session* session, size_t index, oxbow::Tensor* tensor,
+// The index-th readable tensor as it lies in memory, under the name it is read by.
+oxb_status readable(const oxb_session* session, size_t index, oxbow::Tensor* tensor, uint32_t* rows,
                     oxb_error* error) {
   if (session == nullptr) return missing(error, "session");
-  uint32_t found = 0;
+  Readable found;
   if (!find_readable(*inner(session), index, &found)) {
     return outer(oxbow::fail(words(error), Status::kInvalidArgument, "no tensor %zu", index));
   }
-  *tensor = oxbow::session_tensor(*inner(session), found);
+  *tensor = oxbow::session_tensor(*inner(session), found.tensor);
+  tensor->name = found.name;
+  *rows = found.valid ? oxbow::filled_rows(*inner(session), *tensor) : 0;
   return OXB_OK;
+}
+
+oxb_status check_entry(const Model& model, size_t entry, oxb_error* error) {
+  if (entry < model.entry_count()) return OXB_OK;
+  return outer(oxbow::fail(words(error), Status::kInvalidArgument,
+                           "entry point %zu; the model has %zu", entry, model.entry_count()));
+}
+
+// Runs an entry point with nothing but its main input.
+oxb_status run_tokens(oxb_session* session, size_t entry, const int32_t* tokens, size_t count,
+                      float* output, size_t output_rows, oxb_error* error) {
+  const Model& model = *inner(session)->model;
+  const oxbow::schema::Tensor& main = *model.graph->tensors()->Get(model.entry(entry).tokens());
+  if (main.type() != oxbow::schema::DataType::I32) {
+    return outer(oxbow::fail(words(error), Status::kInvalidArgument,
+                             "the model takes no tokens: use oxb_session_run_entry"));
+  }
+  const oxbow::InputValues input = {main.name()->c_str(), tokens, count};
+  return outer(oxbow::run_session(*inner(session), static_cast<uint32_t>(entry), {&input, 1},
+                                  output, output_rows, words(error)));
 }
 
 }  // namespace
@@ -138,6 +180,8 @@ const char* oxb_status_name(oxb_status status) {
       return "buffer too small";
     case OXB_NEEDS_RESET:
       return "needs reset";
+    case OXB_STREAM_FULL:
+      return "stream full";
     case OXB_FILE_UNREADABLE:
       return "file unreadable";
     case OXB_FILE_CORRUPT:
@@ -237,10 +281,68 @@ void oxb_model_get_info(const oxb_model* model, oxb_model_info* info) {
   if (from.graph->tokenizer() != nullptr) {
     info->tokenizer = static_cast<oxb_tokenizer_kind>(from.graph->tokenizer()->kind());
   }
+  info->task = static_cast<oxb_task>(from.graph->task());
+  info->output_width = from.output_width;
+  info->start_token = info->end_token = info->pad_token = -1;
+  if (const auto* generation = from.graph->generation(); generation != nullptr) {
+    info->start_token = generation->start_token();
+    info->end_token = generation->end_token();
+    info->pad_token = generation->pad_token();
+  }
+  info->capacity = from.main_entry().capacity();
+  info->entry_count = from.entry_count();
+  info->label_count = metadata.labels() == nullptr ? 0 : metadata.labels()->size();
+}
+
+const char* oxb_model_label(const oxb_model* model, size_t index) {
+  const auto* labels = model->model.graph->metadata()->labels();
+  if (labels == nullptr || index >= labels->size()) return nullptr;
+  return labels->Get(static_cast<uint32_t>(index))->c_str();
+}
+
+oxb_status oxb_model_entry_info(const oxb_model* model, size_t entry, oxb_entry_info* info,
+                                oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if (info == nullptr) return missing(error, "info");
+  if (const oxb_status status = check_entry(model->model, entry, error); status != OXB_OK) {
+    return status;
+  }
+  const oxbow::schema::EntryPoint& from = model->model.entry(entry);
+  const auto& tensors = *model->model.graph->tensors();
+  const oxbow::schema::Tensor& output = *tensors.Get(from.logits());
+  *info = {};
+  info->name = from.name()->c_str();
+  info->output = output.name()->c_str();
+  info->output_width = output.width();
+  info->output_rows = output.rows_symbol() < 0 ? output.rows() : 0;
+  info->max_rows = tensors.Get(from.tokens())->rows();
+  info->input_count = 1 + (from.inputs() == nullptr ? 0 : from.inputs()->size());
+  info->starts = from.starts();
+  info->any_pieces = from.any_pieces();
+  return OXB_OK;
+}
+
+oxb_status oxb_model_input_info(const oxb_model* model, size_t entry, size_t input,
+                                oxb_input_info* info, oxb_error* error) {
+  oxb_entry_info entry_info;
+  const oxb_status status = oxb_model_entry_info(model, entry, &entry_info, error);
+  if (status != OXB_OK) return status;
+  if (info == nullptr) return missing(error, "info");
+  if (input >= entry_info.input_count) {
+    return outer(oxbow::fail(words(error), Status::kInvalidArgument, "input %zu; '%.40s' has %zu",
+                             input, entry_info.name, entry_info.input_count));
+  }
+  const oxbow::schema::EntryPoint& from = model->model.entry(entry);
+  const oxbow::schema::Tensor& tensor = *model->model.graph->tensors()->Get(
+      input == 0 ? from.tokens() : from.inputs()->Get(static_cast<uint32_t>(input - 1)));
+  *info = {tensor.name()->c_str(), static_cast<oxb_type>(tensor.type()),
+           tensor.width(),         tensor.limit(),
+           tensor.default_value(), input == 0 || tensor.required()};
+  return OXB_OK;
 }
 
 void oxb_session_options_init(oxb_session_options* options) {
-  *options = {sizeof(oxb_session_options), 1, OXB_BACKEND_AUTO};
+  *options = {sizeof(oxb_session_options), 1, OXB_BACKEND_AUTO, nullptr};
 }
 
 oxb_status oxb_session_arena_bytes(const oxb_model* model, const oxb_session_options* options,
@@ -286,8 +388,71 @@ oxb_status oxb_session_run(oxb_session* session, const int32_t* tokens, size_t c
                            size_t logits_rows, oxb_error* error) {
   if (session == nullptr) return missing(error, "session");
   if (tokens == nullptr) return missing(error, "tokens");
+  return run_tokens(session, inner(session)->model->entry_count() - 1, tokens, count, logits,
+                    logits_rows, error);
+}
+
+oxb_status oxb_session_run_entry(oxb_session* session, size_t entry, const oxb_input* inputs,
+                                 size_t input_count, float* output, size_t output_rows,
+                                 oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  if (inputs == nullptr && input_count != 0) return missing(error, "inputs");
+  if (const oxb_status status = check_entry(*inner(session)->model, entry, error);
+      status != OXB_OK) {
+    return status;
+  }
+  static_assert(sizeof(oxb_input) == sizeof(oxbow::InputValues));
+  for (size_t i = 0; i < input_count; ++i) {
+    if (inputs[i].name == nullptr) return missing(error, "an input's name");
+  }
   return outer(
-      oxbow::run_session(*inner(session), {tokens, count}, logits, logits_rows, words(error)));
+      oxbow::run_session(*inner(session), static_cast<uint32_t>(entry),
+                         {reinterpret_cast<const oxbow::InputValues*>(inputs), input_count}, output,
+                         output_rows, words(error)));
+}
+
+oxb_status oxb_session_encode(oxb_session* session, const int32_t* tokens, size_t count,
+                              oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  if (tokens == nullptr) return missing(error, "tokens");
+  if (inner(session)->model->entry_count() != 2) {
+    return outer(oxbow::fail(words(error), Status::kInvalidArgument,
+                             "the model does not translate: use oxb_session_run"));
+  }
+  return run_tokens(session, 0, tokens, count, nullptr, 0, error);
+}
+
+oxb_status oxb_session_run_batch(oxb_session* session, const int32_t* tokens, const size_t* lengths,
+                                 size_t texts, float* output, size_t output_rows,
+                                 oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  if (tokens == nullptr || lengths == nullptr) return missing(error, "tokens or lengths");
+  const Model& model = *inner(session)->model;
+  const oxbow::schema::EntryPoint& entry = model.main_entry();
+  if (!entry.starts()) {
+    return outer(oxbow::fail(words(error), Status::kInvalidArgument,
+                             "the model streams: give each text a session of its own"));
+  }
+  const oxbow::schema::Tensor& out = *model.graph->tensors()->Get(entry.logits());
+  for (size_t i = 0, row = 0; i < texts; ++i) {
+    const size_t rows = out.rows_symbol() < 0 ? out.rows() : lengths[i];
+    if (rows > output_rows - row || output == nullptr) {
+      return outer(oxbow::fail(words(error), Status::kBufferTooSmall,
+                               "room for %zu rows of output; text %zu needs %zu more than %zu",
+                               output == nullptr ? 0 : output_rows, i, rows, row));
+    }
+    const oxb_status status = run_tokens(session, model.entry_count() - 1, tokens, lengths[i],
+                                         output + row * out.width(), rows, error);
+    if (status != OXB_OK) return status;
+    tokens += lengths[i];
+    row += rows;
+  }
+  return OXB_OK;
+}
+
+oxb_status oxb_session_copy(oxb_session* to, const oxb_session* from, oxb_error* error) {
+  if (to == nullptr || from == nullptr) return missing(error, "session");
+  return outer(oxbow::copy_stream(*inner(to), *inner(from), words(error)));
 }
 
 void oxb_session_reset(oxb_session* session) { oxbow::reset_session(*inner(session)); }
@@ -340,7 +505,7 @@ oxb_status oxb_session_rewind(oxb_session* session, const void* buffer, size_t b
 
 size_t oxb_session_tensor_count(const oxb_session* session) {
   size_t count = 0;
-  for (uint32_t tensor = 0; find_readable(*inner(session), count, &tensor);) ++count;
+  for (Readable found; find_readable(*inner(session), count, &found);) ++count;
   return count;
 }
 
@@ -348,24 +513,26 @@ oxb_status oxb_session_tensor_info(const oxb_session* session, size_t index, oxb
                                    oxb_error* error) {
   if (info == nullptr) return missing(error, "info");
   oxbow::Tensor tensor;
-  const oxb_status status = readable(session, index, &tensor, error);
+  uint32_t rows = 0;
+  const oxb_status status = readable(session, index, &tensor, &rows, error);
   if (status != OXB_OK) return status;
-  *info = {tensor.name, oxbow::filled_rows(*inner(session), tensor), tensor.rows, tensor.width};
+  *info = {tensor.name, rows, tensor.rows, tensor.width};
   return OXB_OK;
 }
 
 oxb_status oxb_session_tensor_read(const oxb_session* session, size_t index, float* values,
                                    size_t value_count, oxb_error* error) {
   oxbow::Tensor tensor;
-  const oxb_status status = readable(session, index, &tensor, error);
+  uint32_t rows = 0;
+  const oxb_status status = readable(session, index, &tensor, &rows, error);
   if (status != OXB_OK) return status;
-  const size_t needed = size_t{oxbow::filled_rows(*inner(session), tensor)} * tensor.width;
+  const size_t needed = size_t{rows} * tensor.width;
   if (value_count < needed || (values == nullptr && needed > 0)) {
     return outer(oxbow::fail(words(error), Status::kBufferTooSmall,
                              "room for %zu values; '%.80s' has %zu", value_count, tensor.name,
                              needed));
   }
-  oxbow::read_rows(*inner(session), tensor, values);
+  oxbow::read_rows(*inner(session), tensor, rows, values);
   return OXB_OK;
 }
 

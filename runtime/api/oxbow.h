@@ -46,6 +46,8 @@ typedef enum oxb_status {
   OXB_BUFFER_TOO_SMALL = 12,
   /* An earlier run failed half-way; reset, load or rewind the session. */
   OXB_NEEDS_RESET = 13,
+  /* The stream has reached the length this model was made for. */
+  OXB_STREAM_FULL = 14,
   OXB_FILE_UNREADABLE = 20,
   OXB_FILE_CORRUPT = 21,
   OXB_FILE_UNSUPPORTED = 22,
@@ -66,6 +68,7 @@ typedef struct oxb_error {
 /* ---- Models ------------------------------------------------------------------------------------- */
 
 typedef struct oxb_model oxb_model;
+typedef struct oxb_session oxb_session;
 
 /* Maps the file and verifies everything but the weights' own bytes; does not read those. */
 OXB_API oxb_status oxb_model_open_file(const char* path, oxb_model** model, oxb_error* error);
@@ -91,9 +94,24 @@ typedef enum oxb_tokenizer_kind {
   OXB_TOKENIZER_CHAR = 2
 } oxb_tokenizer_kind;
 
+/* What a model is for. */
+typedef enum oxb_task {
+  /* Gives the logits of the next token. */
+  OXB_TASK_GENERATE = 0,
+  /* The same, after an encoder has read a text: see oxb_session_encode. */
+  OXB_TASK_TRANSLATE = 1,
+  /* Gives one row: a logit for each class. */
+  OXB_TASK_CLASSIFY = 2,
+  /* Gives logits of the tokens themselves. */
+  OXB_TASK_FILL_MASK = 3,
+  /* Gives hidden states. */
+  OXB_TASK_ENCODE = 4
+} oxb_task;
+
 typedef struct oxb_model_info {
   /* Owned by the model. */
   const char* architecture;
+  /* Token ids are below this. */
   uint32_t vocabulary;
   /* Most tokens one run takes. */
   uint32_t max_segment;
@@ -104,13 +122,63 @@ typedef struct oxb_model_info {
   /* Identifies the file's content; saved states are tied to it. */
   uint64_t hash;
   oxb_tokenizer_kind tokenizer;
+  oxb_task task;
+  /* Numbers in a row of the output: the vocabulary of a generator, the classes of a classifier. */
+  uint32_t output_width;
+  /* What a text starts and ends with, or fills its end; -1: nothing. */
+  int32_t start_token;
+  int32_t end_token;
+  int32_t pad_token;
+  /* Tokens a stream may have; 0: it is endless. */
+  uint64_t capacity;
+  /* Parts that can be run, see below. oxb_session_run runs the last. */
+  size_t entry_count;
+  /* Names of a classifier's classes that the file knows. */
+  size_t label_count;
 } oxb_model_info;
 
 OXB_API void oxb_model_get_info(const oxb_model* model, oxb_model_info* info);
 
-/* ---- Sessions ----------------------------------------------------------------------------------- */
+/* The name of a class, owned by the model; null when the index is not below label_count. */
+OXB_API const char* oxb_model_label(const oxb_model* model, size_t index);
 
-typedef struct oxb_session oxb_session;
+/* A part of a model that can be run: most have one, "step"; models that translate have "encode" and
+ * "step". */
+typedef struct oxb_entry_info {
+  const char* name;
+  const char* output;
+  uint32_t output_width;
+  /* Rows of the output when their number is fixed, as with a classifier; 0: the caller chooses. */
+  uint32_t output_rows;
+  uint32_t max_rows;
+  size_t input_count;
+  /* 1: every run begins with a reset. */
+  int starts;
+  /* 1: how a stream is cut into runs does not change its results. */
+  int any_pieces;
+} oxb_entry_info;
+
+OXB_API oxb_status oxb_model_entry_info(const oxb_model* model, size_t entry, oxb_entry_info* info,
+                                        oxb_error* error);
+
+typedef enum oxb_type { OXB_TYPE_F32 = 0, OXB_TYPE_I32 = 2 } oxb_type;
+
+/* What a run of an entry point takes. The first input is the main one: its tokens. */
+typedef struct oxb_input_info {
+  const char* name;
+  oxb_type type;
+  uint32_t width;
+  /* I32: values are 0 to limit - 1, and all `default_value` when the input is not given. */
+  uint32_t limit;
+  uint32_t default_value;
+  /* 1: must be given. */
+  int required;
+} oxb_input_info;
+
+OXB_API oxb_status oxb_model_input_info(const oxb_model* model, size_t entry, size_t input,
+                                        oxb_input_info* info, oxb_error* error);
+
+/* ---- Sessions ----------------------------------------------------------------------------------- */
 
 typedef enum oxb_backend {
   /* The fastest this library has for this machine. */
@@ -126,6 +194,10 @@ typedef struct oxb_session_options {
   /* Threads that work on a run, the caller's included; 0 means 1. */
   uint32_t threads;
   oxb_backend backend;
+  /* Not null: share what that session of the same model encoded, and its working memory, as the beams
+   * of a search do. Threads and backend are then that session's, which must outlive this one, and only
+   * one of the two may run at a time. */
+  const oxb_session* sibling;
 } oxb_session_options;
 
 /* The defaults. Options may also be passed as null. */
@@ -161,6 +233,33 @@ OXB_API void oxb_session_destroy(oxb_session* session);
  * failure later leaves the session refusing to run (OXB_NEEDS_RESET) until reset, load or rewind. */
 OXB_API oxb_status oxb_session_run(oxb_session* session, const int32_t* tokens, size_t count,
                                    float* logits, size_t logits_rows, oxb_error* error);
+
+/* One input of oxb_session_run_entry: `rows` rows of int32_t or float, as oxb_model_input_info tells. */
+typedef struct oxb_input {
+  const char* name;
+  const void* values;
+  size_t rows;
+} oxb_input;
+
+/* Runs one entry point with any of its inputs, which must include the main one and have as many rows. */
+OXB_API oxb_status oxb_session_run_entry(oxb_session* session, size_t entry,
+                                         const oxb_input* inputs, size_t input_count, float* output,
+                                         size_t output_rows, oxb_error* error);
+
+/* Reads the text to translate: runs the first entry point of a model that has two. Starts a new stream. */
+OXB_API oxb_status oxb_session_encode(oxb_session* session, const int32_t* tokens, size_t count,
+                                      oxb_error* error);
+
+/* Several texts of different lengths through a model whose runs start anew each time, such as an encoder
+ * or a classifier: `lengths[i]` tokens of text i follow those of text i - 1 in `tokens`. Their outputs
+ * follow each other in `output`: one row per text where the number of rows is fixed, else one per token.
+ * No padding is needed, and none is computed. */
+OXB_API oxb_status oxb_session_run_batch(oxb_session* session, const int32_t* tokens,
+                                         const size_t* lengths, size_t texts, float* output,
+                                         size_t output_rows, oxb_error* error);
+
+/* Makes the stream of `to` equal to that of `from`, its sibling or the session both are siblings of. */
+OXB_API oxb_status oxb_session_copy(oxb_session* to, const oxb_session* from, oxb_error* error);
 
 /* Back to the empty stream. */
 OXB_API void oxb_session_reset(oxb_session* session);

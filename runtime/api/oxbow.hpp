@@ -6,7 +6,7 @@
 //   auto model = oxb::Model::open("m.oxb");
 //   if (!model) return complain(model.status().text());
 //   auto session = oxb::Session::create(*model);
-//   std::vector<float> logits(model->info().vocabulary);
+//   std::vector<float> logits(model->info().output_width);
 //   oxb::Status status = session->run(tokens, logits);
 
 #include <cstddef>
@@ -122,6 +122,20 @@ class Model {
     oxb_model_get_info(get(), &info);
     return info;
   }
+  Expected<oxb_entry_info> entry_info(size_t entry) const {
+    oxb_entry_info info = {};
+    const Status status = Status::of(
+        [&](oxb_error* error) { return oxb_model_entry_info(get(), entry, &info, error); });
+    if (!status.ok()) return status;
+    return info;
+  }
+  Expected<oxb_input_info> input_info(size_t entry, size_t input) const {
+    oxb_input_info info = {};
+    const Status status = Status::of(
+        [&](oxb_error* error) { return oxb_model_input_info(get(), entry, input, &info, error); });
+    if (!status.ok()) return status;
+    return info;
+  }
   Status check_weights() const {
     return Status::of([&](oxb_error* error) { return oxb_model_check_weights(get(), error); });
   }
@@ -192,7 +206,7 @@ class Session {
     session_.reset();  // Before the arena it lives in.
     arena_ = std::move(other.arena_);
     arena_bytes_ = other.arena_bytes_;
-    vocabulary_ = other.vocabulary_;
+    output_width_ = other.output_width_;
     session_ = std::move(other.session_);
     return *this;
   }
@@ -200,15 +214,39 @@ class Session {
   oxb_session* get() const { return session_.get(); }
   size_t arena_bytes() const { return arena_bytes_; }
 
-  /// Feeds tokens. `logits` has room for none, the last or more of their rows: [rows][vocabulary].
+  /// Feeds tokens. `logits` has room for none, the last or more of their rows: [rows][output_width].
   Status run(std::span<const int32_t> tokens, std::span<float> logits = {}) {
-    if (logits.size() % vocabulary_ != 0) {
-      return Status(OXB_INVALID_ARGUMENT, "logits: the room is no multiple of the vocabulary");
+    if (logits.size() % output_width_ != 0) {
+      return Status(OXB_INVALID_ARGUMENT, "logits: the room is no multiple of the output's width");
     }
     return Status::of([&](oxb_error* error) {
       return oxb_session_run(get(), tokens.data(), tokens.size(), logits.data(),
-                             logits.size() / vocabulary_, error);
+                             logits.size() / output_width_, error);
     });
+  }
+  /// Any entry point with any of its inputs; `output` is [rows][its output width].
+  Status run_entry(size_t entry, std::span<const oxb_input> inputs, float* output = nullptr,
+                   size_t output_rows = 0) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_session_run_entry(get(), entry, inputs.data(), inputs.size(), output, output_rows,
+                                   error);
+    });
+  }
+  Status encode(std::span<const int32_t> tokens) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_session_encode(get(), tokens.data(), tokens.size(), error);
+    });
+  }
+  Status run_batch(std::span<const int32_t> tokens, std::span<const size_t> lengths,
+                   std::span<float> output) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_session_run_batch(get(), tokens.data(), lengths.data(), lengths.size(),
+                                   output.data(), output.size() / output_width_, error);
+    });
+  }
+  /// Takes over the stream of a sibling.
+  Status copy(const Session& from) {
+    return Status::of([&](oxb_error* error) { return oxb_session_copy(get(), from.get(), error); });
   }
   void reset() { oxb_session_reset(get()); }
   uint64_t position() const { return oxb_session_position(get()); }
@@ -270,7 +308,7 @@ class Session {
     Session made;
     made.arena_ = std::move(owned);
     made.arena_bytes_ = arena.size();
-    made.vocabulary_ = model.info().vocabulary;
+    made.output_width_ = model.info().output_width;
     made.session_.reset(session);
     return made;
   }
@@ -278,7 +316,7 @@ class Session {
   // The session goes before the arena it lives in: members end in reverse order.
   std::unique_ptr<std::byte[]> arena_;
   size_t arena_bytes_ = 0;
-  size_t vocabulary_ = 1;
+  size_t output_width_ = 1;
   std::unique_ptr<oxb_session, Destroy> session_;
 };
 

@@ -17,6 +17,7 @@ enum class [[nodiscard]] Status : int32_t{
     kArenaTooSmall = 11,
     kBufferTooSmall = 12,
     kNeedsReset = 13,
+    kStreamFull = 14,
     // The file's doing.
     kFileUnreadable = 20,
     kFileCorrupt = 21,
