@@ -31,7 +31,7 @@ constexpr Variant kVariants[] = {
 
 TEST(Convolution, ReferenceFollowsTheFormulaAndEveryVariantTheReference) {
   for (uint32_t channels : testing::simd_sizes_up_to(130)) {
-    for (uint32_t heads : {1u, 3u}) {
+    for (uint32_t heads : {1u, 3u, 70u}) {
       SCOPED_TRACE(::testing::Message() << channels << " channels, " << heads << " heads");
       const ConvolutionParams params = {size_t{channels} * heads, heads, 5};
       TestTensor x = f32_tensor("x", 3, channels * heads), taps = f32_tensor("k", heads, 5);
