@@ -3,15 +3,22 @@
 #include <array>
 
 #include "ops/activate/activate.h"
+#include "ops/adaptive_softmax/adaptive_softmax.h"
 #include "ops/add/add.h"
 #include "ops/attention/attention.h"
+#include "ops/concat_columns/concat_columns.h"
+#include "ops/convolution/convolution.h"
 #include "ops/embedding/embedding.h"
+#include "ops/gru_gate/gru_gate.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/linear/linear.h"
+#include "ops/merge_rows/merge_rows.h"
 #include "ops/pool/pool.h"
 #include "ops/quantize/quantize.h"
 #include "ops/ring_evict/ring_evict.h"
 #include "ops/ring_push/ring_push.h"
+#include "ops/select_rows/select_rows.h"
+#include "ops/slice_columns/slice_columns.h"
 #include "ops/take_rows/take_rows.h"
 #include "runtime/op.h"
 #include "schema/model_generated.h"
@@ -36,6 +43,13 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::RingPush, {"RingPush", bind_ring_push}},
     {schema::OpCode::Pool, {"Pool", bind_pool}},
     {schema::OpCode::TakeRows, {"TakeRows", bind_take_rows}},
+    {schema::OpCode::SelectRows, {"SelectRows", bind_select_rows}},
+    {schema::OpCode::MergeRows, {"MergeRows", bind_merge_rows}},
+    {schema::OpCode::SliceColumns, {"SliceColumns", bind_slice_columns}},
+    {schema::OpCode::ConcatColumns, {"ConcatColumns", bind_concat_columns}},
+    {schema::OpCode::Convolution, {"Convolution", bind_convolution}},
+    {schema::OpCode::GruGate, {"GruGate", bind_gru_gate}},
+    {schema::OpCode::AdaptiveSoftmax, {"AdaptiveSoftmax", bind_adaptive_softmax}},
 };
 
 constexpr size_t kOpCodes = static_cast<size_t>(schema::OpCode::MAX) + 1;

@@ -30,7 +30,10 @@ Status check_rings(const Session& session, const std::byte* state, Error* error)
                 sizeof(position));
     const uint32_t capacity =
         session.model->graph->rings()->Get(static_cast<uint32_t>(i))->capacity();
-    if (position.head >= capacity || position.count > capacity) {
+    const uint32_t pinned = session.model->graph->rings()->Get(static_cast<uint32_t>(i))->pinned();
+    // While rows are still being pinned none has moved.
+    const bool moved = pinned != 0 && position.count <= pinned && position.head != 0;
+    if (position.count > capacity || position.head >= capacity - pinned || moved) {
       return fail(error, Status::kStateCorrupt, "the state's memory '%.80s' is out of range",
                   session.model->graph->rings()->Get(static_cast<uint32_t>(i))->name()->c_str());
     }
@@ -103,11 +106,18 @@ uint32_t filled_rows(const Session& session, const Tensor& tensor) {
 }
 
 void read_rows(const Session& session, const Tensor& tensor, uint32_t rows, float* values) {
-  const uint32_t head = tensor.ring >= 0 ? session.rings[static_cast<size_t>(tensor.ring)].head : 0;
+  const RingPosition* ring =
+      tensor.ring >= 0 ? &session.rings[static_cast<size_t>(tensor.ring)] : nullptr;
   for (uint32_t r = 0; r < rows; ++r, values += tensor.width) {
-    const size_t slot = (size_t{head} + r) % tensor.rows;
+    const size_t slot = ring == nullptr ? r : ring_slot(*ring, tensor.rows, tensor.pinned, r);
     if (tensor.type == DataType::kF32) {
       std::memcpy(values, tensor.f32(slot), tensor.width * sizeof(float));
+      continue;
+    }
+    if (tensor.type == DataType::kI32) {
+      for (uint32_t i = 0; i < tensor.width; ++i) {
+        values[i] = static_cast<float>(tensor.i32(slot)[i]);
+      }
       continue;
     }
     const int8_t* codes = tensor.i8(slot);

@@ -21,18 +21,36 @@ void load_row(const Tensor& memory, size_t slot, float* out) {
   for (size_t d = 0; d < memory.width; ++d) out[d] = static_cast<float>(codes[d]) * scale;
 }
 
+/// What is given: `groups` groups, of which the first `padding` rows are zeros.
+struct Given {
+  uint64_t groups = 0;
+  uint64_t padding = 0;
+};
+
+Given given(const RingEvictParams& params, uint64_t held, uint64_t added) {
+  if (params.only_full != 0 && added != params.only_full) return {};
+  if (!params.pad_front) return {ring_step(held, added, params.memory.rows, params.group).groups};
+  const uint64_t excess = ring_step(held, added, params.memory.rows, 1).leaving;
+  const uint64_t padding = excess % params.group;
+  return {(excess + padding) / params.group, padding};
+}
+
 Status run_ring_evict(RunContext& context, const void* raw_params) {
   const auto& params = *static_cast<const RingEvictParams*>(raw_params);
   const Tensor& memory = params.memory;
   const RingPosition ring = context.rings[memory.ring];
-  const RingStep step = ring_step(ring.count, context.rows(params.rows), memory.rows, params.group);
+  const Given step = given(params, ring.count, context.rows(params.rows));
   context.symbols[params.groups.rows_symbol] = static_cast<uint32_t>(step.groups);
+  if (step.groups == 0) return Status::kOk;
 
   // Rows of one group lie side by side, so the output is the leaving rows one after the other.
   Tensor groups = params.groups;
   float* out = groups.f32();
   const size_t width = memory.width;
-  for (uint64_t row = 0; row < step.leaving; ++row, out += width) {
+  for (uint64_t row = 0; row < step.padding; ++row, out += width) {
+    std::memset(out, 0, width * sizeof(float));
+  }
+  for (uint64_t row = 0; row < step.groups * params.group - step.padding; ++row, out += width) {
     if (row < ring.count) {
       load_row(memory, static_cast<size_t>((ring.head + row) % memory.rows), out);
     } else {
@@ -67,6 +85,10 @@ Status check_memory(BindContext& context, const Tensor& memory, const Tensor& ro
     return context.fail("memory '%s' must be row-major F32, or I8 with one scale per row",
                         memory.name);
   }
+  if (memory.pinned != 0) {
+    return context.fail("memory '%s' has %u pinned rows, expected none", memory.name,
+                        memory.pinned);
+  }
   if (memory.width == 0 || memory.width != rows.width) {
     return context.fail("memory '%s' has width %u, expected that of rows '%s', %u", memory.name,
                         memory.width, rows.name, rows.width);
@@ -74,8 +96,10 @@ Status check_memory(BindContext& context, const Tensor& memory, const Tensor& ro
   return Status::kOk;
 }
 
-Status check_groups(BindContext& context, const Tensor& groups, const Tensor& rows,
-                    uint32_t group) {
+Status check_groups(BindContext& context, const RingEvictParams& params) {
+  const Tensor& groups = params.groups;
+  const Tensor& rows = params.rows;
+  const uint32_t group = params.group;
   if (groups.type != DataType::kF32 || groups.layout != Layout::kRowMajor || groups.ring >= 0) {
     return context.fail("output '%s' must be F32 and not in a ring", groups.name);
   }
@@ -88,8 +112,10 @@ Status check_groups(BindContext& context, const Tensor& groups, const Tensor& ro
       !context.may_set_symbol(groups.rows_symbol)) {
     return context.fail("output '%s' must have a row symbol of its own", groups.name);
   }
-  // held <= capacity, so at most the number of new rows leave, rounded up to whole groups.
-  const uint64_t most = (uint64_t{rows.rows} + group - 1) / group;
+  // What leaves a full ring is what enters it, and what leaves never falls when more enters: with
+  // padding q whole groups and s rows give q groups, and one more once 2 s >= group.
+  const uint64_t added = params.only_full != 0 ? params.only_full : rows.rows;
+  const uint64_t most = added > rows.rows ? 0 : given(params, params.memory.rows, added).groups;
   const uint32_t symbol_max = context.symbol_max(groups.rows_symbol);
   if (symbol_max < most || groups.rows < symbol_max) {
     return context.fail("output '%s' has room for %u rows and its symbol for %u, expected %llu",
@@ -115,11 +141,14 @@ Status bind_ring_evict(BindContext& context, RunFunction* run) {
   params.group = options->group();
   OXB_TRY(check_rows(context, params.rows));
   OXB_TRY(check_memory(context, params.memory, params.rows));
-  if (!ring_takes_group(params.memory.rows, params.group)) {
+  params.pad_front = options->pad_front();
+  params.only_full = options->only_full();
+  // With padding no row is asked for that does not leave, so any group will do.
+  if (params.pad_front ? params.group == 0 : !ring_takes_group(params.memory.rows, params.group)) {
     return context.fail("the ring of memory '%s' holds %u rows, too few for groups of %u",
                         params.memory.name, params.memory.rows, params.group);
   }
-  OXB_TRY(check_groups(context, params.groups, params.rows, params.group));
+  OXB_TRY(check_groups(context, params));
   *run = run_ring_evict;
   return Status::kOk;
 }

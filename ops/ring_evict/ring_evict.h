@@ -3,6 +3,9 @@
 // Reads the rows that will leave a ring when this run's rows are pushed (ring_rule.h), before they
 // do: output row r is the `group` rows r * group, r * group + 1, ... of [ held | new ] side by
 // side, in float. How many there are is told by the output's row symbol, which this op sets.
+//
+// With pad_front the e rows that exceed the ring are looked at instead, behind e % group rows of
+// zeros; of that line the whole groups are given, so that the newest of the e may be missing.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +17,9 @@ namespace oxbow {
 struct RingEvictParams {
   Tensor rows, memory, groups;
   uint32_t group = 1;
+  bool pad_front = false;
+  /// Unless 0: nothing leaves when not exactly so many rows are new.
+  uint32_t only_full = 0;
 };
 
 /// Inputs, outputs and options as schema::RingEvictOptions tells.

@@ -90,6 +90,77 @@ TEST(RingEvict, ReadsTheRowsThatWillLeaveSideBySide) {
   }
 }
 
+TEST(RingEvict, PadsTheRowsThatExceedTheRingInFront) {
+  std::mt19937 random(12);
+  for (int round = 0; round < 400; ++round) {
+    const uint32_t group = 1 + random() % 6;
+    const uint32_t capacity = 1 + random() % 8;
+    const uint32_t max_rows = 1 + random() % 20;
+    const uint32_t only_full = round % 3 == 0 ? 1 + random() % max_rows : 0;
+    Evict evict(round % 2 == 0 ? DataType::kF32 : DataType::kI8, capacity, group, max_rows);
+    evict.options.pad_front = true;
+    evict.options.only_full = only_full;
+    // Exactly the room that the worst case needs; one row less is refused.
+    uint32_t most = 1;
+    for (uint32_t e = 0; e <= max_rows; ++e) {
+      if (only_full == 0 || e <= only_full) most = std::max(most, (e + e % group) / group);
+    }
+    TestTensor groups = f32_tensor("groups", most, group * kWidth);
+    evict.op.outputs = {&groups.with_symbol(1)};
+    evict.op.symbol_maxima[1] = most;
+    const uint32_t head = random() % capacity, held = random() % (capacity + 1);
+    const uint32_t count = only_full != 0 && round % 2 == 0 ? only_full : random() % (max_rows + 1);
+    SCOPED_TRACE(::testing::Message()
+                 << "round " << round << " capacity " << capacity << " group " << group << " head "
+                 << head << " held " << held << " new " << count << " full " << only_full);
+    fill_uniform(evict.rows, random());
+    fill_uniform(evict.memory, random());
+    evict.op.symbols[0] = count;
+    evict.op.rings[0] = {head, held};
+    ASSERT_EQ(evict.bind(), Status::kOk) << evict.op.message();
+    ASSERT_EQ(evict.op.run(), Status::kOk) << evict.op.message();
+
+    const uint32_t excess = held + count > capacity ? held + count - capacity : 0;
+    std::vector<std::vector<float>> line(excess % group, std::vector<float>(kWidth));
+    for (uint32_t r = 0; r < excess; ++r) {
+      std::vector<float> row(kWidth);
+      for (uint32_t d = 0; d < kWidth; ++d) {
+        row[d] = static_cast<float>(r < held ? evict.memory.value((head + r) % capacity, d)
+                                             : evict.rows.value(r - held, d));
+      }
+      line.push_back(row);
+    }
+    const bool taken = only_full == 0 || count == only_full;
+    const auto expected = taken ? static_cast<uint32_t>(line.size()) / group : 0;
+    ASSERT_EQ(evict.op.symbols[1], expected);
+    for (uint32_t g = 0; g < expected; ++g) {
+      for (uint32_t column = 0; column < group * kWidth; ++column) {
+        ASSERT_EQ(groups.f32(g)[column], line[g * group + column / kWidth][column % kWidth]);
+      }
+    }
+    if (most > 1) {
+      evict.op.symbol_maxima[1] = most - 1;
+      EXPECT_EQ(evict.bind(), Status::kFileCorrupt);
+    }
+  }
+}
+
+TEST(RingEvict, GivesNothingButOfFullRunsWhenToldTo) {
+  Evict evict(DataType::kF32, 2, 1, 10);
+  evict.options.only_full = 4;
+  evict.op.rings[0] = {1, 2};
+  fill_uniform(evict.rows, 1);
+  fill_uniform(evict.memory, 2);
+  ASSERT_EQ(evict.bind(), Status::kOk) << evict.op.message();
+  for (uint32_t count : {0u, 3u, 4u, 5u, 10u}) {
+    evict.op.symbols = {count, 99};
+    ASSERT_EQ(evict.op.run(), Status::kOk);
+    EXPECT_EQ(evict.op.symbols[1], count == 4 ? 4u : 0u);
+  }
+  evict.options.only_full = 11;
+  EXPECT_EQ(evict.bind(), Status::kOk) << "more than can come: nothing ever leaves";
+}
+
 TEST(RingEvict, BindRefusesWhatAFileMustNotHold) {
   const std::vector<std::pair<const char*, std::function<void(Evict&)>>> breaks = {
       {"no group", [](Evict& e) { e.options.group = 0; }},
@@ -103,6 +174,17 @@ TEST(RingEvict, BindRefusesWhatAFileMustNotHold) {
        }},
       {"a group larger than the ring",
        [](Evict& e) { e.op.ring_capacities[0] = e.memory.rows = 1; }},
+      {"no group with padding",
+       [](Evict& e) {
+         e.options.group = 0;
+         e.options.pad_front = true;
+       }},
+      {"too little room for full runs",
+       [](Evict& e) {
+         e.options.only_full = 10;
+         e.op.symbol_maxima[1] = 3;
+       }},
+      {"pinned rows", [](Evict& e) { e.memory.pinned = 1; }},
       {"a missing input", [](Evict& e) { e.op.inputs.pop_back(); }},
       {"no output", [](Evict& e) { e.op.outputs.clear(); }},
       {"rows of integers", [](Evict& e) { e.rows.type = DataType::kI32; }},

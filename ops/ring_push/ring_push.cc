@@ -2,6 +2,7 @@
 
 #include "ops/ring_push/ring_push.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "ops/ring_push/ring_rule.h"
@@ -12,8 +13,9 @@ namespace oxbow {
 namespace {
 
 void store_row(const Tensor& rows, size_t row, Tensor& state, size_t slot) {
-  if (state.type == DataType::kF32) {
-    std::memcpy(state.f32(slot), rows.f32(row), state.stride());
+  if (state.type != DataType::kI8) {
+    std::memcpy(state.data + slot * state.stride(), rows.data + row * rows.stride(),
+                state.stride());
   } else if (rows.type == DataType::kF32) {
     quantize_row(rows.f32(row), state.width, state.scale_groups, state.i8(slot),
                  state.row_scales(slot));
@@ -26,20 +28,25 @@ void store_row(const Tensor& rows, size_t row, Tensor& state, size_t slot) {
 Status run_ring_push(RunContext& context, const void* raw_params) {
   const auto& params = *static_cast<const RingPushParams*>(raw_params);
   RingPosition& ring = context.rings[params.states[0].ring];
-  const uint64_t capacity = params.states[0].rows;
-  const uint64_t added = context.rows(params.rows[0]);
+  const size_t capacity = params.states[0].rows;
+  const size_t pinned = params.states[0].pinned;
+  const size_t added = context.rows(params.rows[0]);
+  if (params.only_full != 0 && added != params.only_full) return Status::kOk;
   const RingStep step = ring_step(ring.count, added, capacity, params.group);
-  const uint64_t first = step.leaving > ring.count ? step.leaving - ring.count : 0;
+  // New rows that become pinned, then those that leave at once, up to `first`.
+  const size_t pins = ring.count < pinned ? std::min(pinned - ring.count, added) : 0;
+  const size_t gone = step.leaving == 0 ? 0 : pinned + static_cast<size_t>(step.leaving);
+  const size_t first = std::max(pins, gone > ring.count ? gone - ring.count : 0);
 
-  parallel_for(context.pool, static_cast<size_t>(added - first), [&](size_t item, size_t) {
-    const uint64_t row = first + item;
-    const uint64_t slot = (ring.head + uint64_t{ring.count} + row) % capacity;
+  parallel_for(context.pool, pins + added - first, [&](size_t item, size_t) {
+    const size_t row = item < pins ? item : first + item - pins;
+    const size_t slot = ring_slot(ring, capacity, pinned, ring.count + row);
     for (size_t i = 0; i < params.count; ++i) {
       Tensor state = params.states[i];
-      store_row(params.rows[i], static_cast<size_t>(row), state, static_cast<size_t>(slot));
+      store_row(params.rows[i], row, state, slot);
     }
   });
-  ring.head = static_cast<uint32_t>((ring.head + step.leaving) % capacity);
+  ring.head = static_cast<uint32_t>((ring.head + step.leaving) % (capacity - pinned));
   ring.count = static_cast<uint32_t>(step.staying);
   return Status::kOk;
 }
@@ -54,9 +61,11 @@ Status check_state(BindContext& context, const Tensor& state, const Tensor& firs
     return context.fail("state '%s' has %u rows, expected the capacity of its ring, %u", state.name,
                         state.rows, capacity);
   }
-  if ((state.type != DataType::kF32 && state.type != DataType::kI8) ||
-      state.layout != Layout::kRowMajor) {
-    return context.fail("state '%s' must be row-major F32 or I8", state.name);
+  if (state.pinned >= capacity || state.pinned != first.pinned) {
+    return context.fail("state '%s' has %u pinned rows of %u", state.name, state.pinned, capacity);
+  }
+  if (state.layout != Layout::kRowMajor) {
+    return context.fail("state '%s' must be row-major", state.name);
   }
   if (state.width == 0 || (state.type == DataType::kI8 &&
                            (state.scale_groups == 0 || state.width % state.scale_groups != 0))) {
@@ -78,6 +87,11 @@ Status check_rows(BindContext& context, const Tensor& rows, const Tensor& state,
   if (!same_layout && !quantised) {
     return context.fail("rows '%s' must be F32 or have the type and scales of state '%s'",
                         rows.name, state.name);
+  }
+  // What later steps are promised of the state.
+  if (state.limit != 0 && (rows.limit == 0 || rows.limit > state.limit)) {
+    return context.fail("rows '%s' have the limit %u, that of state '%s' is %u", rows.name,
+                        rows.limit, state.name, state.limit);
   }
   if (rows.rows_symbol != first.rows_symbol || (rows.rows_symbol < 0 && rows.rows != first.rows)) {
     return context.fail("rows '%s' must be as many as rows '%s'", rows.name, first.name);
@@ -113,6 +127,7 @@ Status bind_ring_push(BindContext& context, RunFunction* run) {
   RingPushParams& params = context.params<RingPushParams>();
   params.count = count;
   params.group = options->group();
+  params.only_full = options->only_full();
   for (size_t i = 0; i < count; ++i) {
     params.rows[i] = context.input(i);
     params.states[i] = context.output(i);
@@ -122,6 +137,10 @@ Status bind_ring_push(BindContext& context, RunFunction* run) {
   if (!ring_takes_group(params.states[0].rows, params.group)) {
     return context.fail("the ring of state '%s' holds %u rows, too few for groups of %u",
                         params.states[0].name, params.states[0].rows, params.group);
+  }
+  if (params.group != 1 && params.states[0].pinned != 0) {
+    return context.fail("the ring of state '%s' has pinned rows, which groups of %u cannot pass",
+                        params.states[0].name, params.group);
   }
   *run = run_ring_push;
   return Status::kOk;

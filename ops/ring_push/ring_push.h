@@ -3,11 +3,13 @@
 // Appends the rows of a run to the states of a ring, and drops the oldest by the rule of
 // ring_rule.h.
 //
-//   [ held | new ], row r at slot (head + r) % capacity
-//   head'  = (head + leaving) % capacity,  count' = staying
+//   [ held | new ], row r at ring_slot(r)
+//   head'  = (head + leaving) % (capacity - pinned),  count' = staying
 //
-// Only new rows that stay are written: when more come than the ring can hold, the first of them
-// leave at once. F32 rows become I8 as quantize.h tells; I8 rows are copied with their scales.
+// The first `pinned` rows that ever enter stay: those that leave are the oldest behind them. Only
+// new rows that stay are written: when more come than the ring can hold, the first of them leave at
+// once. F32 rows become I8 as quantize.h tells; I8 rows are copied with their scales, I32 rows as
+// they are.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +24,8 @@ struct RingPushParams {
   Tensor rows[kMaxRingStates], states[kMaxRingStates];
   size_t count = 0;
   uint32_t group = 1;
+  /// Unless 0: nothing happens when not exactly so many rows are new.
+  uint32_t only_full = 0;
 };
 
 /// Inputs, outputs and options as schema::RingPushOptions tells.

@@ -18,6 +18,7 @@ namespace {
 
 using testing::f32_tensor;
 using testing::fill_uniform;
+using testing::i32_tensor;
 using testing::i8_tensor;
 using testing::OpRunner;
 using testing::TestTensor;
@@ -138,6 +139,76 @@ TEST(RingPush, KeepsTheNewestRowsOfAnyStream) {
   ThreadPool::destroy(pool);
 }
 
+TEST(RingPush, KeepsThePinnedRowsForEver) {
+  std::mt19937 random(8);
+  testing::Buffer memory(ThreadPool::bytes(2));
+  ThreadPool* pool = nullptr;
+  ASSERT_EQ(ThreadPool::create(memory.data(), 2, nullptr, &pool), Status::kOk);
+  for (int round = 0; round < 80; ++round) {
+    const uint32_t pinned = random() % 6;
+    const uint32_t capacity = pinned + 1 + random() % 8;
+    const uint32_t max_rows = 1 + random() % 20;
+    SCOPED_TRACE(::testing::Message() << "round " << round << " capacity " << capacity << " pinned "
+                                      << pinned << " rows up to " << max_rows);
+    TestTensor rows = i32_tensor("rows", max_rows, 3), state = i32_tensor("state", capacity, 3);
+    OpRunner op(bind_ring_push);
+    op.inputs = {&rows.with_symbol(0)};
+    op.outputs = {&state.with_ring(0)};
+    state.pinned = pinned;
+    op.symbols = {0};
+    op.symbol_maxima = {max_rows};
+    op.rings = {{0, 0}};
+    op.ring_capacities = {capacity};
+    op.pool = round % 2 == 0 ? pool : nullptr;
+    op.options(schema::RingPushOptionsT{});
+    ASSERT_EQ(op.bind(), Status::kOk) << op.message();
+    std::deque<int32_t> model;
+    int32_t next = 0;
+    for (int step = 0; step < 20; ++step) {
+      const uint32_t count = random() % (max_rows + 1);
+      op.symbols[0] = count;
+      for (uint32_t row = 0; row < max_rows; ++row) {
+        // Rows beyond the actual ones must not be seen.
+        if (row < count) model.push_back(next);
+        for (uint32_t i = 0; i < 3; ++i) rows.i32(row)[i] = row < count ? next : -7;
+        if (row < count) ++next;
+      }
+      while (model.size() > capacity) model.erase(model.begin() + pinned);
+      ASSERT_EQ(op.run(), Status::kOk);
+      const RingPosition ring = op.rings[0];
+      ASSERT_LT(ring.head, capacity - pinned);
+      ASSERT_EQ(ring.count, model.size());
+      for (size_t row = 0; row < ring.count; ++row) {
+        const size_t slot = ring_slot(ring, capacity, pinned, row);
+        for (uint32_t i = 0; i < 3; ++i) ASSERT_EQ(state.i32(slot)[i], model[row]) << row;
+        if (row < pinned) {
+          ASSERT_EQ(slot, row);
+        }
+      }
+    }
+  }
+  ThreadPool::destroy(pool);
+}
+
+TEST(RingPush, TakesOnlyFullRunsWhenToldTo) {
+  Push push(8, 1, 4);
+  push.options.only_full = 3;
+  push.op.rings[0] = {2, 7};
+  for (TestTensor& rows : push.rows) fill_uniform(rows, 5);
+  ASSERT_EQ(push.bind(), Status::kOk) << push.op.message();
+  for (uint32_t count : {0u, 1u, 2u, 4u}) {
+    push.op.symbols[0] = count;
+    ASSERT_EQ(push.op.run(), Status::kOk);
+    EXPECT_EQ(push.op.rings[0].head, 2u);
+    EXPECT_EQ(push.op.rings[0].count, 7u);
+  }
+  push.op.symbols[0] = 3;
+  ASSERT_EQ(push.op.run(), Status::kOk);
+  EXPECT_EQ(push.op.rings[0].head, 4u);
+  EXPECT_EQ(push.op.rings[0].count, 8u);
+  EXPECT_EQ(push.states[0].f32(3)[0], push.rows[0].f32(2)[0]) << "the newest at slot 2 + 7 + 2 - 8";
+}
+
 TEST(RingPush, BindRefusesWhatAFileMustNotHold) {
   const std::vector<std::pair<const char*, std::function<void(Push&)>>> breaks = {
       {"no group", [](Push& p) { p.options.group = 0; }},
@@ -162,8 +233,32 @@ TEST(RingPush, BindRefusesWhatAFileMustNotHold) {
       {"a state larger than the ring", [](Push& p) { p.states[1].rows = 9; }},
       {"a state with a symbol", [](Push& p) { p.states[0].rows_symbol = 0; }},
       {"a state of integers", [](Push& p) { p.states[0].type = DataType::kI32; }},
-      {"rows and state of integers",
-       [](Push& p) { p.states[0].type = p.rows[0].type = DataType::kI32; }},
+      {"integers for an int8 state", [](Push& p) { p.rows[1].type = DataType::kI32; }},
+      {"integers above the limit of their state",
+       [](Push& p) {
+         p.states[0].type = p.rows[0].type = DataType::kI32;
+         p.states[0].limit = 5;
+         p.rows[0].limit = 6;
+       }},
+      {"integers without a limit for a state with one",
+       [](Push& p) {
+         p.states[0].type = p.rows[0].type = DataType::kI32;
+         p.states[0].limit = 5;
+       }},
+      {"groups and pinned rows",
+       [](Push& p) {
+         for (TestTensor& state : p.states) state.pinned = 2;
+       }},
+      {"nothing but pinned rows",
+       [](Push& p) {
+         p.options.group = 1;
+         for (TestTensor& state : p.states) state.pinned = 8;
+       }},
+      {"states that differ in their pinned rows",
+       [](Push& p) {
+         p.options.group = 1;
+         p.states[1].pinned = 2;
+       }},
       {"a state in blocks", [](Push& p) { p.states[2].layout = Layout::kBlock8x4; }},
       {"a state with scales that do not divide", [](Push& p) { p.states[1].scale_groups = 5; }},
       {"a state without scales", [](Push& p) { p.states[1].scale_groups = 0; }},

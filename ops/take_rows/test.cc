@@ -48,6 +48,43 @@ TEST(TakeRows, CopiesTheLastRows) {
   }
 }
 
+TEST(TakeRows, CopiesTheFirstRowsWhenToldTo) {
+  for (bool from_start : {false, true}) {
+    Fixture s;
+    schema::TakeRowsOptionsT options;
+    options.from_start = from_start;
+    s.op.options(options);
+    ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+    for (size_t row = 0; row < 2; ++row) {
+      for (size_t i = 0; i < 7; ++i) {
+        EXPECT_EQ(s.y.f32(row)[i], s.x.f32(row + (from_start ? 0 : 3))[i]);
+      }
+    }
+    EXPECT_TRUE(std::isnan(s.y.f32(2)[0])) << "untouched";
+    s.op.symbols = {1, 2};
+    EXPECT_EQ(s.op.run(), Status::kInvalidArgument);
+    EXPECT_EQ(std::string(s.op.message()), from_start
+                                               ? "the first 2 rows of 'x' are wanted, it has 1"
+                                               : "the last 2 rows of 'x' are wanted, it has 1");
+  }
+}
+
+TEST(TakeRows, WritesToTheCallersMemoryAlsoAFixedNumberOfRows) {
+  for (bool fixed : {false, true}) {
+    Fixture s;
+    if (fixed) s.y.rows_symbol = -1;
+    s.op.symbols = {5, 4};
+    TestTensor caller = f32_tensor("caller", 4, 7);
+    s.op.caller_output = caller.f32();
+    ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+    for (size_t row = 0; row < 4; ++row) {
+      for (size_t i = 0; i < 7; ++i) EXPECT_EQ(caller.f32(row)[i], s.x.f32(row + 1)[i]);
+    }
+    s.op.symbols = {3, 4};
+    EXPECT_EQ(s.op.run(), Status::kInvalidArgument) << "four rows of three";
+  }
+}
+
 TEST(TakeRows, CopiesInt8RowsWithTheirScales) {
   Fixture s;
   s.op.inputs = {&s.x8};
@@ -68,6 +105,8 @@ TEST(TakeRows, FailsCleanlyWhenMoreRowsAreWantedThanThereAre) {
 
 TEST(TakeRows, RefusesStepsThatMakeNoSense) {
   testing::expect_refusals<Fixture>({
+      {"wrong options", [](Fixture& s) { s.op.options(schema::LinearOptionsT()); },
+       "no TakeRowsOptions"},
       {"inputs", [](Fixture& s) { s.op.inputs.clear(); }, "has 0 inputs"},
       {"outputs", [](Fixture& s) { s.op.outputs.push_back(&s.y); }, "2 outputs"},
       {"types", [](Fixture& s) { s.op.outputs = {&s.y8}; }, "'y8' is I8"},

@@ -107,6 +107,39 @@ template <typename Term>
   return x < kLowest ? 0.0f : scaled;
 }
 
+/// Natural logarithm within 2 units in the last place. log(1) is exactly 0, log(0) is -inf, log(inf)
+/// is inf; of negative numbers and of NaN it is NaN. Subnormals count as 0, as exp_f32 gives none.
+///
+/// x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); ln(1 + f) = f - f^2 / 2 + f^3 P(f), P from
+/// Cephes' logf.
+[[gnu::always_inline]] inline float log_f32(float x) {
+  constexpr uint32_t kSqrtHalf = 0x3f3504f3u;
+  constexpr float kSmallest = 1.17549435e-38f;
+  constexpr float kLargest = 3.40282347e+38f;
+  constexpr float kInfinity = __builtin_inff();
+  const uint32_t shifted = std::bit_cast<uint32_t>(x) - kSqrtHalf;
+  const auto n = static_cast<float>(static_cast<int32_t>(shifted) >> 23);
+  const float f = std::bit_cast<float>((shifted & 0x007fffffu) + kSqrtHalf) - 1.0f;
+
+  const float z = f * f;
+  float p = 7.0376836292e-2f;
+  p = p * f - 1.1514610310e-1f;
+  p = p * f + 1.1676998740e-1f;
+  p = p * f - 1.2420140846e-1f;
+  p = p * f + 1.4249322787e-1f;
+  p = p * f - 1.6668057665e-1f;
+  p = p * f + 2.0000714765e-1f;
+  p = p * f - 2.4999993993e-1f;
+  p = p * f + 3.3333331174e-1f;
+  // ln2 in two parts as in exp_f32; small terms first.
+  const float tail = (p * f * z + n * -2.12194440e-4f) - 0.5f * z;
+  float result = (f + tail) + n * 0.693359375f;
+  result = x > kLargest ? x : result;
+  result = x < kSmallest ? -kInfinity : result;
+  result = x < 0.0f ? __builtin_nanf("") : result;
+  return x == x ? result : x;
+}
+
 /// 1 / (1 + e^-x).
 [[gnu::always_inline]] inline float sigmoid_f32(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
 

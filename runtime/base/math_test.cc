@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -44,6 +45,34 @@ TEST(ExpF32, UnderflowsToZeroAndOverflowsToInfinity) {
 }
 
 TEST(ExpF32, KeepsNan) { EXPECT_TRUE(std::isnan(exp_f32(kNan))); }
+
+TEST(LogF32, StaysWithinTwoUnitsInTheLastPlace) {
+  // Every 97th number from the smallest normal one to the largest, and all of those around 1, where
+  // the logarithm is small.
+  double worst = 0;
+  const auto check = [&](uint32_t bits) {
+    const auto x = std::bit_cast<float>(bits);
+    const double expected = std::log(double{x});
+    const auto rounded = static_cast<float>(expected);
+    const double unit = double{std::nextafter(std::fabs(rounded), kInf)} - std::fabs(rounded);
+    worst = std::fmax(worst, std::fabs(log_f32(x) - expected) / unit);
+  };
+  for (uint32_t bits = 0x00800000u; bits < 0x7f800000u; bits += 97) check(bits);
+  for (uint32_t bits = 0x3f7f0000u; bits < 0x3f810000u; ++bits) check(bits);
+  check(0x00800000u);
+  check(0x7f7fffffu);
+  EXPECT_LE(worst, 2.0);
+}
+
+TEST(LogF32, OfOneIsExactlyZero) { EXPECT_EQ(log_f32(1.0f), 0.0f); }
+
+TEST(LogF32, HasTheUsualEnds) {
+  EXPECT_EQ(log_f32(0.0f), -kInf);
+  EXPECT_EQ(log_f32(-0.0f), -kInf);
+  EXPECT_EQ(log_f32(1e-40f), -kInf) << "subnormals count as 0";
+  EXPECT_EQ(log_f32(kInf), kInf);
+  for (float x : {-1e-30f, -1.0f, -kInf, kNan, -kNan}) EXPECT_TRUE(std::isnan(log_f32(x))) << x;
+}
 
 TEST(SigmoidTanhErf, AreCloseToTheTrueValueEverywhere) {
   double sigmoid = 0, tanh = 0, erf = 0;

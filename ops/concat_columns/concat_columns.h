@@ -1,0 +1,15 @@
+#pragma once
+
+// y = the rows of all inputs side by side. F32.
+
+#include <cstddef>
+
+#include "runtime/op.h"
+
+namespace oxbow {
+
+inline constexpr size_t kMaxConcatInputs = 8;
+
+Status bind_concat_columns(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow

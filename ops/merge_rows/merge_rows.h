@@ -1,0 +1,13 @@
+#pragma once
+
+// y = x with the rows whose mask is not 0 replaced by those of `rows`, in order: the reverse of
+// select_rows. A run whose mask marks another number of rows than there are fails.
+
+#include "runtime/op.h"
+
+namespace oxbow {
+
+/// Inputs x, rows, mask I32 [T, 1]; F32.
+Status bind_merge_rows(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow

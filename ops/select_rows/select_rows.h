@@ -1,0 +1,13 @@
+#pragma once
+
+// y = the rows of x whose mask is not 0, in order. F32, or I8 with the same scales. How many there
+// are is told by the output's row symbol, which this op sets.
+
+#include "runtime/op.h"
+
+namespace oxbow {
+
+/// Inputs x, mask I32 [T, 1].
+Status bind_select_rows(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow

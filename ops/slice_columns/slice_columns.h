@@ -1,0 +1,11 @@
+#pragma once
+
+// y = the columns of x from `first` on, as many as y has. F32.
+
+#include "runtime/op.h"
+
+namespace oxbow {
+
+Status bind_slice_columns(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow
