@@ -12,6 +12,7 @@
 #include "ops/quantize/quantize.h"
 #include "ops/ring_evict/ring_evict.h"
 #include "ops/ring_push/ring_push.h"
+#include "ops/rms_norm/rms_norm.h"
 #include "ops/take_rows/take_rows.h"
 #include "runtime/op.h"
 #include "schema/model_generated.h"
@@ -36,6 +37,7 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::RingPush, {"RingPush", bind_ring_push}},
     {schema::OpCode::Pool, {"Pool", bind_pool}},
     {schema::OpCode::TakeRows, {"TakeRows", bind_take_rows}},
+    {schema::OpCode::RmsNorm, {"RmsNorm", bind_rms_norm}},
 };
 
 constexpr size_t kOpCodes = static_cast<size_t>(schema::OpCode::MAX) + 1;
