@@ -8,6 +8,7 @@
 #include "ops/embedding/embedding.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/linear/linear.h"
+#include "ops/multiply/multiply.h"
 #include "ops/pool/pool.h"
 #include "ops/quantize/quantize.h"
 #include "ops/ring_evict/ring_evict.h"
@@ -38,6 +39,7 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::Pool, {"Pool", bind_pool}},
     {schema::OpCode::TakeRows, {"TakeRows", bind_take_rows}},
     {schema::OpCode::RmsNorm, {"RmsNorm", bind_rms_norm}},
+    {schema::OpCode::Multiply, {"Multiply", bind_multiply}},
 };
 
 constexpr size_t kOpCodes = static_cast<size_t>(schema::OpCode::MAX) + 1;
