@@ -14,6 +14,7 @@
 #include "ops/ring_evict/ring_evict.h"
 #include "ops/ring_push/ring_push.h"
 #include "ops/rms_norm/rms_norm.h"
+#include "ops/rope/rope.h"
 #include "ops/rope_angles/rope_angles.h"
 #include "ops/take_rows/take_rows.h"
 #include "runtime/op.h"
@@ -42,6 +43,7 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::RmsNorm, {"RmsNorm", bind_rms_norm}},
     {schema::OpCode::Multiply, {"Multiply", bind_multiply}},
     {schema::OpCode::RopeAngles, {"RopeAngles", bind_rope_angles}},
+    {schema::OpCode::Rope, {"Rope", bind_rope}},
 };
 
 constexpr size_t kOpCodes = static_cast<size_t>(schema::OpCode::MAX) + 1;
