@@ -10,6 +10,7 @@
 #include "ops/linear/linear.h"
 #include "ops/multiply/multiply.h"
 #include "ops/pool/pool.h"
+#include "ops/positions/positions.h"
 #include "ops/quantize/quantize.h"
 #include "ops/ring_evict/ring_evict.h"
 #include "ops/ring_push/ring_push.h"
@@ -44,6 +45,7 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::Multiply, {"Multiply", bind_multiply}},
     {schema::OpCode::RopeAngles, {"RopeAngles", bind_rope_angles}},
     {schema::OpCode::Rope, {"Rope", bind_rope}},
+    {schema::OpCode::Positions, {"Positions", bind_positions}},
 };
 
 constexpr size_t kOpCodes = static_cast<size_t>(schema::OpCode::MAX) + 1;
