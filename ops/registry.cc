@@ -18,6 +18,7 @@
 #include "ops/rope/rope.h"
 #include "ops/rope_angles/rope_angles.h"
 #include "ops/take_rows/take_rows.h"
+#include "ops/token_mask/token_mask.h"
 #include "runtime/op.h"
 #include "schema/model_generated.h"
 
@@ -46,6 +47,7 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::RopeAngles, {"RopeAngles", bind_rope_angles}},
     {schema::OpCode::Rope, {"Rope", bind_rope}},
     {schema::OpCode::Positions, {"Positions", bind_positions}},
+    {schema::OpCode::TokenMask, {"TokenMask", bind_token_mask}},
 };
 
 constexpr size_t kOpCodes = static_cast<size_t>(schema::OpCode::MAX) + 1;
