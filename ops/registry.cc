@@ -8,6 +8,7 @@
 #include "ops/embedding/embedding.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/linear/linear.h"
+#include "ops/mask_rows/mask_rows.h"
 #include "ops/multiply/multiply.h"
 #include "ops/pool/pool.h"
 #include "ops/positions/positions.h"
@@ -48,6 +49,7 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::Rope, {"Rope", bind_rope}},
     {schema::OpCode::Positions, {"Positions", bind_positions}},
     {schema::OpCode::TokenMask, {"TokenMask", bind_token_mask}},
+    {schema::OpCode::MaskRows, {"MaskRows", bind_mask_rows}},
 };
 
 constexpr size_t kOpCodes = static_cast<size_t>(schema::OpCode::MAX) + 1;
