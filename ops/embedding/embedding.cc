@@ -1,6 +1,8 @@
 #include "ops/embedding/embedding.h"
 
+#include <cinttypes>
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 
 #include "ops/common/checks.h"
@@ -12,6 +14,8 @@ namespace {
 struct Params {
   Tensor tokens, table, y;
   float scale;
+  uint32_t first;
+  bool partial;
   EmbeddingF32Kernel f32_kernel;
   EmbeddingI8Kernel i8_kernel;
 };
@@ -21,18 +25,21 @@ Status run_embedding(RunContext& context, const void* params) {
   Tensor y = p.y;
   const uint32_t rows = context.rows(p.tokens);
   for (uint32_t row = 0; row < rows; ++row) {
-    // The session holds tokens below the limit that bind compared with the table. A stray index
-    // would read other memory, and one comparison per row costs nothing.
-    const auto token = static_cast<uint32_t>(*p.tokens.i32(row));
-    if (token >= p.table.rows) {
-      return fail(context.error, Status::kInvalidArgument,
-                  "token %u of '%s' is %u, expected below %u", row, p.tokens.name, token,
-                  p.table.rows);
-    }
-    if (p.table.type == DataType::kF32) {
-      p.f32_kernel(p.table.f32(token), y.width, p.scale, y.f32(row));
+    // Ids are below the limit that bind compared with the end of the table, but may be below its
+    // start. A stray index would read other memory, and two comparisons per row cost nothing.
+    const auto id = static_cast<uint32_t>(*p.tokens.i32(row));
+    const uint32_t index = id - p.first;
+    if (id < p.first || index >= p.table.rows) {
+      if (!p.partial) {
+        return fail(context.error, Status::kInvalidArgument,
+                    "token %u of '%s' is %u, expected below %" PRIu64 " and not below %u", row,
+                    p.tokens.name, id, uint64_t{p.first} + p.table.rows, p.first);
+      }
+      std::memset(y.f32(row), 0, y.stride());
+    } else if (p.table.type == DataType::kF32) {
+      p.f32_kernel(p.table.f32(index), y.width, p.scale, y.f32(row));
     } else {
-      p.i8_kernel(p.table.i8(token), y.width, *p.table.row_scales(token) * p.scale, y.f32(row));
+      p.i8_kernel(p.table.i8(index), y.width, *p.table.row_scales(index) * p.scale, y.f32(row));
     }
   }
   return Status::kOk;
@@ -73,10 +80,11 @@ Status bind_embedding(BindContext& context, RunFunction* run) {
     return context.fail("tensor '%s' is %s, expected one scale a row", table.name,
                         describe(table).text);
   }
-  if (tokens.limit == 0 || tokens.limit > table.rows) {
-    return context.fail(
-        "tensor '%s' has values below %u, expected a limit from 1 to the %u rows of '%s'",
-        tokens.name, tokens.limit, table.rows, table.name);
+  const uint64_t end = uint64_t{options->first()} + table.rows;
+  if (tokens.limit == 0 || (tokens.limit > end && !options->partial())) {
+    return context.fail("tensor '%s' has values below %u, expected a limit from 1 to %" PRIu64
+                        ", where the %u rows of '%s' end",
+                        tokens.name, tokens.limit, end, table.rows, table.name);
   }
   OXB_TRY(check_f32(context, y));
   OXB_TRY(check_width(context, y, table.width));
@@ -88,6 +96,8 @@ Status bind_embedding(BindContext& context, RunFunction* run) {
        table,
        y,
        options->scale(),
+       options->first(),
+       options->partial(),
        pick_kernel<float, EmbeddingF32Kernel>(reference_only),
        pick_kernel<int8_t, EmbeddingI8Kernel>(reference_only)};
   *run = run_embedding;
