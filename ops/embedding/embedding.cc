@@ -11,17 +11,22 @@
 namespace oxbow {
 namespace {
 
+template <typename Element>
+using Kernel =
+    std::conditional_t<std::is_same_v<Element, float>, EmbeddingF32Kernel, EmbeddingI8Kernel>;
+
+template <typename Element>
 struct Params {
   Tensor tokens, table, y;
   float scale;
   uint32_t first;
   bool partial;
-  EmbeddingF32Kernel f32_kernel;
-  EmbeddingI8Kernel i8_kernel;
+  Kernel<Element> kernel;
 };
 
+template <typename Element>
 Status run_embedding(RunContext& context, const void* params) {
-  const auto& p = *static_cast<const Params*>(params);
+  const auto& p = *static_cast<const Params<Element>*>(params);
   Tensor y = p.y;
   const uint32_t rows = context.rows(p.tokens);
   for (uint32_t row = 0; row < rows; ++row) {
@@ -36,17 +41,17 @@ Status run_embedding(RunContext& context, const void* params) {
                     p.tokens.name, id, uint64_t{p.first} + p.table.rows, p.first);
       }
       std::memset(y.f32(row), 0, y.stride());
-    } else if (p.table.type == DataType::kF32) {
-      p.f32_kernel(p.table.f32(index), y.width, p.scale, y.f32(row));
+    } else if constexpr (std::is_same_v<Element, float>) {
+      p.kernel(p.table.f32(index), y.width, p.scale, y.f32(row));
     } else {
-      p.i8_kernel(p.table.i8(index), y.width, *p.table.row_scales(index) * p.scale, y.f32(row));
+      p.kernel(p.table.i8(index), y.width, *p.table.row_scales(index) * p.scale, y.f32(row));
     }
   }
   return Status::kOk;
 }
 
-template <typename Element, typename Kernel>
-Kernel pick_kernel(bool reference_only) {
+template <typename Element>
+Kernel<Element> pick_kernel(bool reference_only) {
 #define OXB_KERNEL(element, isa, fn)                \
   if constexpr (std::is_same_v<element, Element>) { \
     if (may_use(isa, reference_only)) return fn;    \
@@ -54,6 +59,21 @@ Kernel pick_kernel(bool reference_only) {
 #include "ops/embedding/kernels.inc"
 #undef OXB_KERNEL
   return nullptr;
+}
+
+template <typename Element>
+Status keep(BindContext& context, const Tensor& tokens, const Tensor& table, const Tensor& y,
+            const schema::EmbeddingOptions& options, RunFunction* run) {
+  auto& p = context.params<Params<Element>>();
+  p = {tokens,
+       table,
+       y,
+       options.scale(),
+       options.first(),
+       options.partial(),
+       pick_kernel<Element>(context.reference_only())};
+  *run = run_embedding<Element>;
+  return Status::kOk;
 }
 
 }  // namespace
@@ -90,18 +110,8 @@ Status bind_embedding(BindContext& context, RunFunction* run) {
   OXB_TRY(check_width(context, y, table.width));
   OXB_TRY(check_same_rows(context, tokens, y));
 
-  auto& p = context.params<Params>();
-  const bool reference_only = context.reference_only();
-  p = {tokens,
-       table,
-       y,
-       options->scale(),
-       options->first(),
-       options->partial(),
-       pick_kernel<float, EmbeddingF32Kernel>(reference_only),
-       pick_kernel<int8_t, EmbeddingI8Kernel>(reference_only)};
-  *run = run_embedding;
-  return Status::kOk;
+  if (table.type == DataType::kF32) return keep<float>(context, tokens, table, y, *options, run);
+  return keep<int8_t>(context, tokens, table, y, *options, run);
 }
 
 }  // namespace oxbow
