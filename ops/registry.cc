@@ -12,14 +12,21 @@
 #include "ops/gru_gate/gru_gate.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/linear/linear.h"
+#include "ops/mask_rows/mask_rows.h"
 #include "ops/merge_rows/merge_rows.h"
+#include "ops/multiply/multiply.h"
 #include "ops/pool/pool.h"
+#include "ops/positions/positions.h"
 #include "ops/quantize/quantize.h"
 #include "ops/ring_evict/ring_evict.h"
 #include "ops/ring_push/ring_push.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "ops/rope/rope.h"
+#include "ops/rope_angles/rope_angles.h"
 #include "ops/select_rows/select_rows.h"
 #include "ops/slice_columns/slice_columns.h"
 #include "ops/take_rows/take_rows.h"
+#include "ops/token_mask/token_mask.h"
 #include "runtime/op.h"
 #include "schema/model_generated.h"
 
@@ -43,6 +50,13 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::RingPush, {"RingPush", bind_ring_push}},
     {schema::OpCode::Pool, {"Pool", bind_pool}},
     {schema::OpCode::TakeRows, {"TakeRows", bind_take_rows}},
+    {schema::OpCode::RmsNorm, {"RmsNorm", bind_rms_norm}},
+    {schema::OpCode::Multiply, {"Multiply", bind_multiply}},
+    {schema::OpCode::RopeAngles, {"RopeAngles", bind_rope_angles}},
+    {schema::OpCode::Rope, {"Rope", bind_rope}},
+    {schema::OpCode::Positions, {"Positions", bind_positions}},
+    {schema::OpCode::TokenMask, {"TokenMask", bind_token_mask}},
+    {schema::OpCode::MaskRows, {"MaskRows", bind_mask_rows}},
     {schema::OpCode::SelectRows, {"SelectRows", bind_select_rows}},
     {schema::OpCode::MergeRows, {"MergeRows", bind_merge_rows}},
     {schema::OpCode::SliceColumns, {"SliceColumns", bind_slice_columns}},
@@ -52,15 +66,25 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::AdaptiveSoftmax, {"AdaptiveSoftmax", bind_adaptive_softmax}},
 };
 
-constexpr size_t kOpCodes = static_cast<size_t>(schema::OpCode::MAX) + 1;
+constexpr size_t kCount = std::size(kEntries);
 
-constexpr std::array<OpDef, kOpCodes> make_table() {
-  std::array<OpDef, kOpCodes> table{};
-  for (const Entry& entry : kEntries) table[static_cast<size_t>(entry.code)] = entry.def;
+constexpr bool in_order() {
+  for (size_t i = 0; i < kCount; ++i) {
+    if (static_cast<size_t>(kEntries[i].code) != i) return false;
+  }
+  return true;
+}
+
+static_assert(kCount == static_cast<size_t>(schema::OpCode::MAX) + 1, "an opcode has no op");
+static_assert(in_order(), "the session indexes this table by opcode");
+
+constexpr std::array<OpDef, kCount> make_table() {
+  std::array<OpDef, kCount> table{};
+  for (size_t i = 0; i < kCount; ++i) table[i] = kEntries[i].def;
   return table;
 }
 
-constexpr std::array<OpDef, kOpCodes> kTable = make_table();
+constexpr std::array<OpDef, kCount> kTable = make_table();
 
 }  // namespace
 

@@ -19,7 +19,7 @@ Binder::Binder(const Session& session, const schema::EntryPoint& entry, size_t s
 
 Status Binder::bind(BoundStep* bound) {
   const auto code = static_cast<size_t>(step_.op());
-  if (code >= session_.model->ops.size() || session_.model->ops[code].bind == nullptr) {
+  if (code >= session_.model->ops.size()) {
     return oxbow::fail(error_, Status::kFileUnsupported,
                        "step %zu uses operator %zu, which this library does not know: update it",
                        step_index_, code);

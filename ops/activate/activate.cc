@@ -1,24 +1,33 @@
 #include "ops/activate/activate.h"
 
+#include <cmath>
+
 #include "ops/common/checks.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
 namespace {
 
-static_assert(static_cast<int>(schema::Activation::None) == static_cast<int>(Activation::kNone));
-static_assert(static_cast<int>(schema::Activation::Relu) == static_cast<int>(Activation::kRelu));
-static_assert(static_cast<int>(schema::Activation::Gelu) == static_cast<int>(Activation::kGelu));
-static_assert(static_cast<int>(schema::Activation::GeluTanh) ==
-              static_cast<int>(Activation::kGeluTanh));
-static_assert(static_cast<int>(schema::Activation::Silu) == static_cast<int>(Activation::kSilu));
+constexpr bool same(schema::Activation a, Activation b) {
+  return static_cast<int>(a) == static_cast<int>(b);
+}
+static_assert(same(schema::Activation::None, Activation::kNone));
+static_assert(same(schema::Activation::Relu, Activation::kRelu));
+static_assert(same(schema::Activation::Gelu, Activation::kGelu));
+static_assert(same(schema::Activation::GeluTanh, Activation::kGeluTanh));
+static_assert(same(schema::Activation::Silu, Activation::kSilu));
+static_assert(same(schema::Activation::Sigmoid, Activation::kSigmoid));
+static_assert(same(schema::Activation::Tanh, Activation::kTanh));
+static_assert(same(schema::Activation::GeluQuick, Activation::kGeluQuick));
+static_assert(same(schema::Activation::Clamp, Activation::kClamp));
+static_assert(same(schema::Activation::MAX, Activation::kClamp));
 
 // Elements in one piece of parallel work: enough to be worth a thread's while.
 constexpr size_t kPiece = 4096;
 
 struct Params {
   Tensor x, y;
-  Activation activation;
+  ActivateParams activation;
   ActivateKernel kernel;
 };
 
@@ -45,13 +54,29 @@ ActivateKernel pick_activate_kernel(bool reference_only) {
   return nullptr;
 }
 
+Status check_activation(BindContext& context, uint32_t activation, float limit,
+                        ActivateParams* params) {
+  constexpr auto kMax = static_cast<uint32_t>(schema::Activation::MAX);
+  if (activation > kMax) {
+    return context.fail("activation is %u, expected at most %u", activation, kMax);
+  }
+  *params = {static_cast<Activation>(activation), limit};
+  // Others do not look at it.
+  if (params->activation == Activation::kClamp && (!std::isfinite(limit) || limit <= 0)) {
+    return context.fail("limit is %g, expected a positive number", double{limit});
+  }
+  return Status::kOk;
+}
+
 Status bind_activate(BindContext& context, RunFunction* run) {
   OXB_TRY(check_counts(context, 1, 1));
   const auto* options = context.step().options_as_ActivateOptions();
   if (options == nullptr) return fail_options(context, "ActivateOptions");
-  const schema::Activation activation = options->activation();
-  if (activation <= schema::Activation::None || activation > schema::Activation::MAX) {
-    return context.fail("activation is %u, expected 1 to %u", static_cast<unsigned>(activation),
+  ActivateParams activation;
+  OXB_TRY(check_activation(context, static_cast<uint32_t>(options->activation()), options->limit(),
+                           &activation));
+  if (activation.activation == Activation::kNone) {
+    return context.fail("activation is 0, expected 1 to %u",
                         static_cast<unsigned>(schema::Activation::MAX));
   }
   const Tensor x = context.input(0);
@@ -62,7 +87,7 @@ Status bind_activate(BindContext& context, RunFunction* run) {
   OXB_TRY(check_same_rows(context, x, y));
 
   auto& p = context.params<Params>();
-  p = {x, y, static_cast<Activation>(activation), pick_activate_kernel(context.reference_only())};
+  p = {x, y, activation, pick_activate_kernel(context.reference_only())};
   *run = run_activate;
   return Status::kOk;
 }

@@ -3,8 +3,8 @@
 
 namespace oxbow {
 
-void activate_f32_f32_avx2(Activation activation, const float* x, size_t count, float* y) {
-  activate(activation, x, count, y);
+void activate_f32_f32_avx2(const ActivateParams& params, const float* x, size_t count, float* y) {
+  activate(params, x, count, y);
 }
 
 }  // namespace oxbow

@@ -27,9 +27,18 @@ namespace {
 
 [[gnu::always_inline]] inline float silu(float x) { return x * sigmoid_f32(x); }
 
-[[gnu::always_inline]] inline void activate(Activation activation, const float* x, size_t count,
-                                            float* y) {
-  switch (activation) {
+[[gnu::always_inline]] inline float gelu_quick(float x) { return x * sigmoid_f32(1.702f * x); }
+
+[[gnu::always_inline]] inline float clamp(float x, float limit) {
+  const float v = x > limit ? limit : x;
+  return v < -limit ? -limit : v;
+}
+
+[[gnu::always_inline]] inline void activate(const ActivateParams& params, const float* x,
+                                            size_t count, float* y) {
+  // A copy: y might be the params, for all the compiler knows.
+  const float limit = params.limit;
+  switch (params.activation) {
     case Activation::kNone:
       if (x != y) __builtin_memmove(y, x, count * sizeof(float));
       break;
@@ -44,6 +53,18 @@ namespace {
       break;
     case Activation::kSilu:
       for (size_t i = 0; i < count; ++i) y[i] = silu(x[i]);
+      break;
+    case Activation::kSigmoid:
+      for (size_t i = 0; i < count; ++i) y[i] = sigmoid_f32(x[i]);
+      break;
+    case Activation::kTanh:
+      for (size_t i = 0; i < count; ++i) y[i] = tanh_f32(x[i]);
+      break;
+    case Activation::kGeluQuick:
+      for (size_t i = 0; i < count; ++i) y[i] = gelu_quick(x[i]);
+      break;
+    case Activation::kClamp:
+      for (size_t i = 0; i < count; ++i) y[i] = clamp(x[i], limit);
       break;
   }
 }

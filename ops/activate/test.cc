@@ -7,6 +7,7 @@
 
 #include "ops/activate/activate.h"
 #include "ops/testing/refusals.h"
+#include "ops/testing/team.h"
 
 namespace oxbow {
 namespace {
@@ -27,8 +28,11 @@ constexpr Variant kVariants[] = {
 #undef OXB_KERNEL
 };
 
-constexpr Activation kAll[] = {Activation::kNone, Activation::kRelu, Activation::kGelu,
-                               Activation::kGeluTanh, Activation::kSilu};
+constexpr Activation kAll[] = {Activation::kNone,     Activation::kRelu,      Activation::kGelu,
+                               Activation::kGeluTanh, Activation::kSilu,      Activation::kSigmoid,
+                               Activation::kTanh,     Activation::kGeluQuick, Activation::kClamp};
+
+constexpr float kLimit = 2.5f;
 
 double formula(Activation activation, double x) {
   switch (activation) {
@@ -43,6 +47,14 @@ double formula(Activation activation, double x) {
              (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
     case Activation::kSilu:
       return x / (1 + std::exp(-x));
+    case Activation::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Activation::kTanh:
+      return std::tanh(x);
+    case Activation::kGeluQuick:
+      return x / (1 + std::exp(-1.702 * x));
+    case Activation::kClamp:
+      return std::fmax(-kLimit, std::fmin(kLimit, x));
   }
   return 0;
 }
@@ -51,7 +63,7 @@ TEST(Activate, ReferenceFollowsTheFormula) {
   for (Activation activation : kAll) {
     for (float x = -30.0f; x <= 30.0f; x += 1.0f / 1023.0f) {
       float y = 0;
-      activate_f32_f32_ref(activation, &x, 1, &y);
+      activate_f32_f32_ref({activation, kLimit}, &x, 1, &y);
       // Near zero erfc's 6e-7 times x / 2 counts, x < 4 where erfc is not yet 0; further out a few
       // roundings of y itself, and of the sigmoid's exponent.
       ASSERT_NEAR(y, formula(activation, x), 1e-6 + 3e-7 * std::fabs(y))
@@ -60,16 +72,38 @@ TEST(Activate, ReferenceFollowsTheFormula) {
   }
 }
 
+TEST(Activate, TanhIsPreciseNearZero) {
+  for (float x = 1.0f; x > 1e-30f; x *= 0.9f) {
+    const float both[] = {x, -x};
+    float y[2];
+    activate_f32_f32_ref({Activation::kTanh}, both, 2, y);
+    ASSERT_NEAR(y[0], std::tanh(double{x}), 2e-7 * x);
+    ASSERT_EQ(y[1], -y[0]);
+  }
+}
+
 TEST(Activate, KeepsNanAndLargeValues) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (Activation activation : kAll) {
     const float x[] = {nan, 3e38f, std::numeric_limits<float>::infinity(), -3e38f};
     float y[4];
-    activate_f32_f32_ref(activation, x, 4, y);
+    activate_f32_f32_ref({activation, kLimit}, x, 4, y);
     EXPECT_TRUE(std::isnan(y[0]));
-    EXPECT_EQ(y[1], x[1]);
-    EXPECT_EQ(y[2], x[2]);
-    EXPECT_EQ(y[3], activation == Activation::kNone ? x[3] : 0.0f);
+    switch (activation) {
+      case Activation::kSigmoid:
+      case Activation::kTanh:
+      case Activation::kClamp: {
+        const float most = activation == Activation::kClamp ? kLimit : 1.0f;
+        EXPECT_EQ(y[1], most);
+        EXPECT_EQ(y[2], most);
+        EXPECT_EQ(y[3], activation == Activation::kSigmoid ? 0.0f : -most);
+        break;
+      }
+      default:
+        EXPECT_EQ(y[1], x[1]);
+        EXPECT_EQ(y[2], x[2]);
+        EXPECT_EQ(y[3], activation == Activation::kNone ? x[3] : 0.0f);
+    }
   }
 }
 
@@ -82,9 +116,9 @@ TEST(Activate, EveryVariantGivesTheBitsOfTheReferenceAlsoInPlace) {
         TestTensor x = f32_tensor("x", 1, size), y = f32_tensor("y", 1, size);
         TestTensor expected = f32_tensor("expected", 1, size);
         fill_uniform(x, size, -8, 8);
-        activate_f32_f32_ref(activation, x.f32(), size, expected.f32());
-        variant.kernel(activation, x.f32(), size, y.f32());
-        variant.kernel(activation, x.f32(), size, x.f32());
+        activate_f32_f32_ref({activation, kLimit}, x.f32(), size, expected.f32());
+        variant.kernel({activation, kLimit}, x.f32(), size, y.f32());
+        variant.kernel({activation, kLimit}, x.f32(), size, x.f32());
         for (uint32_t i = 0; i < size; ++i) {
           ASSERT_EQ(y.f32()[i], expected.f32()[i]) << i << " of " << size;
           ASSERT_EQ(x.f32()[i], expected.f32()[i]) << i << " of " << size << " in place";
@@ -103,9 +137,10 @@ struct Fixture {
     activation(schema::Activation::Relu);
     op.symbols = {0};
   }
-  void activation(schema::Activation value) {
+  void activation(schema::Activation value, float limit = 0) {
     schema::ActivateOptionsT options;
     options.activation = value;
+    options.limit = limit;
     op.options(options);
   }
 };
@@ -120,6 +155,22 @@ TEST(Activate, RunsOverTheActualRowsOnly) {
   for (size_t i = 6900; i < 7000; ++i) ASSERT_TRUE(std::isnan(s.y.f32()[i])) << "untouched";
 }
 
+TEST(Activate, ClampsToTheLimitOfTheFileWithAnyNumberOfThreads) {
+  for (size_t threads : {1, 3}) {
+    Fixture s;
+    fill_uniform(s.x, 1);
+    s.activation(schema::Activation::Clamp, 0.25f);
+    const testing::Team team(threads);
+    s.op.threads = threads;
+    s.op.pool = team.pool();
+    s.op.reference_only = false;
+    ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+    for (size_t i = 0; i < 7000; ++i) {
+      ASSERT_EQ(s.y.f32()[i], std::fmax(-0.25f, std::fmin(0.25f, s.x.f32()[i])));
+    }
+  }
+}
+
 TEST(Activate, RefusesStepsThatMakeNoSense) {
   testing::expect_refusals<Fixture>({
       {"no options", [](Fixture& s) { s.op.step.options.Reset(); }, "no ActivateOptions"},
@@ -128,6 +179,12 @@ TEST(Activate, RefusesStepsThatMakeNoSense) {
       {"none", [](Fixture& s) { s.activation(schema::Activation::None); }, "activation is 0"},
       {"unknown", [](Fixture& s) { s.activation(static_cast<schema::Activation>(99)); },
        "activation is 99"},
+      {"no limit", [](Fixture& s) { s.activation(schema::Activation::Clamp); }, "limit is 0"},
+      {"limit < 0", [](Fixture& s) { s.activation(schema::Activation::Clamp, -1); }, "limit is -1"},
+      {"limit inf", [](Fixture& s) { s.activation(schema::Activation::Clamp, HUGE_VALF); },
+       "limit is inf"},
+      {"limit nan", [](Fixture& s) { s.activation(schema::Activation::Clamp, std::nanf("")); },
+       "limit is"},
       {"no input", [](Fixture& s) { s.op.inputs.clear(); }, "has 0 inputs"},
       {"no output", [](Fixture& s) { s.op.outputs.clear(); }, "0 outputs"},
       {"ring", [](Fixture& s) { s.x.ring = 0; }, "'x' is F32 in a ring"},

@@ -1,6 +1,8 @@
 #include "ops/embedding/embedding.h"
 
+#include <cinttypes>
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 
 #include "ops/common/checks.h"
@@ -9,37 +11,47 @@
 namespace oxbow {
 namespace {
 
+template <typename Element>
+using Kernel =
+    std::conditional_t<std::is_same_v<Element, float>, EmbeddingF32Kernel, EmbeddingI8Kernel>;
+
+template <typename Element>
 struct Params {
   Tensor tokens, table, y;
   float scale;
-  EmbeddingF32Kernel f32_kernel;
-  EmbeddingI8Kernel i8_kernel;
+  uint32_t first;
+  bool partial;
+  Kernel<Element> kernel;
 };
 
+template <typename Element>
 Status run_embedding(RunContext& context, const void* params) {
-  const auto& p = *static_cast<const Params*>(params);
+  const auto& p = *static_cast<const Params<Element>*>(params);
   Tensor y = p.y;
   const uint32_t rows = context.rows(p.tokens);
   for (uint32_t row = 0; row < rows; ++row) {
-    // The session holds tokens below the limit that bind compared with the table. A stray index
-    // would read other memory, and one comparison per row costs nothing.
-    const auto token = static_cast<uint32_t>(*p.tokens.i32(row));
-    if (token >= p.table.rows) {
-      return fail(context.error, Status::kInvalidArgument,
-                  "token %u of '%s' is %u, expected below %u", row, p.tokens.name, token,
-                  p.table.rows);
-    }
-    if (p.table.type == DataType::kF32) {
-      p.f32_kernel(p.table.f32(token), y.width, p.scale, y.f32(row));
+    // Ids are below the limit that bind compared with the end of the table, but may be below its
+    // start. A stray index would read other memory, and two comparisons per row cost nothing.
+    const auto id = static_cast<uint32_t>(*p.tokens.i32(row));
+    const uint32_t index = id - p.first;
+    if (id < p.first || index >= p.table.rows) {
+      if (!p.partial) {
+        return fail(context.error, Status::kInvalidArgument,
+                    "token %u of '%s' is %u, expected below %" PRIu64 " and not below %u", row,
+                    p.tokens.name, id, uint64_t{p.first} + p.table.rows, p.first);
+      }
+      std::memset(y.f32(row), 0, y.stride());
+    } else if constexpr (std::is_same_v<Element, float>) {
+      p.kernel(p.table.f32(index), y.width, p.scale, y.f32(row));
     } else {
-      p.i8_kernel(p.table.i8(token), y.width, *p.table.row_scales(token) * p.scale, y.f32(row));
+      p.kernel(p.table.i8(index), y.width, *p.table.row_scales(index) * p.scale, y.f32(row));
     }
   }
   return Status::kOk;
 }
 
-template <typename Element, typename Kernel>
-Kernel pick_kernel(bool reference_only) {
+template <typename Element>
+Kernel<Element> pick_kernel(bool reference_only) {
 #define OXB_KERNEL(element, isa, fn)                \
   if constexpr (std::is_same_v<element, Element>) { \
     if (may_use(isa, reference_only)) return fn;    \
@@ -47,6 +59,21 @@ Kernel pick_kernel(bool reference_only) {
 #include "ops/embedding/kernels.inc"
 #undef OXB_KERNEL
   return nullptr;
+}
+
+template <typename Element>
+Status keep(BindContext& context, const Tensor& tokens, const Tensor& table, const Tensor& y,
+            const schema::EmbeddingOptions& options, RunFunction* run) {
+  auto& p = context.params<Params<Element>>();
+  p = {tokens,
+       table,
+       y,
+       options.scale(),
+       options.first(),
+       options.partial(),
+       pick_kernel<Element>(context.reference_only())};
+  *run = run_embedding<Element>;
+  return Status::kOk;
 }
 
 }  // namespace
@@ -73,25 +100,18 @@ Status bind_embedding(BindContext& context, RunFunction* run) {
     return context.fail("tensor '%s' is %s, expected one scale a row", table.name,
                         describe(table).text);
   }
-  if (tokens.limit == 0 || tokens.limit > table.rows) {
-    return context.fail(
-        "tensor '%s' has values below %u, expected a limit from 1 to the %u rows of '%s'",
-        tokens.name, tokens.limit, table.rows, table.name);
+  const uint64_t end = uint64_t{options->first()} + table.rows;
+  if (tokens.limit == 0 || (tokens.limit > end && !options->partial())) {
+    return context.fail("tensor '%s' has values below %u, expected a limit from 1 to %" PRIu64
+                        ", where the %u rows of '%s' end",
+                        tokens.name, tokens.limit, end, table.rows, table.name);
   }
   OXB_TRY(check_f32(context, y));
   OXB_TRY(check_width(context, y, table.width));
   OXB_TRY(check_same_rows(context, tokens, y));
 
-  auto& p = context.params<Params>();
-  const bool reference_only = context.reference_only();
-  p = {tokens,
-       table,
-       y,
-       options->scale(),
-       pick_kernel<float, EmbeddingF32Kernel>(reference_only),
-       pick_kernel<int8_t, EmbeddingI8Kernel>(reference_only)};
-  *run = run_embedding;
-  return Status::kOk;
+  if (table.type == DataType::kF32) return keep<float>(context, tokens, table, y, *options, run);
+  return keep<int8_t>(context, tokens, table, y, *options, run);
 }
 
 }  // namespace oxbow

@@ -1,6 +1,7 @@
 #pragma once
 
-// y[t] = table[token[t]] * scale; an I8 table's element q counts as q * (row scale * scale).
+// y[t] = table[id[t] - first] * scale; an I8 table's element q counts as q * (row scale * scale). Ids
+// that the table does not have give zeros if it is partial; otherwise the run fails.
 
 #include <cstddef>
 #include <cstdint>

@@ -77,9 +77,12 @@ struct Fixture {
     scale(2.5f);
   }
   void set_token(size_t row, int32_t id) { reinterpret_cast<int32_t*>(tokens.data)[row] = id; }
-  void scale(float value) {
+  void scale(float value) { set(value, 0, false); }
+  void set(float scale, uint32_t first, bool partial) {
     schema::EmbeddingOptionsT options;
-    options.scale = value;
+    options.scale = scale;
+    options.first = first;
+    options.partial = partial;
     op.options(options);
   }
 };
@@ -115,6 +118,54 @@ TEST(Embedding, FailsCleanlyOnATokenTheTableDoesNotHave) {
   }
 }
 
+TEST(Embedding, OfATableThatStartsLaterLooksUpTheRestOfTheId) {
+  Fixture s;
+  s.set(1, 100, false);
+  s.tokens.limit = 110;
+  const int32_t ids[] = {100, 109, 105, 101};
+  for (size_t t = 0; t < 4; ++t) s.set_token(t, ids[t]);
+  ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+  for (size_t t = 0; t < 4; ++t) {
+    const float* row = s.table.f32(static_cast<size_t>(ids[t] - 100));
+    for (size_t i = 0; i < 19; ++i) EXPECT_EQ(s.y.f32(t)[i], row[i]);
+  }
+  for (int32_t bad : {99, 0, 110, -1}) {
+    s.set_token(2, bad);
+    ASSERT_EQ(s.op.bind(), Status::kOk);
+    EXPECT_EQ(s.op.run(), Status::kInvalidArgument) << bad;
+    EXPECT_NE(std::string(s.op.message()).find("expected below 110 and not below 100"),
+              std::string::npos);
+  }
+}
+
+TEST(Embedding, OfAPartialTableGivesZerosForOtherIds) {
+  for (bool i8 : {false, true}) {
+    Fixture s;
+    TestTensor& table = i8 ? s.table8 : s.table;
+    s.op.inputs[1] = &table;
+    s.set(2, 100, true);
+    s.tokens.limit = 1000;
+    const int32_t ids[] = {99, 104, 110, 0};
+    for (size_t t = 0; t < 4; ++t) s.set_token(t, ids[t]);
+    ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+    for (size_t t = 0; t < 4; ++t) {
+      for (size_t i = 0; i < 19; ++i) {
+        EXPECT_NEAR(s.y.f32(t)[i], t == 1 ? 2 * table.value(4, i) : 0, 1e-6);
+      }
+    }
+    // The last id a file can name, with a table that would end beyond all of them.
+    s.set(2, UINT32_MAX - 4, true);
+    s.tokens.limit = UINT32_MAX;
+    s.set_token(0, -5);
+    s.set_token(1, 0);
+    ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+    for (size_t i = 0; i < 19; ++i) {
+      EXPECT_NEAR(s.y.f32(0)[i], 2 * table.value(0, i), 1e-6);
+      EXPECT_EQ(s.y.f32(1)[i], 0.0f) << "id 0 is below the first, not behind the last";
+    }
+  }
+}
+
 TEST(Embedding, RefusesStepsThatMakeNoSense) {
   testing::expect_refusals<Fixture>({
       {"no options", [](Fixture& s) { s.op.step.options.Reset(); }, "no EmbeddingOptions"},
@@ -125,6 +176,18 @@ TEST(Embedding, RefusesStepsThatMakeNoSense) {
       {"no table", [](Fixture& s) { s.op.inputs.pop_back(); }, "has 1 inputs"},
       {"no limit", [](Fixture& s) { s.tokens.limit = 0; }, "values below 0"},
       {"limit", [](Fixture& s) { s.tokens.limit = 11; }, "values below 11"},
+      {"no limit of a part",
+       [](Fixture& s) {
+         s.set(1, 0, true);
+         s.tokens.limit = 0;
+       },
+       "values below 0"},
+      {"limit of a later table",
+       [](Fixture& s) {
+         s.set(1, 5, false);
+         s.tokens.limit = 16;
+       },
+       "values below 16, expected a limit from 1 to 15"},
       {"token type", [](Fixture& s) { s.op.inputs[0] = &s.y; }, "'y' is F32"},
       {"token width", [](Fixture& s) { s.tokens.width = 2; }, "expected a width of 1"},
       {"table type", [](Fixture& s) { s.table.type = DataType::kI32; }, "expected F32 or I8"},

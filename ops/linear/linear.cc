@@ -23,7 +23,7 @@ struct Params {
   Tensor x, weight, y;
   const float* bias;
   const float* residual;
-  Activation activation;
+  ActivateParams activation;
   LinearKernel<float, float> f32_f32;
   LinearKernel<float, int8_t> f32_i8;
   LinearKernel<int8_t, int8_t> i8_i8;
@@ -71,7 +71,9 @@ void compute(const Params& p, size_t row, size_t rows, size_t piece, float* y) {
 
   for (size_t r = 0; r < rows; ++r) {
     float* part = slice.y + r * width;
-    if (p.activation != Activation::kNone) p.activate(p.activation, part, slice.channels, part);
+    if (p.activation.activation != Activation::kNone) {
+      p.activate(p.activation, part, slice.channels, part);
+    }
     if (p.residual != nullptr) {
       p.add(part, p.residual + (row + r) * width + channel, slice.channels, part);
     }
@@ -160,11 +162,9 @@ Status bind_linear(BindContext& context, RunFunction* run) {
   if (options == nullptr) return fail_options(context, "LinearOptions");
   const size_t vectors = (options->has_bias() ? 1 : 0) + (options->has_residual() ? 1 : 0);
   OXB_TRY(check_counts(context, 2 + vectors, 1));
-  if (options->activation() > schema::Activation::MAX) {
-    return context.fail("activation is %u, expected at most %u",
-                        static_cast<unsigned>(options->activation()),
-                        static_cast<unsigned>(schema::Activation::MAX));
-  }
+  ActivateParams activation;
+  OXB_TRY(check_activation(context, static_cast<uint32_t>(options->activation()), options->limit(),
+                           &activation));
   const Tensor x = context.input(0);
   const Tensor weight = context.input(1);
   const Tensor y = output_of(context);
@@ -177,7 +177,7 @@ Status bind_linear(BindContext& context, RunFunction* run) {
   p.x = x;
   p.weight = weight;
   p.y = y;
-  p.activation = static_cast<Activation>(options->activation());
+  p.activation = activation;
   if (options->has_bias()) {
     const Tensor bias = context.input(2);
     OXB_TRY(check_vector(context, bias, y.width));

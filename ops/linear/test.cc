@@ -204,6 +204,7 @@ void check_op(bool has_bias, bool has_residual, schema::Activation activation) {
     s.options.has_bias = has_bias;
     s.options.has_residual = has_residual;
     s.options.activation = activation;
+    s.options.limit = 0.75f;
     s.set_options();
     ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
     EXPECT_EQ(s.op.scratch_bytes(), 0u);
@@ -212,7 +213,7 @@ void check_op(bool has_bias, bool has_residual, schema::Activation activation) {
         const Expected e = formula(x, m, weight, n, has_bias ? &s.bias : nullptr);
         const auto linear = static_cast<float>(e.value);
         float y = 0;
-        activate_f32_f32_ref(static_cast<Activation>(activation), &linear, 1, &y);
+        activate_f32_f32_ref({static_cast<Activation>(activation), 0.75f}, &linear, 1, &y);
         if (has_residual) y += s.residual.f32(m)[n];
         // No activation is steeper than 1.13; one more rounding each for the three steps.
         ASSERT_NEAR(s.y.f32(m)[n], y, 1.13 * e.tolerance + 4 * 0x1p-24 * (std::fabs(y) + 1))
@@ -296,10 +297,16 @@ TEST(Linear, RefusesStepsThatMakeNoSense) {
       {"wrong options", [](F& s) { s.op.options(schema::PoolOptionsT()); }, "no LinearOptions"},
       {"activation",
        [](F& s) {
-         s.options.activation = static_cast<schema::Activation>(5);
+         s.options.activation = static_cast<schema::Activation>(99);
          s.set_options();
        },
-       "activation is 5"},
+       "activation is 99"},
+      {"limit",
+       [](F& s) {
+         s.options.activation = schema::Activation::Clamp;
+         s.set_options();
+       },
+       "limit is 0"},
       {"missing residual", [](F& s) { s.op.inputs.pop_back(); }, "has 3 inputs"},
       {"unexpected bias",
        [](F& s) {

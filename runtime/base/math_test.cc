@@ -79,12 +79,20 @@ TEST(SigmoidTanhErf, AreCloseToTheTrueValueEverywhere) {
   for (float x = -100.0f; x < 100.0f; x += 1.0f / 1021.0f) {
     const double d = x;
     sigmoid = std::fmax(sigmoid, std::fabs(sigmoid_f32(x) - 1.0 / (1.0 + std::exp(-d))));
-    tanh = std::fmax(tanh, std::fabs(tanh_f32(x) - std::tanh(d)));
+    tanh = std::fmax(tanh, std::fabs(tanh_f32(x) / std::tanh(d) - 1.0));
     erf = std::fmax(erf, std::fabs(erf_f32(x) - std::erf(d)));
   }
   EXPECT_LT(sigmoid, 2e-7);
-  EXPECT_LT(tanh, 3e-7);
+  EXPECT_LT(tanh, 2e-7) << "relative";
   EXPECT_LT(erf, 6e-7);
+}
+
+TEST(TanhF32, KeepsItsRelativePrecisionNearZeroAndItsSymmetry) {
+  for (float x = 1.0f; x > 1e-30f; x *= 0.97f) {
+    ASSERT_NEAR(tanh_f32(x) / std::tanh(double{x}), 1.0, 2e-7) << x;
+    ASSERT_EQ(tanh_f32(-x), -tanh_f32(x)) << x;
+  }
+  EXPECT_EQ(tanh_f32(0.0f), 0.0f);
 }
 
 TEST(SigmoidTanhErf, ReachTheirLimitsAtInfinity) {

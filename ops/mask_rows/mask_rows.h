@@ -1,0 +1,11 @@
+#pragma once
+
+// y[i] = x[i] where mask[i] is not 0, otherwise zeros, whatever x holds there.
+
+#include "runtime/op.h"
+
+namespace oxbow {
+
+Status bind_mask_rows(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow

@@ -1,0 +1,21 @@
+#pragma once
+
+// y = a * b, element by element; float or int8 output.
+
+#include <cstddef>
+
+#include "runtime/base/cpu.h"
+#include "runtime/op.h"
+
+namespace oxbow {
+
+/// `count` elements; y may be a or b.
+using MultiplyKernel = void (*)(const float* a, const float* b, size_t count, float* y);
+
+#define OXB_KERNEL(isa, fn) void fn(const float* a, const float* b, size_t count, float* y);
+#include "ops/multiply/kernels.inc"
+#undef OXB_KERNEL
+
+Status bind_multiply(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow

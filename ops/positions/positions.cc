@@ -1,0 +1,92 @@
+#include "ops/positions/positions.h"
+
+#include <cinttypes>
+
+#include "ops/common/checks.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+struct Params {
+  Tensor tokens, ids;
+  uint32_t offset, wrap;
+  /// Negative: none.
+  int32_t pad_token;
+  uint32_t pad_position;
+};
+
+Status run_positions(RunContext& context, const void* params) {
+  const auto& p = *static_cast<const Params*>(params);
+  Tensor ids = p.ids;
+  const uint32_t rows = context.rows(p.tokens);
+  uint64_t position = context.position;
+  for (uint32_t row = 0; row < rows; ++row) {
+    if (p.pad_token >= 0 && *p.tokens.i32(row) == p.pad_token) {
+      *ids.i32(row) = static_cast<int32_t>(p.pad_position);
+      continue;
+    }
+    if (p.wrap == 0 && position >= ids.limit - p.offset) {
+      return fail(context.error, Status::kInvalidArgument,
+                  "token %u is at position %" PRIu64 ": the model has no more positions than %u",
+                  row, position, ids.limit - p.offset);
+    }
+    const uint64_t wrapped = p.wrap == 0 ? position : position % p.wrap;
+    *ids.i32(row) = static_cast<int32_t>(p.offset + wrapped);
+    ++position;
+  }
+  return Status::kOk;
+}
+
+/// Every id that run can write is below the limit that readers rely on.
+Status check_limit(BindContext& context, const Tensor& ids,
+                   const schema::PositionsOptions& options) {
+  const uint32_t limit = ids.limit;
+  if (limit == 0 || limit > uint32_t{INT32_MAX}) {
+    return context.fail("tensor '%s' has values below %u, expected a limit from 1 to %u", ids.name,
+                        limit, uint32_t{INT32_MAX});
+  }
+  // Without a wrap at least one position must be there.
+  const uint64_t positions = options.wrap() == 0 ? 1 : options.wrap();
+  if (options.offset() + positions > limit) {
+    return context.fail("offset %u and wrap %u reach the limit of '%s', %u", options.offset(),
+                        options.wrap(), ids.name, limit);
+  }
+  if (options.pad_token() >= 0 && options.pad_position() >= limit) {
+    return context.fail("pad position %u reaches the limit of '%s', %u", options.pad_position(),
+                        ids.name, limit);
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status bind_positions(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_counts(context, 1, 1));
+  const auto* options = context.step().options_as_PositionsOptions();
+  if (options == nullptr) return fail_options(context, "PositionsOptions");
+  const Tensor tokens = context.input(0);
+  const Tensor ids = context.output(0);
+  OXB_TRY(check_plain(context, tokens));
+  // Without a pad token only their number matters, and they may as well be vectors.
+  if (options->pad_token() >= 0) {
+    OXB_TRY(check_type(context, tokens, DataType::kI32));
+    OXB_TRY(check_width(context, tokens, 1));
+  }
+  OXB_TRY(check_type(context, ids, DataType::kI32));
+  OXB_TRY(check_width(context, ids, 1));
+  OXB_TRY(check_same_rows(context, tokens, ids));
+  OXB_TRY(check_limit(context, ids, *options));
+
+  auto& p = context.params<Params>();
+  p = {tokens,
+       ids,
+       options->offset(),
+       options->wrap(),
+       options->pad_token(),
+       options->pad_position()};
+  *run = run_positions;
+  return Status::kOk;
+}
+
+}  // namespace oxbow

@@ -1,0 +1,14 @@
+#pragma once
+
+// ids[i] = offset + p modulo wrap, with p the position of token i in the stream; wrap 0 is none.
+// With a pad token p counts only the other tokens of this run, and a pad token's id is pad_position.
+// Ids stay below the output's limit: bind refuses options that could reach it, and without a wrap
+// run fails where the positions end.
+
+#include "runtime/op.h"
+
+namespace oxbow {
+
+Status bind_positions(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow

@@ -1,0 +1,13 @@
+#pragma once
+
+// y[i] = sin(p f) for all frequencies f, then cos(p f), with p the position of row i in the stream,
+// at most `last` if that is not 0. Exact for every 64-bit position but for the rounding to float;
+// see runtime/base/sincos.h.
+
+#include "runtime/op.h"
+
+namespace oxbow {
+
+Status bind_rope_angles(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow

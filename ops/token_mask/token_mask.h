@@ -1,0 +1,11 @@
+#pragma once
+
+// mask[i] = 0 where token i is the pad token, otherwise 1.
+
+#include "runtime/op.h"
+
+namespace oxbow {
+
+Status bind_token_mask(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow
