@@ -2,31 +2,40 @@
 
 // Attention of one query head over any number of keys, in memory that does not grow with them.
 //
-//   score(i, j) = scale * ((q_i + u) . k_j + q_i . R[t] + B[t])     t = min(distance(i, j), D - 1)
-//   score(i, j) = scale * (q_i . k_j)                               without the relative term
-//   out_i       = sum_j softmax_j(score(i, j)) v_j
+//   score(i, j) = scale * ((q_i + u) . k_j + q_i . R[t] + B[t] + (q_i + g) . G[h_i != h_j])
+//                 + D[t] - slope * d
+//   out_i       = sum_j softmax_j(score(i, j)) v_j, zeros when there are no keys
 //
 // Three parts meet here, and a new kind of attention changes one of them:
-//   sources      where keys lie: rings, then this run's rows. The op turns them into spans.
-//   pattern      which keys a query sees: picks and clips spans. Today: causal, all slots up to its
-//                own.
-//   score terms  what is added to q . k. Today: the relative term.
+//   sources      where keys lie: rings, then rows of this run. key_stream.h turns slots into runs of
+//                keys in memory.
+//   pattern      which keys a query sees: patterns/, one small struct each; filters.h adds what masks
+//                take away and flags add.
+//   score terms  what is added to q . k. Each can be missing: relative (u, R, B), segments (g, G, and
+//                the types h), distance bias (D), alibi (slope). pinned_query: for keys of pinned
+//                rows another q stands in (q_i + u) . k_j.
 //
-// All sources together form one sequence of slots, oldest first, and distance(i, j) is the number
-// of slots from key j to the query's own. A ring lies in memory in one or two pieces; since
-// everything below is defined on the sequence of keys, the pieces cannot be told from the result.
+// All sources together form one sequence of slots, oldest first. d is the query's slot minus the key's,
+// negative for keys that are newer, and t = min(max(d + relative_zero, 0), rows of the table - 1). A
+// ring lies in memory in up to three pieces; since everything below is defined on the sequence of the
+// keys that are seen, the pieces cannot be told from the result.
 //
 // The order of the arithmetic, which every variant of the int8 kernel follows to the bit. sum, max,
 // dot, exp, quantise are sum_f32, max_f32, dot_f32, exp_f32 (math.h) and quantize_group
-// (quantize.h); a tile is the next 64 keys of the spans taken one after the other, the last tile
-// what remains.
+// (quantize.h); a tile is the next 64 keys that are seen, in the order of their slots, the last tile
+// what remains. A line with a term's name is left out without it.
 //
 //   m = -inf, l = 0, out[d] = 0
-//   a, sa = quantise(q[d] + u[d]);  b, sb = quantise(q[d])             u, b: relative term only
+//   a, sa = quantise(q[d] + u[d]), of pinned rows with the pinned query for q      u: relative
+//   b, sb = quantise(q[d])                                                         relative
+//   g_0, g_1 = dot(q + g, G_0), dot(q + g, G_1)                                    segments, in float
 //   for each tile, with its keys numbered j = 0, 1, ... from the tile's first:
 //     s_j    = float(a . k_j) * (sa * sk_j)                                  sk: scale of the key
-//     s_j    = (s_j + float(b . R_t) * (sb * sR_t)) + B_t                    relative term only
+//     s_j    = (s_j + float(b . R_t) * (sb * sR_t)) + B_t                    relative
+//     s_j    = s_j + g_0, or g_1 when the types differ                       segments
 //     s_j    = s_j * scale
+//     s_j    = s_j + D_t                                                     distance bias
+//     s_j    = s_j - slope * float(d)                                        alibi
 //     m'     = max(m, s_0, s_1, ...)
 //     c      = exp(m - m');  p_j = exp(s_j - m');  m = m'
 //     l      = l * c + sum(p_j)
@@ -49,7 +58,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/quantize/quantize.h"
 #include "runtime/base/checked.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
@@ -62,74 +70,104 @@ inline constexpr size_t kMaxAttentionSources = 8;
 /// are.
 inline constexpr size_t kMaxHeadWidth = 1 << 16;
 
-/// Keys that lie at equal distances in memory, with their values; of one key/value head. Strides
-/// are in AttentionShape. Element is float or int8_t; float has no scales.
+/// Keys at equal distances in memory and in the sequence of slots, with their values; of one key/value
+/// head. From one to the next it is `step` times the strides of AttentionShape. Element is float or
+/// int8_t; float has no scales. Not initialised, since a tile has many and uses few.
 template <typename Element>
-struct KeySpan {
-  const Element* k = nullptr;
-  const Element* v = nullptr;
-  const float* k_scales = nullptr;
-  const float* v_scales = nullptr;
-  size_t count = 0;
-  /// Slot of the first key in the sequence of all sources.
-  size_t first_slot = 0;
+struct KeyRun {
+  const Element* k;
+  const Element* v;
+  const float* k_scales;
+  const float* v_scales;
+  /// Types of the keys, `step` elements apart; null: all are 0. Read for segments only.
+  const int32_t* types;
+  size_t count;
+  /// Slots from one key to the next, and the slot of the first.
+  size_t step;
+  size_t slot;
+  /// The product with k is that of the pinned query.
+  bool pinned;
 };
 
-/// One query row of one head. What belongs to the relative term is null without it.
+/// The next keys that a query sees, in ascending order of their slots.
+template <typename Element>
+struct KeyTile {
+  KeyRun<Element> runs[kAttentionTile];
+  size_t run_count;
+  /// In all runs: 1 to kAttentionTile.
+  size_t keys;
+};
+
+/// One query row of one head. What belongs to a term that AttentionShape does not name is not read.
 template <typename Element>
 struct AttentionQuery {
   const float* q = nullptr;
-  /// The query's own slot; no key of a span is newer.
+  /// The query's slot in the sequence; of a query without a key of its own the number of slots.
   size_t slot = 0;
+  /// Not null: stands for q in the products with keys of pinned rows.
+  const float* pinned_q = nullptr;
   const float* query_bias = nullptr;
   const Element* table = nullptr;
   const float* table_scales = nullptr;
+  /// Of the relative term, or the distance bias.
   const float* bias = nullptr;
+  float slope = 0.0f;
+  const float* segment_bias = nullptr;
+  const float* segment_table = nullptr;
+  int32_t type = 0;
 };
 
 /// Common to all calls of a step. Strides are in elements, from one row to the next.
 struct AttentionShape {
   size_t head_width = 0;
   float scale = 1.0f;
+  bool relative = false;
+  bool distance_bias = false;
+  bool alibi = false;
+  bool segments = false;
   size_t key_stride = 0;
   size_t key_scale_stride = 0;
-  /// Rows of table and bias; 0: no relative term.
+  /// Rows of table and bias, and which of them belongs to d = 0.
   size_t distances = 0;
+  size_t relative_zero = 0;
   size_t table_stride = 0;
   size_t table_scale_stride = 0;
   size_t bias_stride = 0;
+  size_t segment_stride = 0;
 };
 
-/// Computes out[head_width] for one query. `scratch` has attention_scratch_bytes(), aligned to 64.
-template <typename Element>
-using AttentionKernel = void (*)(const AttentionQuery<Element>& query,
-                                 const KeySpan<Element>* spans, size_t span_count,
-                                 const AttentionShape& shape, std::byte* scratch, float* out);
+/// What is carried from one tile to the next, besides `out`.
+struct AttentionState {
+  float max;
+  float sum;
+  float content_scale;
+  float position_scale;
+  float pinned_scale;
+  /// Segment terms of keys of the query's type and of another one.
+  float segment[2];
+  /// attention_scratch_bytes(), aligned to 64.
+  std::byte* scratch;
+};
 
-/// Room for three vectors of four-byte elements, each aligned to 64.
+/// Computes out[head_width] for one query: begin, then tile for each tile, then end, all with the same
+/// state, whose scratch the caller has set.
+template <typename Element>
+struct AttentionKernel {
+  void (*begin)(const AttentionQuery<Element>& query, const AttentionShape& shape,
+                AttentionState* state, float* out);
+  void (*tile)(const AttentionQuery<Element>& query, const AttentionShape& shape,
+               const KeyTile<Element>& keys, AttentionState* state, float* out);
+  void (*end)(const AttentionShape& shape, AttentionState* state, float* out);
+};
+
+/// Room for four vectors of four-byte elements, each aligned to 64.
 constexpr size_t attention_scratch_bytes(size_t head_width) {
-  return 3 * round_up(head_width * 4, kTensorAlignment);
+  return 4 * round_up(head_width * 4, kTensorAlignment);
 }
 
-#define OXB_KERNEL(element, isa, name)                                           \
-  void name(const AttentionQuery<element>& query, const KeySpan<element>* spans, \
-            size_t span_count, const AttentionShape& shape, std::byte* scratch, float* out);
+#define OXB_KERNEL(element, isa, name) extern const AttentionKernel<element> name;
 #include "ops/attention/kernels.inc"
 #undef OXB_KERNEL
-
-struct AttentionParams {
-  Tensor q, out, table, bias, query_bias;
-  Tensor k[kMaxAttentionSources], v[kMaxAttentionSources];
-  size_t sources = 0;
-  size_t heads = 0;
-  size_t kv_heads = 0;
-  AttentionShape shape;
-  /// The one for the type of the keys.
-  AttentionKernel<float> f32_kernel = nullptr;
-  AttentionKernel<int8_t> i8_kernel = nullptr;
-  /// For rows of an I8 output.
-  QuantizeKernel quantize = nullptr;
-};
 
 /// Inputs, outputs and options as schema::AttentionOptions tells.
 Status bind_attention(BindContext& context, RunFunction* run);

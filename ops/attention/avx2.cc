@@ -245,16 +245,7 @@ struct Avx2 {
 
 }  // namespace
 
-void attention_f32_f32_f32_avx2(const AttentionQuery<float>& query, const KeySpan<float>* spans,
-                                size_t span_count, const AttentionShape& shape, std::byte* scratch,
-                                float* out) {
-  attention_f32<Avx2>(query, spans, span_count, shape, scratch, out);
-}
-
-void attention_f32_i8_f32_avx2(const AttentionQuery<int8_t>& query, const KeySpan<int8_t>* spans,
-                               size_t span_count, const AttentionShape& shape, std::byte* scratch,
-                               float* out) {
-  attention_i8<Avx2>(query, spans, span_count, shape, scratch, out);
-}
+const AttentionKernel<float> attention_f32_f32_f32_avx2 = FloatAttention<Avx2>::kKernel;
+const AttentionKernel<int8_t> attention_f32_i8_f32_avx2 = Int8Attention<Avx2>::kKernel;
 
 }  // namespace oxbow

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
+#include "ops/attention/key_stream.h"
 
 namespace oxbow {
 namespace {
@@ -26,7 +27,7 @@ std::vector<Element> random_elements(size_t count) {
 }
 
 template <typename Element>
-void bench(benchmark::State& state, Isa isa, AttentionKernel<Element> kernel) {
+void bench(benchmark::State& state, Isa isa, const AttentionKernel<Element>& kernel) {
   if (isa != Isa::kNone && !cpu_supports(isa)) {
     state.SkipWithError("not on this machine");
     return;
@@ -40,25 +41,42 @@ void bench(benchmark::State& state, Isa isa, AttentionKernel<Element> kernel) {
   const std::vector<float> scales(keys * kHeads, 0.01f), bias(keys * kHeads, 0.1f);
   std::vector<float> out(width);
   std::vector<std::byte> memory(attention_scratch_bytes(head_width) + kTensorAlignment);
-  auto* scratch = reinterpret_cast<std::byte*>(
+  AttentionState softmax = {};
+  softmax.scratch = reinterpret_cast<std::byte*>(
       round_up(reinterpret_cast<uintptr_t>(memory.data()), kTensorAlignment));
 
   AttentionShape shape;
   shape.head_width = head_width;
   shape.scale = 0.125f;
   shape.key_stride = shape.table_stride = width;
-  shape.key_scale_stride = shape.table_scale_stride = shape.bias_stride = kHeads;
+  shape.key_scale_stride = sizeof(Element) == 1 ? kHeads : 0;
+  shape.table_scale_stride = shape.bias_stride = kHeads;
+  shape.relative = relative;
   shape.distances = relative ? keys : 0;
   for (auto _ : state) {
     for (size_t head = 0; head < kHeads; ++head) {
       const size_t column = head * head_width;
-      const KeySpan<Element> span{k.data() + column,    v.data() + column, scales.data() + head,
-                                  scales.data() + head, /*count=*/keys,    /*first_slot=*/0};
-      const AttentionQuery<Element> query{q.data() + column,
-                                          /*slot=*/keys - 1,     query_bias.data() + column,
-                                          table.data() + column, scales.data() + head,
-                                          bias.data() + head};
-      kernel(query, &span, 1, shape, scratch, out.data() + column);
+      KeyPieces<Element> pieces;
+      pieces.pieces[0] = {0,
+                          keys,
+                          k.data() + column,
+                          v.data() + column,
+                          scales.data() + head,
+                          scales.data() + head,
+                          nullptr,
+                          false};
+      pieces.count = 1;
+      AttentionQuery<Element> query;
+      query.q = q.data() + column;
+      query.slot = keys - 1;
+      query.query_bias = query_bias.data() + column;
+      query.table = table.data() + column;
+      query.table_scales = scales.data() + head;
+      query.bias = bias.data() + head;
+      KeyStream<Element> stream(kernel, shape, pieces, &softmax);
+      stream.begin(query, out.data() + column);
+      stream.push({0, keys, 1});
+      stream.end();
     }
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
@@ -70,7 +88,7 @@ void bench(benchmark::State& state, Isa isa, AttentionKernel<Element> kernel) {
 void sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"head", "keys", "relative"});
   for (int64_t head_width : {16, 64, 128}) {
-    for (int64_t keys : {128, 1024, 8192}) {
+    for (int64_t keys : {256, 1024, 4096}) {
       for (int64_t relative : {0, 1}) bench->Args({head_width, keys, relative});
     }
   }

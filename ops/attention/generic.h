@@ -26,53 +26,61 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr float kWeightMax = 32767.0f;
 
-inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+/// Turns the scores of a tile into exponentials relative to the new maximum; returns the factor that
+/// brings what was accumulated under the old one to the new.
+inline float add_scores(float* scores, size_t count, AttentionState* state) {
+  const float new_max = max_f32(count, state->max, [=](size_t j) { return scores[j]; });
+  const float rescale = exp_f32(state->max - new_max);
+  for (size_t j = 0; j < count; ++j) scores[j] = exp_f32(scores[j] - new_max);
+  state->sum = state->sum * rescale + sum_f32(count, [=](size_t j) { return scores[j]; });
+  state->max = new_max;
+  return rescale;
+}
 
-/// Walks the keys of all spans. A copy of it walks the same keys again.
-template <typename Element>
-struct KeyCursor {
-  const KeySpan<Element>* span;
-  const KeySpan<Element>* end;
-  size_t offset = 0;
-
-  /// Passes `count` keys, or what is left of them, to visit(span, first, index, run) in runs of
-  /// keys of one span: its keys [first, first + run), which are keys [index, index + run) of this
-  /// walk. Returns how many.
-  template <typename Visit>
-  size_t walk(size_t count, const Visit& visit) {
-    size_t index = 0;
-    while (index < count && span != end) {
-      const size_t run = smaller(count - index, span->count - offset);
-      if (run != 0) visit(*span, offset, index, run);
-      index += run;
-      offset += run;
-      if (offset == span->count) {
-        ++span;
-        offset = 0;
-      }
-    }
-    return index;
+/// Calls visit(run, index) for each run of a tile, whose keys are [index, index + run.count) of it.
+template <typename Element, typename Visit>
+void for_each_run(const KeyTile<Element>& keys, const Visit& visit) {
+  size_t index = 0;
+  for (size_t r = 0; r < keys.run_count; ++r) {
+    visit(keys.runs[r], index);
+    index += keys.runs[r].count;
   }
+}
+
+/// How the keys of a run share the rows of a table of distances. The first `last_row_keys` are so
+/// far back that they have its last row; then rows follow each other down, a step apart, from `row`;
+/// keys from `end` on have row 0.
+struct TableRows {
+  size_t last_row_keys;
+  size_t row;
+  size_t end;
 };
 
-/// Running maximum and sum of a softmax that sees its scores tile by tile.
-struct RunningSoftmax {
-  float max = kMinusInfinity;
-  float sum = 0.0f;
+inline TableRows table_rows(size_t query_slot, const AttentionShape& shape, size_t slot,
+                            size_t step, size_t count) {
+  const auto last = static_cast<int64_t>(shape.distances - 1);
+  const auto slots = static_cast<int64_t>(step), keys = static_cast<int64_t>(count);
+  const int64_t t = static_cast<int64_t>(query_slot) - static_cast<int64_t>(slot) +
+                    static_cast<int64_t>(shape.relative_zero);
+  int64_t far = t > last ? (t - last + slots - 1) / slots : 0;
+  far = far < keys ? far : keys;
+  const int64_t row = t - far * slots;
+  int64_t end = row < 0 ? far : far + row / slots + 1;
+  end = end < keys ? end : keys;
+  return {static_cast<size_t>(far), row < 0 ? 0 : static_cast<size_t>(row),
+          static_cast<size_t>(end)};
+}
 
-  /// Turns the scores into exponentials relative to the new maximum; returns the factor that brings
-  /// what was accumulated under the old one to the new.
-  float add_tile(float* scores, size_t count) {
-    const float new_max = max_f32(count, max, [=](size_t j) { return scores[j]; });
-    const float rescale = exp_f32(max - new_max);
-    for (size_t j = 0; j < count; ++j) scores[j] = exp_f32(scores[j] - new_max);
-    sum = sum * rescale + sum_f32(count, [=](size_t j) { return scores[j]; });
-    max = new_max;
-    return rescale;
+/// Calls visit(j, t) for the keys j of a run, with the table row t that belongs to each.
+template <typename Visit>
+void for_each_row(const TableRows& rows, size_t step, size_t count, size_t last,
+                  const Visit& visit) {
+  for (size_t j = 0; j < rows.last_row_keys; ++j) visit(j, last);
+  for (size_t j = rows.last_row_keys; j < rows.end; ++j) {
+    visit(j, rows.row - (j - rows.last_row_keys) * step);
   }
-
-  float inverse_sum() const { return sum == 0.0f ? 0.0f : 1.0f / sum; }
-};
+  for (size_t j = rows.end; j < count; ++j) visit(j, size_t{0});
+}
 
 /// What one tile needs of the relative term: a value for each of its keys.
 template <typename Dot>
@@ -83,38 +91,105 @@ struct RelativeTile {
   float bias[kAttentionTile];
 };
 
-/// Fills [index, index + run) for keys whose first has this slot. Distances beyond the table share
-/// its last row; then rows follow each other down to the nearest.
+/// Fills [index, index + run.count). Keys that share a row of the table share its product.
 template <typename Primitives, typename X, typename Element, typename Dot>
 void relative_run(const X* x, const AttentionQuery<Element>& query, const AttentionShape& shape,
-                  size_t slot, size_t index, size_t run, RelativeTile<Dot>* tile) {
-  const size_t distance = query.slot - slot, last = shape.distances - 1;
-  const size_t clipped = distance > last ? smaller(run, distance - last) : 0;
-  const auto stride = static_cast<ptrdiff_t>(shape.table_stride);
-  if (clipped != 0) {
-    Primitives::dots(x, query.table + last * shape.table_stride, 0, 1, shape.head_width,
-                     tile->dots + index);
-    for (size_t j = 1; j < clipped; ++j) tile->dots[index + j] = tile->dots[index];
+                  const KeyRun<Element>& run, size_t index, RelativeTile<Dot>* tile) {
+  const TableRows rows = table_rows(query.slot, shape, run.slot, run.step, run.count);
+  const size_t last = shape.distances - 1;
+  const auto repeat = [&](size_t row, size_t first, size_t end) {
+    if (first == end) return;
+    Dot* dots = tile->dots + index;
+    Primitives::dots(x, query.table + row * shape.table_stride, 0, 1, shape.head_width,
+                     dots + first);
+    for (size_t j = first + 1; j < end; ++j) dots[j] = dots[first];
+  };
+  repeat(last, 0, rows.last_row_keys);
+  const size_t between = rows.end - rows.last_row_keys;
+  if (between != 0) {
+    // Only of two rows it is known that their distance is within the table.
+    const size_t stride = between == 1 ? 0 : run.step * shape.table_stride;
+    Primitives::dots(x, query.table + rows.row * shape.table_stride,
+                     -static_cast<ptrdiff_t>(stride), between, shape.head_width,
+                     tile->dots + index + rows.last_row_keys);
   }
-  if (clipped != run) {
-    Primitives::dots(x, query.table + (distance - clipped) * shape.table_stride, -stride,
-                     run - clipped, shape.head_width, tile->dots + index + clipped);
-  }
-  for (size_t j = 0; j < run; ++j) {
-    const size_t t = smaller(distance - j, last);
+  repeat(0, rows.end, run.count);
+  for_each_row(rows, run.step, run.count, last, [&](size_t j, size_t t) {
     tile->bias[index + j] = query.bias[t * shape.bias_stride];
     if constexpr (sizeof(Element) == 1) {
       tile->scales[index + j] = query.table_scales[t * shape.table_scale_stride];
     }
+  });
+}
+
+/// The terms of the score from the segments on, the scale among them.
+template <typename Element>
+void add_terms(const AttentionQuery<Element>& query, const AttentionShape& shape,
+               const KeyTile<Element>& keys, const AttentionState& state, float* scores) {
+  if (shape.segments) {
+    for_each_run(keys, [&](const KeyRun<Element>& run, size_t index) {
+      for (size_t j = 0; j < run.count; ++j) {
+        const int32_t type = run.types == nullptr ? 0 : run.types[j * run.step];
+        scores[index + j] = scores[index + j] + state.segment[type == query.type ? 0 : 1];
+      }
+    });
+  }
+  for (size_t j = 0; j < keys.keys; ++j) scores[j] = scores[j] * shape.scale;
+  if (shape.distance_bias) {
+    for_each_run(keys, [&](const KeyRun<Element>& run, size_t index) {
+      const TableRows rows = table_rows(query.slot, shape, run.slot, run.step, run.count);
+      for_each_row(rows, run.step, run.count, shape.distances - 1, [&](size_t j, size_t t) {
+        scores[index + j] = scores[index + j] + query.bias[t * shape.bias_stride];
+      });
+    });
+  }
+  if (shape.alibi) {
+    for_each_run(keys, [&](const KeyRun<Element>& run, size_t index) {
+      const auto d = static_cast<int64_t>(query.slot) - static_cast<int64_t>(run.slot);
+      for (size_t j = 0; j < run.count; ++j) {
+        const auto distance = static_cast<float>(d - static_cast<int64_t>(j * run.step));
+        scores[index + j] = scores[index + j] - query.slope * distance;
+      }
+    });
   }
 }
 
-/// Vector `index` of the three that attention_scratch_bytes() makes room for.
+/// Vector `index` of the four that attention_scratch_bytes() makes room for.
 template <typename T>
-T* scratch_vector(std::byte* scratch, size_t index, size_t head_width) {
+T* scratch_vector(const AttentionState& state, size_t index, const AttentionShape& shape) {
   const size_t bytes =
-      (head_width * 4 + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
-  return reinterpret_cast<T*>(scratch + index * bytes);
+      (shape.head_width * 4 + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
+  return reinterpret_cast<T*>(state.scratch + index * bytes);
+}
+
+/// What vectors 0 to 3 hold between calls: sums of a tile, which is only room in between, then the
+/// queries in the products with keys, with the table, and with keys of pinned rows.
+enum : size_t { kSums = 0, kContent = 1, kPosition = 2, kPinned = 3 };
+
+inline void add_vectors(const float* a, const float* b, size_t count, float* sum) {
+  for (size_t d = 0; d < count; ++d) sum[d] = a[d] + b[d];
+}
+
+/// The part of begin that both types share.
+template <typename Element>
+void begin_query(const AttentionQuery<Element>& query, const AttentionShape& shape,
+                 AttentionState* state, float* out) {
+  state->max = kMinusInfinity;
+  state->sum = 0.0f;
+  if (shape.segments) {
+    float* biased = scratch_vector<float>(*state, kSums, shape);
+    add_vectors(query.q, query.segment_bias, shape.head_width, biased);
+    for (size_t i = 0; i < 2; ++i) {
+      state->segment[i] =
+          dot_f32(biased, query.segment_table + i * shape.segment_stride, shape.head_width);
+    }
+  }
+  for (size_t d = 0; d < shape.head_width; ++d) out[d] = 0.0f;
+}
+
+inline void end_query(const AttentionShape& shape, AttentionState* state, float* out) {
+  const float inverse = state->sum == 0.0f ? 0.0f : 1.0f / state->sum;
+  for (size_t d = 0; d < shape.head_width; ++d) out[d] = out[d] * inverse;
 }
 
 /// Clamps before it converts: no cast of a float that does not fit.
@@ -135,107 +210,103 @@ inline float quantize_query(const float* x, size_t count, int16_t* codes) {
 }
 
 template <typename Primitives>
-void attention_f32(const AttentionQuery<float>& query, const KeySpan<float>* spans,
-                   size_t span_count, const AttentionShape& shape, std::byte* scratch, float* out) {
-  const size_t head_width = shape.head_width;
-  const auto stride = static_cast<ptrdiff_t>(shape.key_stride);
-  float* acc = scratch_vector<float>(scratch, 0, head_width);
-  const float* content = query.q;
-  if (shape.distances != 0) {
-    float* biased = scratch_vector<float>(scratch, 1, head_width);
-    for (size_t d = 0; d < head_width; ++d) biased[d] = query.q[d] + query.query_bias[d];
-    content = biased;
+struct FloatAttention {
+  static void begin(const AttentionQuery<float>& query, const AttentionShape& shape,
+                    AttentionState* state, float* out) {
+    begin_query(query, shape, state, out);
+    if (!shape.relative) return;
+    add_vectors(query.q, query.query_bias, shape.head_width,
+                scratch_vector<float>(*state, kContent, shape));
+    if (query.pinned_q == nullptr) return;
+    add_vectors(query.pinned_q, query.query_bias, shape.head_width,
+                scratch_vector<float>(*state, kPinned, shape));
   }
-  for (size_t d = 0; d < head_width; ++d) out[d] = 0.0f;
 
-  RunningSoftmax softmax;
-  KeyCursor<float> cursor{spans, spans + span_count};
-  float scores[kAttentionTile];
-  RelativeTile<float> relative;
-  for (;;) {
-    KeyCursor<float> values = cursor;
-    const size_t count = cursor.walk(
-        kAttentionTile, [&](const KeySpan<float>& span, size_t first, size_t index, size_t run) {
-          Primitives::dots(content, span.k + first * shape.key_stride, stride, run, head_width,
-                           scores + index);
-          if (shape.distances != 0) {
-            relative_run<Primitives>(query.q, query, shape, span.first_slot + first, index, run,
-                                     &relative);
-          }
-        });
-    if (count == 0) break;
-    if (shape.distances != 0) {
-      for (size_t j = 0; j < count; ++j) {
+  static void tile(const AttentionQuery<float>& query, const AttentionShape& shape,
+                   const KeyTile<float>& keys, AttentionState* state, float* out) {
+    const size_t head_width = shape.head_width;
+    const float* content =
+        shape.relative ? scratch_vector<float>(*state, kContent, shape) : query.q;
+    const float* pinned =
+        shape.relative ? scratch_vector<float>(*state, kPinned, shape) : query.pinned_q;
+    float scores[kAttentionTile];
+    RelativeTile<float> relative;
+    for_each_run(keys, [&](const KeyRun<float>& run, size_t index) {
+      Primitives::dots(run.pinned ? pinned : content, run.k,
+                       static_cast<ptrdiff_t>(run.step * shape.key_stride), run.count, head_width,
+                       scores + index);
+      if (shape.relative) relative_run<Primitives>(query.q, query, shape, run, index, &relative);
+    });
+    if (shape.relative) {
+      for (size_t j = 0; j < keys.keys; ++j) {
         scores[j] = (scores[j] + relative.dots[j]) + relative.bias[j];
       }
     }
-    for (size_t j = 0; j < count; ++j) scores[j] = scores[j] * shape.scale;
-    const float rescale = softmax.add_tile(scores, count);
+    add_terms(query, shape, keys, *state, scores);
+    const float rescale = add_scores(scores, keys.keys, state);
+
+    float* acc = scratch_vector<float>(*state, kSums, shape);
     for (size_t d = 0; d < head_width; ++d) acc[d] = 0.0f;
-    values.walk(count, [&](const KeySpan<float>& span, size_t first, size_t index, size_t run) {
-      Primitives::accumulate(scores + index, span.v + first * shape.key_stride, shape.key_stride,
-                             run, head_width, acc);
+    for_each_run(keys, [&](const KeyRun<float>& run, size_t index) {
+      Primitives::accumulate(scores + index, run.v, run.step * shape.key_stride, run.count,
+                             head_width, acc);
     });
     for (size_t d = 0; d < head_width; ++d) out[d] = out[d] * rescale + acc[d];
   }
-  const float inverse = softmax.inverse_sum();
-  for (size_t d = 0; d < head_width; ++d) out[d] = out[d] * inverse;
-}
+
+  static void end(const AttentionShape& shape, AttentionState* state, float* out) {
+    end_query(shape, state, out);
+  }
+
+  static constexpr AttentionKernel<float> kKernel = {begin, tile, end};
+};
 
 template <typename Primitives>
-void attention_i8(const AttentionQuery<int8_t>& query, const KeySpan<int8_t>* spans,
-                  size_t span_count, const AttentionShape& shape, std::byte* scratch, float* out) {
-  const size_t head_width = shape.head_width;
-  const auto stride = static_cast<ptrdiff_t>(shape.key_stride);
-  int16_t* content = scratch_vector<int16_t>(scratch, 1, head_width);
-  int16_t* position = scratch_vector<int16_t>(scratch, 2, head_width);
-  float content_scale = 0.0f, position_scale = 0.0f;
-  if (shape.distances != 0) {
-    float* biased = scratch_vector<float>(scratch, 0, head_width);
-    for (size_t d = 0; d < head_width; ++d) biased[d] = query.q[d] + query.query_bias[d];
-    content_scale = quantize_query(biased, head_width, content);
-    position_scale = quantize_query(query.q, head_width, position);
-  } else {
-    content_scale = quantize_query(query.q, head_width, content);
-  }
-  int32_t* acc = scratch_vector<int32_t>(scratch, 0, head_width);
-  for (size_t d = 0; d < head_width; ++d) out[d] = 0.0f;
-
-  RunningSoftmax softmax;
-  KeyCursor<int8_t> cursor{spans, spans + span_count};
-  int32_t dots[kAttentionTile];
-  float key_scales[kAttentionTile], value_scales[kAttentionTile], scores[kAttentionTile];
-  int16_t weights[kAttentionTile];
-  RelativeTile<int32_t> relative;
-  for (;;) {
-    KeyCursor<int8_t> values = cursor;
-    const size_t count = cursor.walk(
-        kAttentionTile, [&](const KeySpan<int8_t>& span, size_t first, size_t index, size_t run) {
-          Primitives::dots(content, span.k + first * shape.key_stride, stride, run, head_width,
-                           dots + index);
-          for (size_t j = 0; j < run; ++j) {
-            const size_t at = (first + j) * shape.key_scale_stride;
-            key_scales[index + j] = span.k_scales[at];
-            value_scales[index + j] = span.v_scales[at];
-          }
-          if (shape.distances != 0) {
-            relative_run<Primitives>(position, query, shape, span.first_slot + first, index, run,
-                                     &relative);
-          }
-        });
-    if (count == 0) break;
-    for (size_t j = 0; j < count; ++j) {
-      scores[j] = static_cast<float>(dots[j]) * (content_scale * key_scales[j]);
+struct Int8Attention {
+  static void begin(const AttentionQuery<int8_t>& query, const AttentionShape& shape,
+                    AttentionState* state, float* out) {
+    begin_query(query, shape, state, out);
+    state->content_scale = content_query(query.q, kContent, query, shape, *state);
+    if (query.pinned_q != nullptr) {
+      state->pinned_scale = content_query(query.pinned_q, kPinned, query, shape, *state);
     }
-    if (shape.distances != 0) {
+    if (shape.relative) {
+      state->position_scale = quantize_query(query.q, shape.head_width,
+                                             scratch_vector<int16_t>(*state, kPosition, shape));
+    }
+  }
+
+  static void tile(const AttentionQuery<int8_t>& query, const AttentionShape& shape,
+                   const KeyTile<int8_t>& keys, AttentionState* state, float* out) {
+    const size_t head_width = shape.head_width, count = keys.keys;
+    const int16_t* content = scratch_vector<int16_t>(*state, kContent, shape);
+    const int16_t* position = scratch_vector<int16_t>(*state, kPosition, shape);
+    const int16_t* pinned = scratch_vector<int16_t>(*state, kPinned, shape);
+    int32_t dots[kAttentionTile];
+    float scales[kAttentionTile], value_scales[kAttentionTile], scores[kAttentionTile];
+    RelativeTile<int32_t> relative;
+    for_each_run(keys, [&](const KeyRun<int8_t>& run, size_t index) {
+      Primitives::dots(run.pinned ? pinned : content, run.k,
+                       static_cast<ptrdiff_t>(run.step * shape.key_stride), run.count, head_width,
+                       dots + index);
+      const float query_scale = run.pinned ? state->pinned_scale : state->content_scale;
+      for (size_t j = 0; j < run.count; ++j) {
+        const size_t at = j * run.step * shape.key_scale_stride;
+        scales[index + j] = query_scale * run.k_scales[at];
+        value_scales[index + j] = run.v_scales[at];
+      }
+      if (shape.relative) relative_run<Primitives>(position, query, shape, run, index, &relative);
+    });
+    for (size_t j = 0; j < count; ++j) scores[j] = static_cast<float>(dots[j]) * scales[j];
+    if (shape.relative) {
       for (size_t j = 0; j < count; ++j) {
         const float term =
-            static_cast<float>(relative.dots[j]) * (position_scale * relative.scales[j]);
+            static_cast<float>(relative.dots[j]) * (state->position_scale * relative.scales[j]);
         scores[j] = (scores[j] + term) + relative.bias[j];
       }
     }
-    for (size_t j = 0; j < count; ++j) scores[j] = scores[j] * shape.scale;
-    const float rescale = softmax.add_tile(scores, count);
+    add_terms(query, shape, keys, *state, scores);
+    const float rescale = add_scores(scores, count, state);
 
     for (size_t j = 0; j < count; ++j) scores[j] = scores[j] * value_scales[j];
     float largest = absmax_f32(scores, count);
@@ -243,22 +314,40 @@ void attention_i8(const AttentionQuery<int8_t>& query, const KeySpan<int8_t>* sp
     largest = kLargest < largest ? kLargest : largest;
     if (largest < kSmallestAbsmax) {
       for (size_t d = 0; d < head_width; ++d) out[d] = out[d] * rescale;
-      continue;
+      return;
     }
     const float inverse = kWeightMax / largest, tile_scale = largest / kWeightMax;
+    int16_t weights[kAttentionTile];
     for (size_t j = 0; j < count; ++j) weights[j] = quantize_weight(scores[j], inverse);
+    int32_t* acc = scratch_vector<int32_t>(*state, kSums, shape);
     for (size_t d = 0; d < head_width; ++d) acc[d] = 0;
-    values.walk(count, [&](const KeySpan<int8_t>& span, size_t first, size_t index, size_t run) {
-      Primitives::accumulate(weights + index, span.v + first * shape.key_stride, shape.key_stride,
-                             run, head_width, acc);
+    for_each_run(keys, [&](const KeyRun<int8_t>& run, size_t index) {
+      Primitives::accumulate(weights + index, run.v, run.step * shape.key_stride, run.count,
+                             head_width, acc);
     });
     for (size_t d = 0; d < head_width; ++d) {
       out[d] = out[d] * rescale + static_cast<float>(acc[d]) * tile_scale;
     }
   }
-  const float inverse = softmax.inverse_sum();
-  for (size_t d = 0; d < head_width; ++d) out[d] = out[d] * inverse;
-}
+
+  static void end(const AttentionShape& shape, AttentionState* state, float* out) {
+    end_query(shape, state, out);
+  }
+
+  static constexpr AttentionKernel<int8_t> kKernel = {begin, tile, end};
+
+ private:
+  /// Quantises q, with the query bias if there is one, to vector `to`; returns its scale.
+  static float content_query(const float* q, size_t to, const AttentionQuery<int8_t>& query,
+                             const AttentionShape& shape, const AttentionState& state) {
+    if (shape.relative) {
+      float* biased = scratch_vector<float>(state, kSums, shape);
+      add_vectors(q, query.query_bias, shape.head_width, biased);
+      q = biased;
+    }
+    return quantize_query(q, shape.head_width, scratch_vector<int16_t>(state, to, shape));
+  }
+};
 
 }  // namespace
 }  // namespace oxbow

@@ -49,16 +49,7 @@ struct Plain {
 
 }  // namespace
 
-void attention_f32_f32_f32_ref(const AttentionQuery<float>& query, const KeySpan<float>* spans,
-                               size_t span_count, const AttentionShape& shape, std::byte* scratch,
-                               float* out) {
-  attention_f32<Plain>(query, spans, span_count, shape, scratch, out);
-}
-
-void attention_f32_i8_f32_ref(const AttentionQuery<int8_t>& query, const KeySpan<int8_t>* spans,
-                              size_t span_count, const AttentionShape& shape, std::byte* scratch,
-                              float* out) {
-  attention_i8<Plain>(query, spans, span_count, shape, scratch, out);
-}
+const AttentionKernel<float> attention_f32_f32_f32_ref = FloatAttention<Plain>::kKernel;
+const AttentionKernel<int8_t> attention_f32_i8_f32_ref = Int8Attention<Plain>::kKernel;
 
 }  // namespace oxbow

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <random>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
+#include "ops/attention/formula.h"
 #include "ops/attention/test_case.h"
 #include "ops/testing/op_runner.h"
 #include "runtime/base/hash.h"
@@ -19,22 +19,6 @@ namespace oxbow {
 namespace {
 
 using namespace attention_test;
-
-void expect_formula(const Case& c) {
-  SCOPED_TRACE(c.text());
-  Attention a(c);
-  ASSERT_EQ(a.bind_and_run(), Status::kOk) << a.op.message();
-  for (size_t i = 0; i < c.rows; ++i) {
-    for (size_t head = 0; head < c.heads; ++head) {
-      const Expected expected = expected_row(a, i, head, c.type == DataType::kI8);
-      for (size_t d = 0; d < c.head_width; ++d) {
-        ASSERT_NEAR(a.out->value(i, head * c.head_width + d), expected.values[d],
-                    expected.tolerance)
-            << "query " << i << " head " << head << " element " << d;
-      }
-    }
-  }
-}
 
 class AttentionOfType : public ::testing::TestWithParam<DataType> {};
 INSTANTIATE_TEST_SUITE_P(Keys, AttentionOfType, ::testing::Values(DataType::kF32, DataType::kI8),
@@ -171,94 +155,6 @@ TEST_P(AttentionOfType, AnInt8OutputIsTheFloatOutputQuantised) {
   }
 }
 
-TEST_P(AttentionOfType, EveryVariantGivesTheBitsOfTheReference) {
-  std::mt19937 random(5);
-  const auto check = [&]<typename Element>(Element, Isa isa, const char* name,
-                                           AttentionKernel<Element> kernel,
-                                           AttentionKernel<Element> reference) {
-    if (!cpu_supports(isa) && isa != Isa::kNone) return;
-    const bool i8 = sizeof(Element) == 1;
-    for (uint32_t width : testing::simd_sizes_up_to(130)) {
-      for (uint32_t distances : {0, 20}) {
-        Case c;
-        c.type = i8 ? DataType::kI8 : DataType::kF32;
-        c.heads = c.kv_heads = 1;
-        c.head_width = width;
-        c.rings = {{100, static_cast<uint32_t>(random() % 100), 100}};
-        c.distances = distances;
-        c.seed = width;
-        Attention a(c);
-        const size_t stride = i8 ? a.k[0]->stride() : width;
-        AttentionShape shape;
-        shape.head_width = width;
-        shape.scale = 0.3f;
-        shape.key_stride = stride;
-        shape.key_scale_stride = 1;
-        shape.distances = distances;
-        shape.table_stride = stride;
-        shape.table_scale_stride = 1;
-        shape.bias_stride = 1;
-        const size_t split = random() % 100;
-        KeySpan<Element> spans[2];
-        for (size_t s = 0; s < 2; ++s) {
-          const size_t row = s * split;
-          spans[s].k = reinterpret_cast<const Element*>(a.k[0]->data) + row * stride;
-          spans[s].v = reinterpret_cast<const Element*>(a.v[0]->data) + row * stride;
-          if (i8) spans[s].k_scales = a.k[0]->scales + row;
-          if (i8) spans[s].v_scales = a.v[0]->scales + row;
-          spans[s].count = s == 0 ? split : 100 - split;
-          spans[s].first_slot = row;
-        }
-        AttentionQuery<Element> query;
-        query.q = a.q->f32();
-        query.slot = 100;
-        if (distances != 0) {
-          query.query_bias = a.query_bias->f32();
-          query.table = reinterpret_cast<const Element*>(a.table->data);
-          query.table_scales = a.table->scales;
-          query.bias = a.bias->f32();
-        }
-        testing::Buffer scratch(attention_scratch_bytes(width));
-        TestTensor got = f32_tensor("got", 1, width), want = f32_tensor("want", 1, width);
-        kernel(query, spans, 2, shape, scratch.data(), got.f32());
-        reference(query, spans, 2, shape, scratch.data(), want.f32());
-        ASSERT_EQ(0, std::memcmp(got.data, want.data, want.elements.size()))
-            << name << " " << width;
-      }
-    }
-  };
-  const bool i8 = GetParam() == DataType::kI8;
-  const auto run = [&]<typename Element>(Element tag, Isa isa, const char* name,
-                                         AttentionKernel<Element> kernel) {
-    if ((sizeof(Element) == 1) != i8) return;
-    if constexpr (sizeof(Element) == 1) {
-      check(tag, isa, name, kernel, attention_f32_i8_f32_ref);
-    } else {
-      check(tag, isa, name, kernel, attention_f32_f32_f32_ref);
-    }
-  };
-#define OXB_KERNEL(element, isa, name) run(element{}, isa, #name, name);
-#include "ops/attention/kernels.inc"
-#undef OXB_KERNEL
-}
-
-TEST_P(AttentionOfType, NoKeysGiveZero) {
-  float q = 1.0f, out = 5.0f;
-  AttentionShape shape;
-  shape.head_width = 1;
-  testing::Buffer scratch(attention_scratch_bytes(1));
-  if (GetParam() == DataType::kF32) {
-    AttentionQuery<float> query;
-    query.q = &q;
-    attention_f32_f32_f32_ref(query, nullptr, 0, shape, scratch.data(), &out);
-  } else {
-    AttentionQuery<int8_t> query;
-    query.q = &q;
-    attention_f32_i8_f32_ref(query, nullptr, 0, shape, scratch.data(), &out);
-  }
-  EXPECT_EQ(out, 0.0f);
-}
-
 TEST(AttentionI8, ADiffuseTailOfThousandsOfKeysSurvives) {
   // One key takes most of the weight; the values of the 8,192 others, alike in sign, make up what
   // is left. With int8 weights under one scale for all, each of them would round to zero.
@@ -387,102 +283,6 @@ TEST_P(AttentionOfType, NumbersThatAreNotFiniteDoNoHarm) {
     std::memset(a.v[0]->scales, 0xff, a.v[0]->scale_values.size());
   }
   EXPECT_EQ(a.bind_and_run(), Status::kOk) << a.op.message();
-}
-
-TEST_P(AttentionOfType, BindRefusesWhatAFileMustNotHold) {
-  using Break = std::function<void(Attention&)>;
-  const std::vector<std::pair<const char*, Break>> breaks = {
-      {"no heads", [](Attention& a) { a.options.heads = 0; }},
-      {"no key heads", [](Attention& a) { a.options.kv_heads = 0; }},
-      {"key heads that do not divide", [](Attention& a) { a.options.kv_heads = 3; }},
-      {"more key heads than heads", [](Attention& a) { a.options.kv_heads = 8; }},
-      {"heads that do not divide the width", [](Attention& a) { a.options.heads = 12; }},
-      {"no sources", [](Attention& a) { a.options.sources = 0; }},
-      {"too many sources", [](Attention& a) { a.options.sources = 9; }},
-      {"sources without inputs", [](Attention& a) { a.options.sources = 4; }},
-      {"2^32 sources", [](Attention& a) { a.options.sources = UINT32_MAX; }},
-      {"a missing input", [](Attention& a) { a.op.inputs.pop_back(); }},
-      {"no output", [](Attention& a) { a.op.outputs.clear(); }},
-      {"two outputs", [](Attention& a) { a.op.outputs.push_back(a.out); }},
-      {"an unexpected relative term", [](Attention& a) { a.options.relative = false; }},
-      {"a scale that is NaN", [](Attention& a) { a.options.scale = std::nanf(""); }},
-      {"q of integers", [](Attention& a) { a.q->type = DataType::kI32; }},
-      {"q in a ring", [](Attention& a) { a.q->ring = 0; }},
-      {"q without a symbol", [](Attention& a) { a.q->rows_symbol = -1; }},
-      {"q with too little room", [](Attention& a) { a.q->rows = 1; }},
-      {"narrow keys", [](Attention& a) { a.k[0]->width = 8; }},
-      {"narrow values", [](Attention& a) { a.v[1]->width = 8; }},
-      {"keys of integers", [](Attention& a) { a.k[0]->type = DataType::kI32; }},
-      {"keys in blocks", [](Attention& a) { a.k[1]->layout = Layout::kBlock8x4; }},
-      {"a memory without a ring", [](Attention& a) { a.k[0]->ring = -1; }},
-      {"keys and values in two rings", [](Attention& a) { a.v[0]->ring = 1; }},
-      {"a memory smaller than its ring", [](Attention& a) { a.op.ring_capacities[0] = 8; }},
-      {"a memory with a symbol", [](Attention& a) { a.v[0]->rows_symbol = 0; }},
-      {"own keys in a ring", [](Attention& a) { a.k[2]->ring = 0; }},
-      {"own keys of other rows", [](Attention& a) { a.k[2]->rows_symbol = 1; }},
-      {"own values with too little room", [](Attention& a) { a.v[2]->rows = 4; }},
-      {"a narrow table", [](Attention& a) { a.table->width = 16; }},
-      {"a table with a symbol", [](Attention& a) { a.table->rows_symbol = 0; }},
-      {"a table in a ring", [](Attention& a) { a.table->ring = 0; }},
-      {"a short bias", [](Attention& a) { a.bias->rows = 1; }},
-      {"a narrow bias", [](Attention& a) { a.bias->width = 1; }},
-      {"a bias of integers", [](Attention& a) { a.bias->type = DataType::kI32; }},
-      {"a query bias of two rows", [](Attention& a) { a.query_bias->rows = 2; }},
-      {"a narrow query bias", [](Attention& a) { a.query_bias->width = 4; }},
-      {"a narrow output", [](Attention& a) { a.out->width = 16; }},
-      {"an output of integers", [](Attention& a) { a.out->type = DataType::kI32; }},
-      {"an output of other rows", [](Attention& a) { a.out->rows_symbol = 1; }},
-      {"an output with too little room", [](Attention& a) { a.out->rows = 4; }},
-      {"an output in a ring", [](Attention& a) { a.out->ring = 0; }},
-      {"an int8 output without scales",
-       [](Attention& a) {
-         a.out->type = DataType::kI8;
-         a.out->scale_groups = 0;
-       }},
-      {"an int8 output with scales that do not divide",
-       [](Attention& a) {
-         a.out->type = DataType::kI8;
-         a.out->scale_groups = 5;
-       }},
-      {"sources of two types",
-       [](Attention& a) {
-         const bool f32 = a.k[1]->type == DataType::kF32;
-         a.k[1]->type = f32 ? DataType::kI8 : DataType::kF32;
-         a.k[1]->scale_groups = f32 ? 2 : 0;
-       }},
-      {"a table of another type",
-       [](Attention& a) {
-         const bool f32 = a.table->type == DataType::kF32;
-         a.table->type = f32 ? DataType::kI8 : DataType::kF32;
-         a.table->scale_groups = f32 ? 4 : 0;
-       }},
-  };
-  Case c;
-  c.type = GetParam();
-  c.heads = 4;
-  c.kv_heads = 2;
-  c.rings = {{9, 0, 3}, {9, 0, 3}};
-  c.distances = 7;
-  {
-    Attention good(c);
-    EXPECT_EQ(good.bind(), Status::kOk) << good.op.message();
-  }
-  for (const auto& [what, break_it] : breaks) {
-    Attention a(c, false);
-    a.op.symbols.push_back(1);
-    a.op.symbol_maxima.push_back(1);
-    break_it(a);
-    EXPECT_EQ(a.bind(), Status::kFileCorrupt) << what;
-    EXPECT_STRNE(a.op.message(), "") << what;
-  }
-  if (c.type == DataType::kI8) {
-    Attention a(c, false);
-    a.k[0]->scale_groups = 1;
-    EXPECT_EQ(a.bind(), Status::kFileCorrupt) << "one scale for all heads";
-  }
-  Attention a(c, false);
-  a.op.options(schema::RingPushOptionsT{});
-  EXPECT_EQ(a.op.bind(), Status::kFileCorrupt) << "options of another op";
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 #pragma once
 
-// What attention's tests are made of: a case of any shape, the tensors it needs, and its result by
-// the formula in double.
+// What attention's tests are made of: a case of any shape and the tensors it needs.
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
@@ -14,18 +13,19 @@
 
 #include "ops/attention/attention.h"
 #include "ops/testing/op_runner.h"
-#include "runtime/base/quantize.h"
+#include "schema/model_generated.h"
 
 namespace oxbow::attention_test {
 
 using testing::f32_tensor;
 using testing::fill_uniform;
+using testing::i32_tensor;
 using testing::i8_tensor;
 using testing::OpRunner;
 using testing::TestTensor;
 
 struct RingCase {
-  uint32_t capacity, head, count;
+  uint32_t capacity, head, count, pinned = 0;
 };
 
 struct Case {
@@ -40,13 +40,41 @@ struct Case {
   uint64_t seed = 1;
   /// Queries are uniform in +-this; all other values in +-1.
   float q_range = 2.0f;
+  /// Without own rows the last source has other_rows rows of a symbol of its own, if there is a
+  /// number; otherwise all are rings.
+  bool own = true;
+  std::optional<uint32_t> other_rows = {};
+  std::optional<schema::PatternT> pattern = {};
+  uint32_t relative_zero = 0;
+  /// `distances` are those of a distance bias instead.
+  bool distance_bias = false;
+  bool alibi = false, segments = false, pinned_query = false;
+  bool key_mask = false, mask_queries = false, mask_keeps_own = false, globals = false;
+
+  bool has_plain_source() const { return own || other_rows.has_value(); }
+  uint32_t plain_rows() const { return own ? rows : other_rows.value_or(0); }
+  uint32_t max_plain_rows() const { return own ? max_rows : plain_rows() + 2; }
 
   std::string text() const {
     std::ostringstream s;
     s << (type == DataType::kF32 ? "f32" : "i8") << " heads " << heads << "/" << kv_heads << " x "
       << head_width << ", rows " << rows << ", distances " << distances << ", seed " << seed
       << ", rings";
-    for (const RingCase& r : rings) s << " " << r.count << "/" << r.capacity << "@" << r.head;
+    for (const RingCase& r : rings) {
+      s << " " << r.count << "/" << r.capacity << "@" << r.head << "p" << r.pinned;
+    }
+    if (!own) s << ", not own";
+    if (other_rows.has_value()) s << ", other rows " << *other_rows;
+    if (pattern.has_value()) {
+      const schema::PatternT& p = *pattern;
+      s << ", " << schema::EnumNamePatternKind(p.kind) << " before " << p.before << " after "
+        << p.after << " first " << p.first << " length " << p.length << " wrap " << p.wrap
+        << " causal " << p.causal << " summary " << p.summary << "x" << p.summary_sets << " image "
+        << p.image_width << " block " << p.block_width << " dilation";
+      for (uint32_t d : p.dilation) s << " " << d;
+    }
+    s << ", zero " << relative_zero << ", flags " << distance_bias << alibi << segments << key_mask
+      << mask_queries << mask_keeps_own << globals << pinned_query;
     return s.str();
   }
 };
@@ -61,6 +89,11 @@ struct Attention {
     op.symbols = {c.rows};
     op.symbol_maxima = {c.max_rows};
     op.settable_symbols = {false};
+    if (!c.own && c.other_rows.has_value()) {
+      op.symbols.push_back(c.plain_rows());
+      op.symbol_maxima.push_back(c.max_plain_rows());
+      op.settable_symbols.push_back(true);
+    }
     uint64_t seed = c.seed * 1000;
     q = add(f32_tensor("q", c.max_rows, width));
     q->with_symbol(0);
@@ -71,25 +104,23 @@ struct Attention {
       op.ring_capacities.push_back(ring.capacity);
       for (std::vector<TestTensor*>* list : {&k, &v}) {
         TestTensor* t = add(matrix(list == &k ? "k" : "v", ring.capacity, kv_width, c.kv_heads));
-        t->with_ring(static_cast<int32_t>(r));
+        t->with_ring(static_cast<int32_t>(r), ring.pinned);
         if (with_data) fill_rows(*t, ring.count, ring.head, ++seed, 1.0f);
         list->push_back(t);
       }
     }
-    for (std::vector<TestTensor*>* list : {&k, &v}) {
-      TestTensor* t = add(matrix(list == &k ? "own_k" : "own_v", c.max_rows, kv_width, c.kv_heads));
-      t->with_symbol(0);
-      if (with_data) fill_rows(*t, c.rows, 0, ++seed, 1.0f);
-      list->push_back(t);
+    if (c.has_plain_source()) {
+      for (std::vector<TestTensor*>* list : {&k, &v}) {
+        const char* name = list == &k ? "own_k" : "own_v";
+        TestTensor* t = add(matrix(name, c.max_plain_rows(), kv_width, c.kv_heads));
+        t->with_symbol(c.own ? 0 : 1);
+        if (with_data) fill_rows(*t, c.plain_rows(), 0, ++seed, 1.0f);
+        list->push_back(t);
+      }
     }
-    if (c.distances != 0) {
-      table = add(matrix("table", c.distances, width, c.heads));
-      bias = add(f32_tensor("bias", c.distances, c.heads));
-      query_bias = add(f32_tensor("query_bias", 1, width));
-      fill_uniform(*table, ++seed);
-      fill_uniform(*bias, ++seed);
-      fill_uniform(*query_bias, ++seed);
-    }
+    op.inputs = {q};
+    for (size_t s = 0; s < k.size(); ++s) op.inputs.insert(op.inputs.end(), {k[s], v[s]});
+    add_terms(seed, with_data);
     out = add(c.out_groups == 0 ? f32_tensor("out", c.max_rows, width)
                                 : i8_tensor("out", c.max_rows, width, c.out_groups));
     out->with_symbol(0);
@@ -98,10 +129,18 @@ struct Attention {
     options.kv_heads = c.kv_heads;
     options.sources = static_cast<uint32_t>(k.size());
     options.scale = 1.0f / std::sqrt(static_cast<float>(c.head_width));
-    options.relative = c.distances != 0;
-    op.inputs = {q};
-    for (size_t s = 0; s < k.size(); ++s) op.inputs.insert(op.inputs.end(), {k[s], v[s]});
-    if (table != nullptr) op.inputs.insert(op.inputs.end(), {table, bias, query_bias});
+    options.own = c.own;
+    if (c.pattern.has_value()) options.pattern = std::make_unique<schema::PatternT>(*c.pattern);
+    options.relative = table != nullptr;
+    options.relative_zero = c.relative_zero;
+    options.distance_bias = c.distance_bias;
+    options.alibi = c.alibi;
+    options.segments = c.segments;
+    options.key_mask = c.key_mask;
+    options.mask_queries = c.mask_queries;
+    options.mask_keeps_own = c.mask_keeps_own;
+    options.globals = c.globals;
+    options.pinned_query = c.pinned_query;
     op.outputs = {out};
   }
 
@@ -128,10 +167,19 @@ struct Attention {
   std::pair<size_t, size_t> slot(size_t j) const {
     for (size_t r = 0; r < test.rings.size(); ++r) {
       const RingCase& ring = test.rings[r];
-      if (j < ring.count) return {r, (ring.head + j) % ring.capacity};
+      if (j < ring.count) {
+        return {r, ring_slot({ring.head, ring.count}, ring.capacity, ring.pinned, j)};
+      }
       j -= ring.count;
     }
     return {test.rings.size(), j};
+  }
+  size_t slots() const { return memory_slots() + test.plain_rows(); }
+  /// Of query i.
+  size_t query_slot(size_t i) const { return test.own ? memory_slots() + i : slots(); }
+  bool is_pinned(size_t j) const {
+    const auto [source, row] = slot(j);
+    return source < test.rings.size() && row < test.rings[source].pinned;
   }
   size_t memory_slots() const {
     size_t slots = 0;
@@ -144,9 +192,57 @@ struct Attention {
   schema::AttentionOptionsT options;
   std::vector<std::unique_ptr<TestTensor>> tensors;
   TestTensor *q = nullptr, *table = nullptr, *bias = nullptr, *query_bias = nullptr, *out = nullptr;
+  TestTensor *slopes = nullptr, *types = nullptr, *segment_table = nullptr, *segment_bias = nullptr;
+  TestTensor *mask = nullptr, *globals = nullptr, *pinned_query = nullptr;
   std::vector<TestTensor*> k, v;
 
  private:
+  /// The tensors of the terms, which are the last inputs.
+  void add_terms(uint64_t seed, bool with_data) {
+    const Case& c = test;
+    const uint32_t width = c.heads * c.head_width;
+    const auto weight = [&](TestTensor tensor) {
+      fill_uniform(tensor, ++seed);
+      return input(std::move(tensor));
+    };
+    /// Numbers below `limit`, one for each row of the last source.
+    const auto numbers = [&](const char* name, uint32_t limit) {
+      TestTensor* t = input(i32_tensor(name, c.max_plain_rows(), 1));
+      t->with_symbol(c.own ? 0 : 1);
+      std::mt19937 random(static_cast<uint32_t>(++seed));
+      for (size_t i = 0; i < c.plain_rows(); ++i) {
+        t->i32()[i] = static_cast<int32_t>(random() % limit);
+      }
+      return t;
+    };
+    if (c.distances != 0 && !c.distance_bias) {
+      table = weight(matrix("table", c.distances, width, c.heads));
+      bias = weight(f32_tensor("bias", c.distances, c.heads));
+      query_bias = weight(f32_tensor("query_bias", 1, width));
+    }
+    if (c.distance_bias) bias = weight(f32_tensor("bias", c.distances, c.heads));
+    if (c.alibi) slopes = weight(f32_tensor("slopes", 1, c.heads));
+    if (c.segments) {
+      types = numbers("types", 2);
+      segment_table = weight(f32_tensor("segment_table", 2, width));
+      segment_bias = weight(f32_tensor("segment_bias", 1, width));
+    }
+    if (c.key_mask) mask = numbers("mask", 3);
+    if (c.globals) {
+      globals = numbers("globals", 6);
+      for (size_t i = 0; i < c.plain_rows(); ++i) globals->i32()[i] /= 5;
+    }
+    if (c.pinned_query) {
+      pinned_query = input(f32_tensor("pinned_query", c.max_rows, width));
+      pinned_query->with_symbol(0);
+      if (with_data) fill_rows(*pinned_query, c.rows, 0, ++seed, c.q_range);
+    }
+  }
+
+  TestTensor* input(TestTensor tensor) {
+    op.inputs.push_back(add(std::move(tensor)));
+    return op.inputs.back();
+  }
   TestTensor matrix(const char* name, uint32_t rows, uint32_t width, uint32_t groups) const {
     return test.type == DataType::kF32 ? f32_tensor(name, rows, width)
                                        : i8_tensor(name, rows, width, groups);
@@ -160,7 +256,7 @@ struct Attention {
     TestTensor rows("rows", t.type, t.layout, count, t.width, t.scale_groups);
     fill_uniform(rows, seed, -range, range);
     for (uint32_t r = 0; r < count; ++r) {
-      const size_t to = (head + r) % t.rows;
+      const size_t to = ring_slot({head, count}, t.rows, t.pinned, r);
       std::memcpy(t.data + to * t.stride(), rows.data + r * t.stride(), t.stride());
       if (t.scale_groups != 0) {
         std::memcpy(t.row_scales(to), rows.row_scales(r), t.scale_groups * sizeof(float));
@@ -168,97 +264,5 @@ struct Attention {
     }
   }
 };
-
-/// One output row of one head by the formula in double, and how far a right kernel may be from it.
-///
-/// With u = 2^-24, a score's terms lose at most (ceil(width / 8) + 4) u of the sum of their
-/// magnitudes in a dot of eight lanes (in int8 the integers are exact: 4 u), and 4 u more when they
-/// are added and scaled. A softmax whose scores are off by e has weights off by a factor within
-/// exp(+-2e). The exponential is good to 2e-7, the difference in its argument to u times its size;
-/// the sums inside a tile and over tiles lose at most (64 + 4 tiles) u; the last product and
-/// quotient 4 u. int16 weights are off by half of x / 32767 for each of 64 keys, x at most p_max
-/// times the largest value scale; the sum of p over a tile is at least its p_max, so all tiles
-/// together lose at most 64 / 65534 of the largest value.
-struct Expected {
-  std::vector<double> values;
-  double tolerance = 0;
-};
-
-inline Expected expected_row(const Attention& a, size_t i, size_t head, bool quantise_query) {
-  const Case& c = a.test;
-  const size_t dh = c.head_width, column = head * dh;
-  const size_t kv_column = head / (c.heads / c.kv_heads) * dh;
-  const size_t own = a.memory_slots() + i;
-  const bool i8 = c.type == DataType::kI8;
-  const double u = std::ldexp(1.0, -24);
-
-  std::vector<float> content(a.q->f32(i) + column, a.q->f32(i) + column + dh), position = content;
-  if (a.table != nullptr) {
-    for (size_t d = 0; d < dh; ++d) content[d] += a.query_bias->f32()[column + d];
-  }
-  if (quantise_query) {
-    for (std::vector<float>* x : {&content, &position}) {
-      std::vector<int8_t> codes(dh);
-      float scale = 0;
-      quantize_group(x->data(), dh, codes.data(), &scale);
-      // The product with the scale is exact neither here nor in the kernel: within the 4 u above.
-      for (size_t d = 0; d < dh; ++d) (*x)[d] = static_cast<float>(codes[d]) * scale;
-    }
-  }
-  std::vector<double> scores(own + 1);
-  double largest = -std::numeric_limits<double>::infinity(), smallest = -largest, magnitude = 0;
-  for (size_t j = 0; j <= own; ++j) {
-    const auto [source, row] = a.slot(j);
-    double s = 0, m = 0;
-    for (size_t d = 0; d < dh; ++d) {
-      const double term = double{content[d]} * a.k[source]->value(row, kv_column + d);
-      s += term;
-      m += std::abs(term);
-    }
-    if (a.table != nullptr) {
-      const size_t t = std::min<size_t>(own - j, c.distances - 1);
-      for (size_t d = 0; d < dh; ++d) {
-        const double term = double{position[d]} * a.table->value(t, column + d);
-        s += term;
-        m += std::abs(term);
-      }
-      s += a.bias->value(t, head);
-      m += std::abs(a.bias->value(t, head));
-    }
-    scores[j] = s * a.options.scale;
-    largest = std::max(largest, scores[j]);
-    smallest = std::min(smallest, scores[j]);
-    magnitude = std::max(magnitude, m * a.options.scale);
-  }
-  Expected result;
-  result.values.assign(dh, 0.0);
-  double sum = 0, largest_value = 0;
-  for (size_t j = 0; j <= own; ++j) {
-    const auto [source, row] = a.slot(j);
-    const double p = std::exp(scores[j] - largest);
-    sum += p;
-    for (size_t d = 0; d < dh; ++d) {
-      const double value = a.v[source]->value(row, kv_column + d);
-      result.values[d] += p * value;
-      largest_value = std::max(largest_value, std::abs(value));
-    }
-  }
-  for (double& x : result.values) x /= sum;
-
-  if (i8) {
-    // The bound of x needs the largest scale, not the largest value that happens to occur.
-    for (size_t j = 0; j <= own; ++j) {
-      const auto [source, row] = a.slot(j);
-      const double scale = a.v[source]->row_scales(row)[kv_column / dh];
-      largest_value = std::max(largest_value, 127 * scale);
-    }
-  }
-  const double tiles = std::ceil(static_cast<double>(own + 1) / kAttentionTile);
-  const double dot = i8 ? 4 : std::ceil(static_cast<double>(dh) / 8) + 4;
-  const double score_error = (dot + 4) * u * magnitude + u * (largest - smallest) + 2e-7;
-  result.tolerance = largest_value * (std::expm1(2 * score_error) + (68 + 4 * tiles) * u +
-                                      (i8 ? 64.0 / 65534 : 0.0));
-  return result;
-}
 
 }  // namespace oxbow::attention_test

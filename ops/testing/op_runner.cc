@@ -203,9 +203,9 @@ Status OpRunner::bind() {
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     step.outputs.push_back(static_cast<uint32_t>(inputs.size()) + i);
   }
-  flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(schema::Step::Pack(builder, &step));
-  const auto* packed = flatbuffers::GetRoot<schema::Step>(builder.GetBufferPointer());
+  packed_.Clear();
+  packed_.Finish(schema::Step::Pack(packed_, &step));
+  const auto* packed = flatbuffers::GetRoot<schema::Step>(packed_.GetBufferPointer());
 
   FakeBindContext counting(*this, *packed, true);
   const Status counted = counting.bind();

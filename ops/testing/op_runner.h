@@ -60,8 +60,9 @@ struct TestTensor : Tensor {
     rows_symbol = symbol;
     return *this;
   }
-  TestTensor& with_ring(int32_t index) {
+  TestTensor& with_ring(int32_t index, uint32_t pinned_rows = 0) {
     ring = index;
+    pinned = pinned_rows;
     return *this;
   }
   /// Element as the number it stands for.
@@ -140,6 +141,8 @@ class OpRunner {
   friend class FakeBindContext;
   BindFunction bind_;
   RunFunction run_ = nullptr;
+  /// The step as it would be in a file, which lives as long: ops may keep pointers to their options.
+  flatbuffers::FlatBufferBuilder packed_;
   size_t scratch_bytes_ = 0;
   Buffer params_;
   Error error_;

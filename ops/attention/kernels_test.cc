@@ -1,0 +1,138 @@
+// Every line of the list against the reference, for every head width around those of vectors.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <type_traits>
+
+#include "ops/attention/attention.h"
+#include "ops/attention/key_stream.h"
+#include "ops/attention/test_case.h"
+
+namespace oxbow {
+namespace {
+
+using namespace attention_test;
+
+const AttentionKernel<float>& reference_of(float) { return attention_f32_f32_f32_ref; }
+const AttentionKernel<int8_t>& reference_of(int8_t) { return attention_f32_i8_f32_ref; }
+
+/// One head of one query over 100 keys in two pieces, every `step`-th of them.
+template <typename Element>
+struct KernelCase {
+  KernelCase(uint32_t width, uint32_t distances, size_t split) : attention(make(width, distances)) {
+    Attention& a = attention;
+    const bool i8 = std::is_same_v<Element, int8_t>;
+    const size_t stride = i8 ? a.k[0]->stride() : width;
+    shape.head_width = width;
+    shape.scale = 0.3f;
+    shape.key_stride = shape.table_stride = stride;
+    shape.key_scale_stride = i8 ? 1 : 0;
+    shape.table_scale_stride = shape.bias_stride = 1;
+    shape.relative = distances != 0;
+    shape.distances = distances;
+    shape.relative_zero = distances / 2;
+    shape.alibi = shape.segments = true;
+    shape.segment_stride = width;
+    pieces.count = 0;
+    for (size_t s = 0; s < 2; ++s) {
+      KeyPiece<Element>& piece = pieces.pieces[s];
+      piece.first = s * split;
+      piece.end = s == 0 ? split : 100;
+      const size_t row = s * split;
+      piece.k = reinterpret_cast<const Element*>(a.k[0]->data) + row * stride;
+      piece.v = reinterpret_cast<const Element*>(a.v[0]->data) + row * stride;
+      piece.k_scales = i8 ? a.k[0]->scales + row : nullptr;
+      piece.v_scales = i8 ? a.v[0]->scales + row : nullptr;
+      piece.types = nullptr;
+      piece.pinned = s == 0;
+      ++pieces.count;
+    }
+    query.q = a.q->f32();
+    query.pinned_q = a.pinned_query->f32();
+    query.slot = 90;
+    query.slope = 0.05f;
+    query.segment_table = a.segment_table->f32();
+    query.segment_bias = a.segment_bias->f32();
+    query.type = 1;
+    if (distances != 0) {
+      query.query_bias = a.query_bias->f32();
+      query.table = reinterpret_cast<const Element*>(a.table->data);
+      query.table_scales = a.table->scales;
+      query.bias = a.bias->f32();
+    }
+  }
+
+  void run(const AttentionKernel<Element>& kernel, size_t step, TestTensor& out) {
+    testing::Buffer scratch(attention_scratch_bytes(shape.head_width));
+    AttentionState state = {};
+    state.scratch = scratch.data();
+    KeyStream<Element> stream(kernel, shape, pieces, &state);
+    stream.begin(query, out.f32());
+    stream.push({1, 98 / step, step});
+    stream.end();
+  }
+
+  Attention attention;
+  AttentionShape shape;
+  KeyPieces<Element> pieces;
+  AttentionQuery<Element> query;
+
+ private:
+  static Case make(uint32_t width, uint32_t distances) {
+    Case c;
+    c.type = std::is_same_v<Element, int8_t> ? DataType::kI8 : DataType::kF32;
+    c.heads = c.kv_heads = 1;
+    c.head_width = width;
+    c.rings = {{100, 0, 100}};
+    c.distances = distances;
+    c.pinned_query = c.segments = true;
+    c.seed = width;
+    return c;
+  }
+};
+
+template <typename Element>
+void expect_bits_of_reference(Isa isa, const char* name, const AttentionKernel<Element>& kernel) {
+  if (isa != Isa::kNone && !cpu_supports(isa)) return;
+  std::mt19937 random(5);
+  for (uint32_t width : testing::simd_sizes_up_to(130)) {
+    for (uint32_t distances : {0, 20}) {
+      KernelCase<Element> test(width, distances, 1 + random() % 99);
+      for (size_t step : {1, 3}) {
+        TestTensor got = f32_tensor("got", 1, width), want = f32_tensor("want", 1, width);
+        test.run(kernel, step, got);
+        test.run(reference_of(Element{}), step, want);
+        ASSERT_EQ(0, std::memcmp(got.data, want.data, want.elements.size()))
+            << name << " " << width << " step " << step;
+      }
+    }
+  }
+}
+
+TEST(AttentionKernels, GiveTheBitsOfTheReference) {
+#define OXB_KERNEL(element, isa, name) expect_bits_of_reference<element>(isa, #name, name);
+#include "ops/attention/kernels.inc"
+#undef OXB_KERNEL
+}
+
+TEST(AttentionKernels, GiveZeroForNoKeys) {
+#define OXB_KERNEL(element, isa, name)                            \
+  if (isa == Isa::kNone || cpu_supports(isa)) {                   \
+    KernelCase<element> test(9, 0, 50);                           \
+    TestTensor out = f32_tensor("out", 1, 9);                     \
+    test.pieces.count = 0;                                        \
+    testing::Buffer scratch(attention_scratch_bytes(9));          \
+    AttentionState state = {};                                    \
+    state.scratch = scratch.data();                               \
+    name.begin(test.query, test.shape, &state, out.f32());        \
+    name.end(test.shape, &state, out.f32());                      \
+    for (size_t d = 0; d < 9; ++d) EXPECT_EQ(out.f32()[d], 0.0f); \
+  }
+#include "ops/attention/kernels.inc"
+#undef OXB_KERNEL
+}
+
+}  // namespace
+}  // namespace oxbow

@@ -1,0 +1,84 @@
+#pragma once
+
+// What bind.cc finds out about a step and attention.cc runs with.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/attention/attention.h"
+#include "ops/attention/patterns/pattern.h"
+#include "ops/quantize/quantize.h"
+#include "runtime/base/checked.h"
+#include "runtime/op.h"
+
+namespace oxbow {
+
+/// Rows computed in float at a time before they are quantised, when the output is int8.
+inline constexpr size_t kQuantisedRows = 32;
+
+/// Where the keys and values of one source are. The views of the schema would not fit the room for
+/// parameters.
+struct AttentionSource {
+  const std::byte* k = nullptr;
+  const std::byte* v = nullptr;
+  const float* k_scales = nullptr;
+  const float* v_scales = nullptr;
+  /// Which ring the rows are in, or -1: they are rows of this run.
+  int32_t ring = -1;
+  /// Which symbol holds their number if not in a ring; -1: `rows`.
+  int32_t rows_symbol = -1;
+  uint32_t rows = 0;
+  uint32_t pinned = 0;
+};
+
+struct AttentionParams {
+  Tensor q, out;
+  AttentionSource source[kMaxAttentionSources];
+  size_t sources = 0;
+  size_t heads = 0;
+  size_t kv_heads = 0;
+  AttentionShape shape;
+  PatternParams pattern;
+  bool own = true;
+  bool mask_queries = false;
+  bool mask_keeps_own = false;
+
+  // Tensors of the terms, null without the term; `table` has the type of the keys.
+  const std::byte* table = nullptr;
+  const float* table_scales = nullptr;
+  const float* bias = nullptr;
+  const float* query_bias = nullptr;
+  const float* slopes = nullptr;
+  const float* segment_table = nullptr;
+  const float* segment_bias = nullptr;
+  const float* pinned_query = nullptr;
+  const int32_t* types = nullptr;
+  const int32_t* mask = nullptr;
+  const int32_t* globals = nullptr;
+  /// Whether there is a mask, and whether there are globals: pointers are null while bytes are counted.
+  bool has_mask = false;
+  bool has_globals = false;
+
+  /// The one for the type of the keys.
+  const AttentionKernel<float>* f32_kernel = nullptr;
+  const AttentionKernel<int8_t>* i8_kernel = nullptr;
+  /// For rows of an I8 output.
+  QuantizeKernel quantize = nullptr;
+
+  // The scratch, in bytes from its start: rows in float if the output is int8, the turns of the mask,
+  // the list of global rows, then a part for each worker.
+  size_t turns_at = 0;
+  size_t globals_at = 0;
+  size_t workers_at = 0;
+};
+
+/// Rows of the output that are computed before they are quantised, at most.
+inline size_t float_rows(const AttentionParams& params, size_t rows) {
+  return params.out.type == DataType::kI8 ? std::min(rows, kQuantisedRows) : rows;
+}
+
+/// In attention.cc.
+RunFunction attention_run_function(DataType keys);
+
+}  // namespace oxbow
