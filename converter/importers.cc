@@ -1,5 +1,6 @@
 #include "converter/importers.h"
 
+#include <algorithm>
 #include <map>
 
 #include "converter/errors.h"
@@ -32,19 +33,22 @@ std::vector<std::string> supported_model_types() {
 }
 
 Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& options) {
-  const auto importer = importers().find(checkpoint.model_type());
+  // A file of C++ cannot be called transfo-xl.
+  std::string name = checkpoint.model_type();
+  std::replace(name.begin(), name.end(), '-', '_');
+  const auto importer = importers().find(name);
   if (importer == importers().end()) {
     std::string list;
-    for (const std::string& name : supported_model_types()) {
-      list += (list.empty() ? "" : ", ") + name;
+    for (const std::string& known : supported_model_types()) {
+      list += (list.empty() ? "" : ", ") + known;
     }
     throw InputError(checkpoint.directory() + "/config.json: model_type " +
                      printable(checkpoint.model_type()) + " is not supported, supported: " + list);
   }
   Graph graph;
   importer->second(checkpoint, options, graph);
-  for (const std::string& name : checkpoint.finish()) {
-    graph.warnings.push_back("tensor " + printable(name) + " is not used");
+  for (const std::string& unused : checkpoint.finish()) {
+    graph.warnings.push_back("tensor " + printable(unused) + " is not used");
   }
   return graph;
 }

@@ -1,26 +1,15 @@
-#include "converter/blocks.h"
+#include "converter/memory_decoder.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "converter/errors.h"
+#include "converter/parts.h"
 #include "runtime/base/checked.h"
 
 namespace oxbow::convert {
 namespace {
-
-// Far above any model this runs, far below where a product of two sizes could overflow.
-constexpr uint32_t kMaxSize = 1u << 20;
-constexpr uint32_t kMaxLayers = 1024;
-constexpr uint32_t kDefaultSegment = 64;
-
-schema::Activation read_activation(const Checkpoint& checkpoint) {
-  const std::string name = checkpoint.choice("activation", "relu", {"relu", "gelu", "silu"});
-  if (name == "gelu") return schema::Activation::Gelu;
-  if (name == "silu") return schema::Activation::Silu;
-  return schema::Activation::Relu;
-}
 
 /// One model being built: the builder, the checkpoint, and what all layers share.
 class Decoder {
@@ -266,28 +255,19 @@ class Decoder {
   uint32_t clamped_at_ = 0;
 };
 
-void write_metadata(const Checkpoint& checkpoint, const MemoryDecoder& config, Graph& graph) {
-  std::map<std::string, uint32_t> sizes = {
+void write_sizes(const Checkpoint& checkpoint, const MemoryDecoder& config, Graph& graph) {
+  std::vector<std::pair<std::string, uint32_t>> sizes = {
       {"d_ff", config.inner_width},      {"d_model", config.width},
       {"heads", config.heads},           {"max_segment", config.max_segment},
       {"mem_len", config.memory_rows},   {"n_layers", config.layers},
       {"vocabulary", config.vocabulary},
   };
   if (config.compression) {
-    sizes["c_mem_len"] = config.compression->memory_rows;
-    sizes["compression_rate"] = config.compression->rate;
+    sizes.emplace_back("c_mem_len", config.compression->memory_rows);
+    sizes.emplace_back("compression_rate", config.compression->rate);
   }
-  auto metadata = std::make_unique<schema::MetadataT>();
-  metadata->architecture = checkpoint.model_type();
-  metadata->licence = checkpoint.note("licence") + checkpoint.note("license");
-  metadata->time_major = metadata->states_time_major = true;
-  for (const auto& [key, value] : sizes) {
-    auto pair = std::make_unique<schema::KeyValueT>();
-    pair->key = key;
-    pair->value = std::to_string(value);
-    metadata->sizes.push_back(std::move(pair));
-  }
-  graph.model.metadata = std::move(metadata);
+  write_metadata(checkpoint, graph, sizes);
+  graph.model.metadata->time_major = graph.model.metadata->states_time_major = true;
 }
 
 }  // namespace
@@ -304,15 +284,12 @@ MemoryDecoder read_memory_decoder(const Checkpoint& checkpoint, const ImportOpti
   }
   config.width = checkpoint.size("d_model", 1, kMaxSize);
   config.heads = checkpoint.size("heads", 1, config.width);
-  if (config.width % config.heads != 0) {
-    throw InputError("config.json: d_model is " + std::to_string(config.width) +
-                     ", expected a multiple of heads, " + std::to_string(config.heads));
-  }
+  require_multiple("d_model", config.width, "heads", config.heads);
   config.inner_width = checkpoint.size("d_ff", 1, kMaxSize);
   config.layers = checkpoint.size("n_layers", 1, kMaxLayers);
   config.memory_rows = checkpoint.size("mem_len", 1, kMaxSize);
   config.epsilon = static_cast<float>(checkpoint.number("layer_norm_eps", 1e-12, 1, 1e-5));
-  config.activation = read_activation(checkpoint);
+  config.activation = read_activation(checkpoint, "activation", "relu");
   if (checkpoint.flag("is_gated", false)) {
     throw InputError(
         "config.json: is_gated is true, expected false: gated feed-forward layers are "
@@ -338,7 +315,7 @@ void build_memory_decoder(const Checkpoint& checkpoint, const MemoryDecoder& con
                      ": a whole group must be there to be compressed");
   }
   Decoder(checkpoint, config, graph).build();
-  write_metadata(checkpoint, config, graph);
+  write_sizes(checkpoint, config, graph);
 }
 
 }  // namespace oxbow::convert

@@ -1,0 +1,203 @@
+#include "converter/parts.h"
+
+#include <cmath>
+
+#include "converter/errors.h"
+
+namespace oxbow::convert {
+namespace {
+
+const std::map<std::string, schema::Activation>& activations() {
+  using schema::Activation;
+  static const std::map<std::string, Activation> table = {
+      {"relu", Activation::Relu},
+      {"gelu", Activation::Gelu},
+      {"gelu_new", Activation::GeluTanh},
+      {"gelu_fast", Activation::GeluTanh},
+      {"gelu_tanh", Activation::GeluTanh},
+      {"gelu_pytorch_tanh", Activation::GeluTanh},
+      {"quick_gelu", Activation::GeluQuick},
+      {"silu", Activation::Silu},
+      {"swish", Activation::Silu},
+      {"sigmoid", Activation::Sigmoid},
+      {"tanh", Activation::Tanh},
+      {"linear", Activation::None},
+  };
+  return table;
+}
+
+}  // namespace
+
+schema::Activation read_activation(const Checkpoint& checkpoint, const std::string& key,
+                                   const std::string& fallback) {
+  std::vector<std::string> names;
+  for (const auto& [name, unused] : activations()) names.push_back(name);
+  return activations().at(checkpoint.choice(key, fallback, names));
+}
+
+void ignore_common_keys(const Checkpoint& checkpoint) {
+  checkpoint.ignore_keys({
+      // Python objects and files.
+      "_name_or_path",
+      "architectures",
+      "auto_map",
+      "dtype",
+      "license",
+      "licence",
+      "model_type",
+      "name",
+      "description",
+      "source",
+      "name_or_path",
+      "onnx_export",
+      "return_dict",
+      "tf_legacy_loss",
+      "tokenizer_class",
+      "torch_dtype",
+      "torchscript",
+      "transformers_version",
+      "use_bfloat16",
+      "use_cache",
+      "output_attentions",
+      "output_hidden_states",
+      "prefix",
+      "finetuning_task",
+      "problem_type",
+      "task_specific_params",
+      "segment_lengths",
+      "sep_token_id",
+      "cls_token_id",
+      // Training.
+      "activation_dropout",
+      "attention_dropout",
+      "attention_probs_dropout_prob",
+      "attn_pdrop",
+      "classifier_dropout",
+      "dropout",
+      "dropout_rate",
+      "embd_pdrop",
+      "hidden_dropout",
+      "hidden_dropout_prob",
+      "init_std",
+      "initializer_factor",
+      "initializer_range",
+      "layerdrop",
+      "resid_pdrop",
+      "seed",
+      "training",
+      "batch_size",
+      // Generation.
+      "bad_words_ids",
+      "begin_suppress_tokens",
+      "bos_token_id",
+      "decoder_start_token_id",
+      "diversity_penalty",
+      "do_sample",
+      "early_stopping",
+      "encoder_no_repeat_ngram_size",
+      "eos_token_id",
+      "exponential_decay_length_penalty",
+      "forced_bos_token_id",
+      "forced_eos_token_id",
+      "length_penalty",
+      "max_length",
+      "min_length",
+      "no_repeat_ngram_size",
+      "num_beam_groups",
+      "num_beams",
+      "num_return_sequences",
+      "output_scores",
+      "pad_token_id",
+      "remove_invalid_values",
+      "repetition_penalty",
+      "return_dict_in_generate",
+      "suppress_tokens",
+      "temperature",
+      "top_k",
+      "top_p",
+      "typical_p",
+      // Classes, read where there is a classifier.
+      "id2label",
+      "label2id",
+      "num_labels",
+  });
+}
+
+void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,
+                      uint32_t parts) {
+  if (parts != 0 && width % parts == 0) return;
+  throw InputError("config.json: " + width_key + " is " + std::to_string(width) +
+                   ", expected a multiple of " + parts_key + ", " + std::to_string(parts));
+}
+
+void write_metadata(const Checkpoint& checkpoint, Graph& graph,
+                    const std::vector<std::pair<std::string, uint32_t>>& sizes) {
+  const std::map<std::string, uint32_t> sorted(sizes.begin(), sizes.end());
+  auto metadata = std::make_unique<schema::MetadataT>();
+  metadata->architecture = checkpoint.model_type();
+  metadata->licence = checkpoint.note("licence") + checkpoint.note("license");
+  for (const auto& [key, value] : sorted) {
+    auto pair = std::make_unique<schema::KeyValueT>();
+    pair->key = key;
+    pair->value = std::to_string(value);
+    metadata->sizes.push_back(std::move(pair));
+  }
+  graph.model.metadata = std::move(metadata);
+}
+
+std::vector<float> rows_of(const std::vector<float>& matrix, size_t width, size_t first,
+                           size_t count) {
+  const auto begin = matrix.begin() + static_cast<std::ptrdiff_t>(first * width);
+  return {begin, begin + static_cast<std::ptrdiff_t>(count * width)};
+}
+
+std::vector<float> transposed(const std::vector<float>& matrix, size_t rows, size_t width) {
+  std::vector<float> out(matrix.size());
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t c = 0; c < width; ++c) out[c * rows + r] = matrix[r * width + c];
+  }
+  return out;
+}
+
+std::vector<float> sinusoids(const std::vector<double>& positions, const std::vector<double>& f) {
+  std::vector<float> out;
+  out.reserve(positions.size() * 2 * f.size());
+  for (const double position : positions) {
+    for (const double frequency : f) {
+      out.push_back(static_cast<float>(std::sin(position * frequency)));
+    }
+    for (const double frequency : f) {
+      out.push_back(static_cast<float>(std::cos(position * frequency)));
+    }
+  }
+  return out;
+}
+
+uint32_t Parts::matrix(const std::string& name, uint32_t rows, uint32_t width) {
+  if (const auto found = weights_.find(name); found != weights_.end()) return found->second;
+  return weights_[name] = builder_.weight(name, rows, width, checkpoint_.matrix(name, rows, width));
+}
+
+uint32_t Parts::vector(const std::string& name, uint32_t width) {
+  if (const auto found = weights_.find(name); found != weights_.end()) return found->second;
+  return weights_[name] = builder_.weight(name, 1, width, checkpoint_.vector(name, width));
+}
+
+uint32_t Parts::linear(const std::string& name, uint32_t x, const std::string& prefix, uint32_t in,
+                       uint32_t out, bool bias) {
+  return builder_.linear(name, x, matrix(prefix + ".weight", out, in),
+                         bias ? vector(prefix + ".bias", out) : GraphBuilder::kNone);
+}
+
+uint32_t Parts::layer_norm(const std::string& name, uint32_t x, const std::string& prefix,
+                           uint32_t width, float epsilon) {
+  return builder_.layer_norm(name, x, vector(prefix + ".weight", width),
+                             vector(prefix + ".bias", width), epsilon);
+}
+
+uint32_t Parts::rms_norm(const std::string& name, uint32_t x, const std::string& prefix,
+                         uint32_t width, float epsilon) {
+  return builder_.rms_norm(name, x, vector(prefix + ".weight", width), epsilon);
+}
+
+}  // namespace oxbow::convert

@@ -1,0 +1,71 @@
+#pragma once
+
+// What importers are made of: the layers of deep-learning libraries, by the names their tensors have
+// in a checkpoint, and the keys that many configurations share.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "converter/checkpoint.h"
+#include "converter/graph.h"
+
+namespace oxbow::convert {
+
+// Far above any model this runs, far below where a product of two sizes could overflow.
+inline constexpr uint32_t kMaxSize = 1u << 20;
+inline constexpr uint32_t kMaxLayers = 1024;
+/// Tokens of one run of a model that streams, unless the user says otherwise.
+inline constexpr uint32_t kDefaultSegment = 64;
+
+/// An activation in the words of Hugging Face's configurations: relu, gelu, gelu_new, silu, ...
+schema::Activation read_activation(const Checkpoint& checkpoint, const std::string& key,
+                                   const std::string& fallback);
+
+/// Passes over the keys of a Hugging Face configuration that concern training, tokenizers,
+/// generation or the Python objects themselves.
+void ignore_common_keys(const Checkpoint& checkpoint);
+
+/// Throws unless `width`, the value of `width_key`, is a multiple of `parts`, that of `parts_key`.
+void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,
+                      uint32_t parts);
+
+/// Metadata with the architecture's name, its licence and `sizes`; the rest is added on conversion.
+void write_metadata(const Checkpoint& checkpoint, Graph& graph,
+                    const std::vector<std::pair<std::string, uint32_t>>& sizes);
+
+/// Rows [first, first + count) of a matrix with `width` columns.
+std::vector<float> rows_of(const std::vector<float>& matrix, size_t width, size_t first,
+                           size_t count);
+/// [rows, width] to [width, rows].
+std::vector<float> transposed(const std::vector<float>& matrix, size_t rows, size_t width);
+/// Row p of [rows, width] is sin(p f) for all frequencies f, then cos(p f): half of the width each.
+std::vector<float> sinusoids(const std::vector<double>& positions, const std::vector<double>& f);
+
+/// Layers by the prefix of their tensors' names. Tensors read twice are the same weight.
+class Parts {
+ public:
+  Parts(const Checkpoint& checkpoint, GraphBuilder& builder)
+      : checkpoint_(checkpoint), builder_(builder) {}
+
+  uint32_t matrix(const std::string& name, uint32_t rows, uint32_t width);
+  /// A vector as a weight of one row.
+  uint32_t vector(const std::string& name, uint32_t width);
+  /// nn.Linear: prefix.weight [width, input width], and prefix.bias unless `bias` is false.
+  uint32_t linear(const std::string& name, uint32_t x, const std::string& prefix, uint32_t in,
+                  uint32_t out, bool bias = true);
+  /// nn.LayerNorm: prefix.weight, prefix.bias.
+  uint32_t layer_norm(const std::string& name, uint32_t x, const std::string& prefix,
+                      uint32_t width, float epsilon);
+  /// prefix.weight alone.
+  uint32_t rms_norm(const std::string& name, uint32_t x, const std::string& prefix, uint32_t width,
+                    float epsilon);
+
+ private:
+  const Checkpoint& checkpoint_;
+  GraphBuilder& builder_;
+  std::map<std::string, uint32_t> weights_;
+};
+
+}  // namespace oxbow::convert
