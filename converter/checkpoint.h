@@ -26,9 +26,12 @@ class Checkpoint {
 
   const std::string& model_type() const { return model_type_; }
 
-  // -- config.json. A key that was asked for counts as understood.
+  // -- config.json. A key that was asked for counts as understood. "outer.inner" is a key of an
+  // object. A key whose value is null counts as missing.
 
+  /// True for null as well.
   bool has_key(const std::string& key) const;
+  bool is_null(const std::string& key) const;
   uint32_t size(const std::string& key, uint32_t min, uint32_t max) const;
   uint32_t size(const std::string& key, uint32_t min, uint32_t max, uint32_t fallback) const;
   double number(const std::string& key, double min, double max, double fallback) const;
@@ -37,6 +40,8 @@ class Checkpoint {
                      const std::vector<std::string>& choices) const;
   /// A list of sizes; empty when the key is missing.
   std::vector<uint32_t> sizes(const std::string& key, uint32_t min, uint32_t max) const;
+  /// A token id, the first of a list of them; -1 when the key is missing or the id negative.
+  int32_t token(const std::string& key) const;
   /// A text nothing depends on, such as the licence; empty when missing or no text.
   std::string note(const std::string& key) const;
   /// Keys that change no result.
@@ -80,6 +85,8 @@ class Checkpoint {
   void read_config();
   void open_tensors();
   void add_file(const std::string& path, bool extra);
+  const nlohmann::json* find(const std::string& name) const;
+  /// The same, marked as understood; nothing for null.
   const nlohmann::json* key(const std::string& name) const;
   const Found& found(const std::string& name) const;
   [[noreturn]] void fail_key(const std::string& name, const std::string& expected) const;

@@ -51,9 +51,7 @@ Built build(const Checkpoint& checkpoint, const ConvertOptions& options,
             const QuantizeOptions& types) {
   Built built;
   Graph& graph = built.graph;
-  ImportOptions import_options;
-  import_options.max_segment = options.max_segment;
-  graph = import_checkpoint(checkpoint, import_options);
+  graph = import_checkpoint(checkpoint, options.import_options);
   if (options.debug_outputs) {
     for (const DebugOutput& output : graph.debug_outputs) {
       schema::EntryPointT& entry = *graph.model.entry_points[output.entry];

@@ -147,8 +147,12 @@ std::map<std::string, std::string> measure_quality(std::span<const std::byte> fl
                                                    std::span<const std::byte> file,
                                                    const std::string& text) {
   Runner reference(float_file), converted(file);
-  const std::vector<int32_t> tokens =
+  std::vector<int32_t> tokens =
       text.empty() ? random_tokens(reference.info().vocabulary) : encode(converted, text);
+  // A stream may end before.
+  if (const uint64_t capacity = reference.info().capacity; capacity != 0) {
+    tokens.resize(std::min<size_t>(tokens.size(), capacity));
+  }
   Sums sums;
   std::vector<float> a, b;
   const size_t width = reference.info().output_width;
