@@ -40,6 +40,10 @@ struct Built {
 
 uint32_t vocabulary(const Graph& graph) { return graph.tensor(graph.main_entry().logits).width; }
 
+bool takes_tokens(const Graph& graph) {
+  return graph.tensor(graph.main_entry().tokens).type == schema::DataType::I32;
+}
+
 std::string tokenizer_source(const ConvertOptions& options) {
   if (!options.tokenizer.empty()) return options.tokenizer;
   const std::string beside = options.directory + "/char_vocab.json";
@@ -117,7 +121,8 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     throw UsageError("--calibrate needs a tokenizer: give --tokenizer FILE or --tokenizer byte");
   }
   write_metadata(checkpoint, options, built);
-  if (options.quantize.weights) {
+  // Rows of floats have no vocabulary to draw from.
+  if (options.quantize.weights && takes_tokens(built.graph)) {
     progress("measuring quality");
     const Built reference = build(checkpoint, options, {.weights = false, .activations = false});
     add_values(built.graph.model.metadata->quality,
