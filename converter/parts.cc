@@ -152,6 +152,10 @@ void require_multiple(const std::string& width_key, uint32_t width, const std::s
                    ", expected a multiple of " + parts_key + ", " + std::to_string(parts));
 }
 
+float attention_scale(uint32_t head_width) {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_width)));
+}
+
 void write_metadata(const Checkpoint& checkpoint, Graph& graph,
                     const std::vector<std::pair<std::string, uint32_t>>& sizes) {
   const std::map<std::string, uint32_t> sorted(sizes.begin(), sizes.end());

@@ -39,6 +39,9 @@ std::string optional_prefix(const Checkpoint& checkpoint, const std::string& pre
 void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,
                       uint32_t parts);
 
+/// 1 / sqrt(head_width): what nearly all attention multiplies its scores with.
+float attention_scale(uint32_t head_width);
+
 /// Metadata with the architecture's name, its licence and `sizes`; the rest is added on conversion.
 void write_metadata(const Checkpoint& checkpoint, Graph& graph,
                     const std::vector<std::pair<std::string, uint32_t>>& sizes);
