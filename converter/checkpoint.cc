@@ -132,6 +132,11 @@ const nlohmann::json* Checkpoint::key(const std::string& name) const {
   return place == config_.end() ? nullptr : &*place;
 }
 
+const nlohmann::json* Checkpoint::given(const std::string& name) const {
+  const nlohmann::json* value = key(name);
+  return value != nullptr && value->is_null() ? nullptr : value;
+}
+
 void Checkpoint::fail_key(const std::string& name, const std::string& expected) const {
   const nlohmann::json* value = key(name);
   if (value == nullptr) {
@@ -154,11 +159,11 @@ uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max) c
 
 uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max,
                           uint32_t fallback) const {
-  return key(name) == nullptr ? fallback : size(name, min, max);
+  return given(name) == nullptr ? fallback : size(name, min, max);
 }
 
 double Checkpoint::number(const std::string& name, double min, double max, double fallback) const {
-  const nlohmann::json* value = key(name);
+  const nlohmann::json* value = given(name);
   if (value == nullptr) return fallback;
   if (!value->is_number() || !(value->get<double>() >= min && value->get<double>() <= max)) {
     fail_key(name, "a number from " + number_text(min) + " to " + number_text(max));
@@ -167,7 +172,7 @@ double Checkpoint::number(const std::string& name, double min, double max, doubl
 }
 
 bool Checkpoint::flag(const std::string& name, bool fallback) const {
-  const nlohmann::json* value = key(name);
+  const nlohmann::json* value = given(name);
   if (value == nullptr) return fallback;
   if (!value->is_boolean()) fail_key(name, "true or false");
   return value->get<bool>();
@@ -175,7 +180,7 @@ bool Checkpoint::flag(const std::string& name, bool fallback) const {
 
 std::string Checkpoint::choice(const std::string& name, const std::string& fallback,
                                const std::vector<std::string>& choices) const {
-  const nlohmann::json* value = key(name);
+  const nlohmann::json* value = given(name);
   if (value == nullptr) return fallback;
   std::string list;
   for (const std::string& choice : choices) {
@@ -186,7 +191,7 @@ std::string Checkpoint::choice(const std::string& name, const std::string& fallb
 }
 
 std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, uint32_t max) const {
-  const nlohmann::json* value = key(name);
+  const nlohmann::json* value = given(name);
   if (value == nullptr) return {};
   std::vector<uint32_t> out;
   bool good = value->is_array();
@@ -199,6 +204,19 @@ std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, u
   if (!good) {
     fail_key(name, "a list of integers from " + std::to_string(min) + " to " + std::to_string(max));
   }
+  return out;
+}
+
+std::vector<bool> Checkpoint::flags(const std::string& name) const {
+  const nlohmann::json* value = given(name);
+  if (value == nullptr) return {};
+  std::vector<bool> out;
+  bool good = value->is_array();
+  for (size_t i = 0; good && i < value->size(); ++i) {
+    good = (*value)[i].is_boolean();
+    if (good) out.push_back((*value)[i].get<bool>());
+  }
+  if (!good) fail_key(name, "a list of true and false");
   return out;
 }
 

@@ -26,7 +26,8 @@ class Checkpoint {
 
   const std::string& model_type() const { return model_type_; }
 
-  // -- config.json. A key that was asked for counts as understood.
+  // -- config.json. A key that was asked for counts as understood. One that is null counts as missing
+  // where there is a fallback.
 
   bool has_key(const std::string& key) const;
   uint32_t size(const std::string& key, uint32_t min, uint32_t max) const;
@@ -37,6 +38,8 @@ class Checkpoint {
                      const std::vector<std::string>& choices) const;
   /// A list of sizes; empty when the key is missing.
   std::vector<uint32_t> sizes(const std::string& key, uint32_t min, uint32_t max) const;
+  /// A list of true and false; empty when the key is missing.
+  std::vector<bool> flags(const std::string& key) const;
   /// A text nothing depends on, such as the licence; empty when missing or no text.
   std::string note(const std::string& key) const;
   /// Keys that change no result.
@@ -81,6 +84,8 @@ class Checkpoint {
   void open_tensors();
   void add_file(const std::string& path, bool extra);
   const nlohmann::json* key(const std::string& name) const;
+  /// The same, and null for a key that is null.
+  const nlohmann::json* given(const std::string& name) const;
   const Found& found(const std::string& name) const;
   [[noreturn]] void fail_key(const std::string& name, const std::string& expected) const;
 

@@ -1,5 +1,6 @@
 #include "converter/parts.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "converter/errors.h"
@@ -121,6 +122,14 @@ void ignore_common_keys(const Checkpoint& checkpoint) {
       "label2id",
       "num_labels",
   });
+}
+
+uint32_t read_segment(const Checkpoint& checkpoint, const ImportOptions& options) {
+  uint32_t longest = kDefaultSegment;
+  for (const uint32_t length : checkpoint.sizes("segment_lengths", 1, kMaxSize)) {
+    longest = std::max(longest, length);
+  }
+  return options.max_segment != 0 ? options.max_segment : longest;
 }
 
 void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,

@@ -27,6 +27,10 @@ schema::Activation read_activation(const Checkpoint& checkpoint, const std::stri
 /// generation or the Python objects themselves.
 void ignore_common_keys(const Checkpoint& checkpoint);
 
+/// Most tokens of one run of a model that streams: what the user asked for, or kDefaultSegment, or
+/// more when `segment_lengths` of the configuration say so.
+uint32_t read_segment(const Checkpoint& checkpoint, const ImportOptions& options);
+
 /// Throws unless `width`, the value of `width_key`, is a multiple of `parts`, that of `parts_key`.
 void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,
                       uint32_t parts);
