@@ -148,6 +148,11 @@ void Checkpoint::fail_key(const std::string& name, const std::string& expected) 
 
 bool Checkpoint::has_key(const std::string& name) const { return config_.contains(name); }
 
+bool Checkpoint::has_value(const std::string& name) const {
+  const nlohmann::json* value = key(name);
+  return value != nullptr && !value->is_null();
+}
+
 uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max) const {
   const nlohmann::json* value = key(name);
   if (value == nullptr || !value->is_number_unsigned() || value->get<uint64_t>() < min ||
@@ -223,6 +228,22 @@ std::vector<bool> Checkpoint::flags(const std::string& name) const {
 std::string Checkpoint::note(const std::string& name) const {
   const nlohmann::json* value = key(name);
   return value != nullptr && value->is_string() ? value->get<std::string>() : "";
+}
+
+std::vector<std::string> Checkpoint::labels(uint32_t classes) const {
+  if (!has_value("id2label")) return {};
+  const nlohmann::json& names = *key("id2label");
+  std::vector<std::string> out;
+  bool good = names.is_object() && names.size() == classes;
+  for (uint32_t i = 0; good && i < classes; ++i) {
+    const auto name = names.find(std::to_string(i));
+    good = name != names.end() && name->is_string();
+    if (good) out.push_back(name->get<std::string>());
+  }
+  if (!good) {
+    fail_key("id2label", "a name for each class from 0 to " + std::to_string(classes - 1));
+  }
+  return out;
 }
 
 void Checkpoint::ignore_keys(const std::vector<std::string>& keys) const {

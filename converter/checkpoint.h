@@ -30,6 +30,8 @@ class Checkpoint {
   // where there is a fallback.
 
   bool has_key(const std::string& key) const;
+  /// There is such a key, and it is not null.
+  bool has_value(const std::string& key) const;
   uint32_t size(const std::string& key, uint32_t min, uint32_t max) const;
   uint32_t size(const std::string& key, uint32_t min, uint32_t max, uint32_t fallback) const;
   double number(const std::string& key, double min, double max, double fallback) const;
@@ -42,6 +44,8 @@ class Checkpoint {
   std::vector<bool> flags(const std::string& key) const;
   /// A text nothing depends on, such as the licence; empty when missing or no text.
   std::string note(const std::string& key) const;
+  /// Names of a classifier's classes from id2label, in order; empty when the key is missing or null.
+  std::vector<std::string> labels(uint32_t classes) const;
   /// Keys that change no result.
   void ignore_keys(const std::vector<std::string>& keys) const;
 

@@ -139,6 +139,23 @@ void require_multiple(const std::string& width_key, uint32_t width, const std::s
                    ", expected a multiple of " + parts_key + ", " + std::to_string(parts));
 }
 
+void require_flag(const Checkpoint& checkpoint, const std::string& key, bool expected) {
+  if (checkpoint.flag(key, expected) == expected) return;
+  throw InputError("config.json: " + key + " is " +
+                   (expected ? "false, expected true" : "true, expected false"));
+}
+
+uint32_t stored_rows(const Checkpoint& checkpoint, const std::string& name) {
+  const std::vector<uint64_t>& shape = checkpoint.shape(name);
+  if (shape.size() != 2 || shape[0] == 0 || shape[0] > kMaxSize) {
+    throw InputError("tensor " + name + " has " + std::to_string(shape.empty() ? 0 : shape[0]) +
+                     " rows and " + std::to_string(shape.size()) +
+                     " dimensions, expected a matrix with 1 to " + std::to_string(kMaxSize) +
+                     " rows");
+  }
+  return static_cast<uint32_t>(shape[0]);
+}
+
 void write_metadata(const Checkpoint& checkpoint, Graph& graph,
                     const std::vector<std::pair<std::string, uint32_t>>& sizes) {
   const std::map<std::string, uint32_t> sorted(sizes.begin(), sizes.end());
@@ -158,6 +175,17 @@ std::vector<float> rows_of(const std::vector<float>& matrix, size_t width, size_
                            size_t count) {
   const auto begin = matrix.begin() + static_cast<std::ptrdiff_t>(first * width);
   return {begin, begin + static_cast<std::ptrdiff_t>(count * width)};
+}
+
+std::vector<float> repeated_columns(const std::vector<float>& matrix, size_t width, size_t times) {
+  std::vector<float> out;
+  out.reserve(matrix.size() * times);
+  for (auto row = matrix.begin(); row != matrix.end(); row += static_cast<std::ptrdiff_t>(width)) {
+    for (size_t i = 0; i < times; ++i) {
+      out.insert(out.end(), row, row + static_cast<std::ptrdiff_t>(width));
+    }
+  }
+  return out;
 }
 
 std::vector<float> transposed(const std::vector<float>& matrix, size_t rows, size_t width) {

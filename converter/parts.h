@@ -35,6 +35,12 @@ uint32_t read_segment(const Checkpoint& checkpoint, const ImportOptions& options
 void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,
                       uint32_t parts);
 
+/// Throws unless the flag `key`, if it is there, is `expected`.
+void require_flag(const Checkpoint& checkpoint, const std::string& key, bool expected);
+
+/// Rows of a matrix in the checkpoint whose number no key tells, such as a classifier's.
+uint32_t stored_rows(const Checkpoint& checkpoint, const std::string& name);
+
 /// Metadata with the architecture's name, its licence and `sizes`; the rest is added on conversion.
 void write_metadata(const Checkpoint& checkpoint, Graph& graph,
                     const std::vector<std::pair<std::string, uint32_t>>& sizes);
@@ -42,6 +48,8 @@ void write_metadata(const Checkpoint& checkpoint, Graph& graph,
 /// Rows [first, first + count) of a matrix with `width` columns.
 std::vector<float> rows_of(const std::vector<float>& matrix, size_t width, size_t first,
                            size_t count);
+/// [rows, width] to [rows, times * width]: every row `times` times side by side.
+std::vector<float> repeated_columns(const std::vector<float>& matrix, size_t width, size_t times);
 /// [rows, width] to [width, rows].
 std::vector<float> transposed(const std::vector<float>& matrix, size_t rows, size_t width);
 /// Row p of [rows, width] is sin(p f) for all frequencies f, then cos(p f): half of the width each.

@@ -54,12 +54,16 @@ class Runner {
   const oxb_model* model() const { return model_; }
   const oxb_model_info& info() const { return info_; }
 
-  void run(std::span<const int32_t> tokens, std::vector<float>& logits) {
-    logits.resize(tokens.size() * info_.output_width);
+  /// Returns how many rows of logits there are: one for each token, or as many as a classifier gives.
+  size_t run(std::span<const int32_t> tokens, std::vector<float>& logits) {
     oxb_error error = {};
-    check(oxb_session_run(session_, tokens.data(), tokens.size(), logits.data(), tokens.size(),
-                          &error),
+    oxb_entry_info entry = {};
+    check(oxb_model_entry_info(model_, info_.entry_count - 1, &entry, &error), error);
+    const size_t rows = entry.output_rows != 0 ? entry.output_rows : tokens.size();
+    logits.resize(rows * info_.output_width);
+    check(oxb_session_run(session_, tokens.data(), tokens.size(), logits.data(), rows, &error),
           error);
+    return rows;
   }
 
  private:
@@ -152,13 +156,14 @@ std::map<std::string, std::string> measure_quality(std::span<const std::byte> fl
   Sums sums;
   std::vector<float> a, b;
   const size_t width = reference.info().output_width;
+  const bool predicts = !text.empty() && reference.info().task == OXB_TASK_GENERATE;
   for (size_t done = 0; done < tokens.size();) {
     const size_t count = std::min<size_t>(tokens.size() - done, reference.info().max_segment);
     const std::span<const int32_t> segment = std::span(tokens).subspan(done, count);
     reference.run(segment, a);
-    converted.run(segment, b);
-    for (size_t row = 0; row < count; ++row) {
-      const bool known = !text.empty() && done + row + 1 < tokens.size();
+    const size_t rows = converted.run(segment, b);
+    for (size_t row = 0; row < rows; ++row) {
+      const bool known = predicts && done + row + 1 < tokens.size();
       sums.add(std::span(a).subspan(row * width, width), std::span(b).subspan(row * width, width),
                known ? tokens[done + row + 1] : -1);
     }
