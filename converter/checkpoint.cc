@@ -49,6 +49,10 @@ std::vector<std::string> not_in(const std::vector<std::string>& names,
   return out;
 }
 
+bool is_token(const nlohmann::json& value) {
+  return value.is_number_unsigned() && value.get<uint64_t>() <= INT32_MAX;
+}
+
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -222,6 +226,29 @@ std::vector<bool> Checkpoint::flags(const std::string& name) const {
     if (good) out.push_back((*value)[i].get<bool>());
   }
   if (!good) fail_key(name, "a list of true and false");
+  return out;
+}
+
+int32_t Checkpoint::token(const std::string& name, int32_t fallback) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return fallback;
+  if (value->is_null()) return -1;
+  const nlohmann::json& id = value->is_array() && !value->empty() ? (*value)[0] : *value;
+  if (!is_token(id)) fail_key(name, "a token id or null");
+  return id.get<int32_t>();
+}
+
+std::vector<std::vector<int32_t>> Checkpoint::token_lists(const std::string& name) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr || value->is_null()) return {};
+  bool good = value->is_array();
+  std::vector<std::vector<int32_t>> out;
+  for (size_t i = 0; good && i < value->size(); ++i) {
+    const nlohmann::json& list = (*value)[i];
+    good = list.is_array() && std::all_of(list.begin(), list.end(), is_token);
+    if (good) out.push_back(list.get<std::vector<int32_t>>());
+  }
+  if (!good) fail_key(name, "a list of lists of token ids");
   return out;
 }
 

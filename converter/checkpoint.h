@@ -42,6 +42,10 @@ class Checkpoint {
   std::vector<uint32_t> sizes(const std::string& key, uint32_t min, uint32_t max) const;
   /// A list of true and false; empty when the key is missing.
   std::vector<bool> flags(const std::string& key) const;
+  /// A token id, or -1 for null; `fallback` when the key is missing. The first of a list of ids.
+  int32_t token(const std::string& key, int32_t fallback) const;
+  /// A list of lists of token ids; empty when the key is missing or null.
+  std::vector<std::vector<int32_t>> token_lists(const std::string& key) const;
   /// A text nothing depends on, such as the licence; empty when missing or no text.
   std::string note(const std::string& key) const;
   /// Names of a classifier's classes from id2label, in order; empty when the key is missing or null.

@@ -29,6 +29,8 @@ const std::map<std::string, schema::Activation>& activations() {
 
 }  // namespace
 
+bool is_activation(const std::string& name) { return activations().contains(name); }
+
 schema::Activation read_activation(const Checkpoint& checkpoint, const std::string& key,
                                    const std::string& fallback) {
   std::vector<std::string> names;

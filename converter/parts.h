@@ -20,6 +20,7 @@ inline constexpr uint32_t kMaxLayers = 1024;
 inline constexpr uint32_t kDefaultSegment = 64;
 
 /// An activation in the words of Hugging Face's configurations: relu, gelu, gelu_new, silu, ...
+bool is_activation(const std::string& name);
 schema::Activation read_activation(const Checkpoint& checkpoint, const std::string& key,
                                    const std::string& fallback);
 

@@ -54,6 +54,20 @@ class Runner {
   const oxb_model* model() const { return model_; }
   const oxb_model_info& info() const { return info_; }
 
+  /// A model that translates needs something to translate.
+  void start(std::span<const int32_t> source) {
+    if (info_.task != OXB_TASK_TRANSLATE) return;
+    oxb_error error = {};
+    oxb_entry_info encoder = {};
+    check(oxb_model_entry_info(model_, 0, &encoder, &error), error);
+    oxb_input_info input = {};
+    check(oxb_model_input_info(model_, 0, 0, &input, &error), error);
+    std::vector<int32_t> ids(source.begin(), source.end());
+    ids.resize(std::min<size_t>(ids.size(), encoder.max_rows));
+    for (int32_t& id : ids) id %= static_cast<int32_t>(input.limit);
+    check(oxb_session_encode(session_, ids.data(), ids.size(), &error), error);
+  }
+
   /// Returns how many rows of logits there are: one for each token, or as many as a classifier gives.
   size_t run(std::span<const int32_t> tokens, std::vector<float>& logits) {
     oxb_error error = {};
@@ -151,8 +165,12 @@ std::map<std::string, std::string> measure_quality(std::span<const std::byte> fl
                                                    std::span<const std::byte> file,
                                                    const std::string& text) {
   Runner reference(float_file), converted(file);
-  const std::vector<int32_t> tokens =
+  std::vector<int32_t> tokens =
       text.empty() ? random_tokens(reference.info().vocabulary) : encode(converted, text);
+  reference.start(tokens);
+  converted.start(tokens);
+  const uint64_t capacity = reference.info().capacity;
+  if (capacity != 0 && tokens.size() > capacity) tokens.resize(capacity);
   Sums sums;
   std::vector<float> a, b;
   const size_t width = reference.info().output_width;
