@@ -40,11 +40,26 @@ std::string list_names(const std::vector<std::string>& names) {
   return names.size() > 5 ? text + " and " + std::to_string(names.size() - 5) + " more" : text;
 }
 
-std::vector<std::string> not_in(const std::vector<std::string>& names,
-                                const std::set<std::string>& known) {
+/// Keys of an object, as outer.inner, that nobody asked for and that say something.
+std::vector<std::string> unknown_keys(const nlohmann::json& object, const std::string& prefix,
+                                      const std::set<std::string>& known) {
   std::vector<std::string> out;
-  for (const std::string& name : names) {
-    if (!known.contains(name)) out.push_back(name);
+  for (const auto& [key, value] : object.items()) {
+    // What is null, false or empty is a feature that is not there.
+    const bool absent =
+        value.is_null() || value == false || (!value.is_primitive() && value.empty());
+    const std::string name = prefix + key;
+    if (key.starts_with('_') || absent || known.contains(name)) continue;
+    const bool has_known_keys =
+        std::any_of(known.begin(), known.end(),
+                    [&](const std::string& other) { return other.starts_with(name + "."); });
+    // No configuration has objects in objects, and nobody asks for their keys.
+    if (prefix.empty() && value.is_object() && has_known_keys) {
+      const std::vector<std::string> inner = unknown_keys(value, name + ".", known);
+      out.insert(out.end(), inner.begin(), inner.end());
+    } else {
+      out.push_back(name);
+    }
   }
   return out;
 }
@@ -130,19 +145,27 @@ void Checkpoint::add_file(const std::string& path, bool extra) {
   }
 }
 
-const nlohmann::json* Checkpoint::key(const std::string& name) const {
-  used_keys_.insert(name);
-  const auto place = config_.find(name);
-  return place == config_.end() ? nullptr : &*place;
+const nlohmann::json* Checkpoint::find(const std::string& name) const {
+  const nlohmann::json* object = &config_;
+  size_t first = 0;
+  for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', first)) {
+    const auto inner = object->find(name.substr(first, dot - first));
+    if (inner == object->end() || !inner->is_object()) return nullptr;
+    object = &*inner;
+    first = dot + 1;
+  }
+  const auto place = object->find(name.substr(first));
+  return place == object->end() ? nullptr : &*place;
 }
 
-const nlohmann::json* Checkpoint::given(const std::string& name) const {
-  const nlohmann::json* value = key(name);
-  return value != nullptr && value->is_null() ? nullptr : value;
+const nlohmann::json* Checkpoint::key(const std::string& name) const {
+  used_keys_.insert(name);
+  const nlohmann::json* value = find(name);
+  return value == nullptr || value->is_null() ? nullptr : value;
 }
 
 void Checkpoint::fail_key(const std::string& name, const std::string& expected) const {
-  const nlohmann::json* value = key(name);
+  const nlohmann::json* value = find(name);
   if (value == nullptr) {
     throw InputError(config_path_ + ": key " + name + " is missing, expected " + expected);
   }
@@ -150,12 +173,9 @@ void Checkpoint::fail_key(const std::string& name, const std::string& expected) 
                    ", expected " + expected);
 }
 
-bool Checkpoint::has_key(const std::string& name) const { return config_.contains(name); }
+bool Checkpoint::has_key(const std::string& name) const { return find(name) != nullptr; }
 
-bool Checkpoint::has_value(const std::string& name) const {
-  const nlohmann::json* value = key(name);
-  return value != nullptr && !value->is_null();
-}
+bool Checkpoint::has_value(const std::string& name) const { return key(name) != nullptr; }
 
 uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max) const {
   const nlohmann::json* value = key(name);
@@ -168,11 +188,11 @@ uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max) c
 
 uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max,
                           uint32_t fallback) const {
-  return given(name) == nullptr ? fallback : size(name, min, max);
+  return key(name) == nullptr ? fallback : size(name, min, max);
 }
 
 double Checkpoint::number(const std::string& name, double min, double max, double fallback) const {
-  const nlohmann::json* value = given(name);
+  const nlohmann::json* value = key(name);
   if (value == nullptr) return fallback;
   if (!value->is_number() || !(value->get<double>() >= min && value->get<double>() <= max)) {
     fail_key(name, "a number from " + number_text(min) + " to " + number_text(max));
@@ -181,7 +201,7 @@ double Checkpoint::number(const std::string& name, double min, double max, doubl
 }
 
 bool Checkpoint::flag(const std::string& name, bool fallback) const {
-  const nlohmann::json* value = given(name);
+  const nlohmann::json* value = key(name);
   if (value == nullptr) return fallback;
   if (!value->is_boolean()) fail_key(name, "true or false");
   return value->get<bool>();
@@ -189,7 +209,7 @@ bool Checkpoint::flag(const std::string& name, bool fallback) const {
 
 std::string Checkpoint::choice(const std::string& name, const std::string& fallback,
                                const std::vector<std::string>& choices) const {
-  const nlohmann::json* value = given(name);
+  const nlohmann::json* value = key(name);
   if (value == nullptr) return fallback;
   std::string list;
   for (const std::string& choice : choices) {
@@ -200,7 +220,7 @@ std::string Checkpoint::choice(const std::string& name, const std::string& fallb
 }
 
 std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, uint32_t max) const {
-  const nlohmann::json* value = given(name);
+  const nlohmann::json* value = key(name);
   if (value == nullptr) return {};
   std::vector<uint32_t> out;
   bool good = value->is_array();
@@ -217,7 +237,7 @@ std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, u
 }
 
 std::vector<bool> Checkpoint::flags(const std::string& name) const {
-  const nlohmann::json* value = given(name);
+  const nlohmann::json* value = key(name);
   if (value == nullptr) return {};
   std::vector<bool> out;
   bool good = value->is_array();
@@ -230,17 +250,18 @@ std::vector<bool> Checkpoint::flags(const std::string& name) const {
 }
 
 int32_t Checkpoint::token(const std::string& name, int32_t fallback) const {
+  if (!has_key(name)) return fallback;
   const nlohmann::json* value = key(name);
-  if (value == nullptr) return fallback;
-  if (value->is_null()) return -1;
+  if (value == nullptr) return -1;
   const nlohmann::json& id = value->is_array() && !value->empty() ? (*value)[0] : *value;
+  if (id.is_number_integer() && id.get<int64_t>() == -1) return -1;
   if (!is_token(id)) fail_key(name, "a token id or null");
   return id.get<int32_t>();
 }
 
 std::vector<std::vector<int32_t>> Checkpoint::token_lists(const std::string& name) const {
   const nlohmann::json* value = key(name);
-  if (value == nullptr || value->is_null()) return {};
+  if (value == nullptr) return {};
   bool good = value->is_array();
   std::vector<std::vector<int32_t>> out;
   for (size_t i = 0; good && i < value->size(); ++i) {
@@ -316,13 +337,7 @@ std::vector<float> Checkpoint::tensor(const std::string& name,
 }
 
 std::vector<std::string> Checkpoint::finish() const {
-  std::vector<std::string> keys;
-  for (const auto& [name, value] : config_.items()) {
-    // What is null or false is a feature that is not there.
-    const bool absent = value.is_null() || value == false;
-    if (!name.starts_with('_') && !absent) keys.push_back(name);
-  }
-  keys = not_in(keys, used_keys_);
+  const std::vector<std::string> keys = unknown_keys(config_, "", used_keys_);
   if (!keys.empty()) {
     throw InputError(config_path_ + ": unknown key " + list_names(keys) + " for model_type " +
                      model_type_ + "; remove what does not change the results");

@@ -26,9 +26,10 @@ class Checkpoint {
 
   const std::string& model_type() const { return model_type_; }
 
-  // -- config.json. A key that was asked for counts as understood. One that is null counts as missing
-  // where there is a fallback.
+  // -- config.json. A key that was asked for counts as understood. "outer.inner" is a key of an
+  // object. A key whose value is null counts as missing.
 
+  /// True for null as well.
   bool has_key(const std::string& key) const;
   /// There is such a key, and it is not null.
   bool has_value(const std::string& key) const;
@@ -42,7 +43,7 @@ class Checkpoint {
   std::vector<uint32_t> sizes(const std::string& key, uint32_t min, uint32_t max) const;
   /// A list of true and false; empty when the key is missing.
   std::vector<bool> flags(const std::string& key) const;
-  /// A token id, or -1 for null; `fallback` when the key is missing. The first of a list of ids.
+  /// A token id, or -1 for null and -1; `fallback` when the key is missing. The first of a list of ids.
   int32_t token(const std::string& key, int32_t fallback) const;
   /// A list of lists of token ids; empty when the key is missing or null.
   std::vector<std::vector<int32_t>> token_lists(const std::string& key) const;
@@ -91,9 +92,9 @@ class Checkpoint {
   void read_config();
   void open_tensors();
   void add_file(const std::string& path, bool extra);
+  const nlohmann::json* find(const std::string& name) const;
+  /// The same, marked as understood; nothing for null.
   const nlohmann::json* key(const std::string& name) const;
-  /// The same, and null for a key that is null.
-  const nlohmann::json* given(const std::string& name) const;
   const Found& found(const std::string& name) const;
   [[noreturn]] void fail_key(const std::string& name, const std::string& expected) const;
 
