@@ -273,6 +273,19 @@ std::vector<std::vector<int32_t>> Checkpoint::token_lists(const std::string& nam
   return out;
 }
 
+std::vector<uint32_t> Checkpoint::size_for_each(const std::string& name, uint32_t min, uint32_t max,
+                                                size_t count) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr || !value->is_array()) {
+    return std::vector<uint32_t>(count, size(name, min, max));
+  }
+  std::vector<uint32_t> out = sizes(name, min, max);
+  if (out.size() != count) {
+    fail_key(name, "one integer, or a list of " + std::to_string(count));
+  }
+  return out;
+}
+
 std::string Checkpoint::note(const std::string& name) const {
   const nlohmann::json* value = key(name);
   return value != nullptr && value->is_string() ? value->get<std::string>() : "";

@@ -47,6 +47,9 @@ class Checkpoint {
   int32_t token(const std::string& key, int32_t fallback) const;
   /// A list of lists of token ids; empty when the key is missing or null.
   std::vector<std::vector<int32_t>> token_lists(const std::string& key) const;
+  /// A list of `count` sizes, or one size for all of them.
+  std::vector<uint32_t> size_for_each(const std::string& key, uint32_t min, uint32_t max,
+                                      size_t count) const;
   /// A text nothing depends on, such as the licence; empty when missing or no text.
   std::string note(const std::string& key) const;
   /// Names of a classifier's classes from id2label, in order; empty when the key is missing or null.
