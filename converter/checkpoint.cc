@@ -206,6 +206,21 @@ std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, u
   return out;
 }
 
+std::vector<std::string> Checkpoint::texts(const std::string& name) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr || value->is_null()) return {};
+  const auto is_text = [](const nlohmann::json& element) { return element.is_string(); };
+  if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_text)) {
+    fail_key(name, "a list of texts");
+  }
+  return value->get<std::vector<std::string>>();
+}
+
+bool Checkpoint::is_set(const std::string& name) const {
+  const nlohmann::json* value = key(name);
+  return value != nullptr && !value->is_null();
+}
+
 int32_t Checkpoint::token(const std::string& name, int32_t fallback) const {
   const nlohmann::json* value = key(name);
   if (value == nullptr) return fallback;

@@ -37,6 +37,10 @@ class Checkpoint {
                      const std::vector<std::string>& choices) const;
   /// A list of sizes; empty when the key is missing.
   std::vector<uint32_t> sizes(const std::string& key, uint32_t min, uint32_t max) const;
+  /// A list of texts; empty when the key is missing or null.
+  std::vector<std::string> texts(const std::string& key) const;
+  /// True when the key is there and not null.
+  bool is_set(const std::string& key) const;
   /// A token id, or -1 for null; `fallback` when the key is missing. The first of a list of ids.
   int32_t token(const std::string& key, int32_t fallback) const;
   /// A list of lists of token ids; empty when the key is missing or null.
