@@ -1,0 +1,84 @@
+// oxbow verify: feeds a model what a reference implementation was fed and compares what comes out.
+
+#include <cstdio>
+#include <limits>
+
+#include "tools/commands.h"
+#include "tools/verify/report.h"
+#include "tools/verify/verifier.h"
+
+namespace oxbow::tools {
+namespace {
+
+/// Before anything is opened, so that wrong usage is told first.
+Tolerance read_tolerance(const Args& args) {
+  Tolerance tolerance;
+  tolerance.atol = args.number("atol", 0.0, 0.0, std::numeric_limits<double>::max());
+  tolerance.rtol = args.number("rtol", 0.0, 0.0, std::numeric_limits<double>::max());
+  if (args.has("min-cosine")) tolerance.min_cosine = args.number("min-cosine", 0.0, -1.0, 1.0);
+  // A cosine takes the place of the default tolerance; what is asked for holds beside it.
+  tolerance.judges_error = !tolerance.min_cosine || args.has("atol") || args.has("rtol");
+  return tolerance;
+}
+
+/// What the reference itself suggests.
+double default_atol(const convert::Safetensors& io, const Tolerance& tolerance) {
+  const auto found = io.metadata().find("atol_fp32");
+  const std::optional<double> given =
+      found == io.metadata().end() ? std::nullopt : convert::parse_number(found->second);
+  const bool usable = given && *given >= 0.0;
+  if (!usable && !tolerance.min_cosine) {
+    throw InputError(io.path() +
+                     ": no atol_fp32 that is a number, 0 or more, in its metadata; give --atol X");
+  }
+  return usable ? *given : 0.0;
+}
+
+}  // namespace
+
+int verify_command(int argc, char** argv) {
+  Args args("oxbow verify",
+            "compares a model with the tensors a reference implementation produced");
+  args.positional("model.oxb", "the model file");
+  args.positional("io.safetensors", "inputs and expected outputs");
+  args.option("atol", "X", "allowed absolute error (default: atol_fp32 of the io file's metadata)");
+  args.option("rtol", "X", "allowed error relative to the expected value, added to it (default 0)");
+  args.option("min-cosine", "X",
+              "judge each tensor by its cosine instead; --atol and --rtol hold too when given");
+  args.flag("json", "print JSON");
+  add_common_options(args);
+  args.parse(argc, argv, 2);
+  if (args.help_wanted()) {
+    std::fputs(args.help().c_str(), stdout);
+    return convert::kExitGood;
+  }
+  const CommonOptions common = read_common_options(args);
+  Verification verification;
+  verification.tolerance = read_tolerance(args);
+  const std::string path = *args.text("model.oxb");
+  const oxb::Model model = open_model(path);
+  const convert::Safetensors io(*args.text("io.safetensors"));
+  verification.model = path;
+  verification.io = io.path();
+  if (!args.has("atol")) verification.tolerance.atol = default_atol(io, verification.tolerance);
+
+  oxb::Session session = open_session(model, path, common);
+  const schema::ModelT graph = convert::describe_file(path).model;
+  Runner runner(model, path, session, graph);
+  Verifier verifier(runner, graph, io, verification.tolerance);
+  verifier.run();
+  verification.outcomes = verifier.outcomes();
+  verification.not_produced = verifier.not_produced();
+  summarize(verification);
+  args.has("json") ? print_json(verification) : print_text(verification);
+  if (verification.outcomes.empty()) {
+    throw CheckFailed("no output was checked: " + io.path() + " expects none the model produces");
+  }
+  if (verification.failed != 0) {
+    throw CheckFailed(format("%zu of %zu tensors are not as expected", verification.failed,
+                             verification.outcomes.size()));
+  }
+  return convert::kExitGood;
+}
+
+}  // namespace oxbow::tools

@@ -1,0 +1,151 @@
+#include "tools/verify/runner.h"
+
+#include <algorithm>
+
+namespace oxbow::tools {
+namespace {
+
+/// Rows `begin` to `begin + rows` of an input, as the runtime wants them.
+oxb_input piece_of(const InputRows& input, size_t begin, size_t rows) {
+  const void* values = input.floats.empty()
+                           ? static_cast<const void*>(input.integers.data() + begin)
+                           : static_cast<const void*>(input.floats.data() + begin * input.width);
+  return {input.name.c_str(), values, rows};
+}
+
+void append(Produced& to, const Produced& rows) {
+  to.width = rows.width;
+  to.rows += rows.rows;
+  to.values.insert(to.values.end(), rows.values.begin(), rows.values.end());
+}
+
+}  // namespace
+
+std::vector<InputRows> select_rows(const std::vector<InputRows>& inputs,
+                                   const std::vector<uint64_t>& rows) {
+  std::vector<InputRows> selected;
+  for (const InputRows& input : inputs) {
+    InputRows& to = selected.emplace_back(InputRows{input.name, rows.size(), input.width, {}, {}});
+    for (const uint64_t row : rows) {
+      const auto begin = static_cast<ptrdiff_t>(row * input.width), end = begin + input.width;
+      if (input.floats.empty()) {
+        to.integers.insert(to.integers.end(), input.integers.begin() + begin,
+                           input.integers.begin() + end);
+      } else {
+        to.floats.insert(to.floats.end(), input.floats.begin() + begin, input.floats.begin() + end);
+      }
+    }
+  }
+  return selected;
+}
+
+const oxb_input_info* Runner::Entry::find(const std::string& input) const {
+  for (const oxb_input_info& known : inputs) {
+    if (known.name == input) return &known;
+  }
+  return nullptr;
+}
+
+Runner::Runner(const oxb::Model& model, std::string path, oxb::Session& session,
+               const schema::ModelT& graph)
+    : path_(std::move(path)), session_(session) {
+  // The session lists the states first, then what each entry point keeps.
+  size_t index = 0;
+  for (const auto& tensor : graph.tensors) {
+    if (tensor->kind == schema::TensorKind::State) states_[tensor->name] = index++;
+  }
+  for (size_t e = 0; e < model.info().entry_count; ++e) {
+    Entry& entry = entries_.emplace_back();
+    const oxb::Expected<oxb_entry_info> info = model.entry_info(e);
+    check(info.status(), path_);
+    entry.info = *info;
+    for (size_t i = 0; i < entry.info.input_count; ++i) {
+      const oxb::Expected<oxb_input_info> input = model.input_info(e, i);
+      check(input.status(), path_);
+      entry.inputs.push_back(*input);
+    }
+    for (size_t i = 0; i < graph.entry_points[e]->kept.size(); ++i) {
+      const oxb::Expected<oxb_tensor_info> tensor = session_.tensor_info(index);
+      check(tensor.status(), path_);
+      entry.kept.emplace_back(tensor->name, index++);
+    }
+  }
+}
+
+bool Runner::is_state(const std::string& name) const {
+  return states_.contains(name) || stacked(name) != 0;
+}
+
+size_t Runner::stacked(const std::string& name) const {
+  if (states_.contains(name)) return 0;
+  size_t layers = 0;
+  while (states_.contains(name + ".layer" + std::to_string(layers))) ++layers;
+  return layers;
+}
+
+bool Runner::produces(const std::string& name) const {
+  for (const Entry& entry : entries_) {
+    if (entry.info.output == name) return true;
+    for (const auto& [kept, index] : entry.kept) {
+      if (kept == name) return true;
+    }
+  }
+  return is_state(name);
+}
+
+void Runner::run(size_t entry_index, const std::vector<InputRows>& inputs, size_t piece,
+                 const std::set<std::string>& wanted, const std::string& what,
+                 ProducedByName& produced) {
+  const Entry& entry = entries_[entry_index];
+  const size_t rows = inputs[0].rows;
+  if (rows > entry.info.max_rows && piece > entry.info.max_rows && entry.info.any_pieces == 0) {
+    throw InputError(
+        format("%s: %s has %zu tokens and the model takes %u; convert with "
+               "--max-segment %zu",
+               path_.c_str(), what.c_str(), rows, entry.info.max_rows, rows));
+  }
+  piece = std::min<size_t>(piece, entry.info.max_rows);
+  for (size_t begin = 0; begin < rows; begin += piece) {
+    const size_t count = std::min(piece, rows - begin);
+    std::vector<oxb_input> pieces;
+    for (const InputRows& input : inputs) pieces.push_back(piece_of(input, begin, count));
+    Produced output;
+    output.rows = entry.info.output_rows != 0 ? entry.info.output_rows : count;
+    output.width = entry.info.output_width;
+    output.values.resize(output.rows * output.width);
+    check(session_.run_entry(entry_index, pieces, output.values.data(), output.rows), path_);
+    append(produced[entry.info.output], output);
+    for (const auto& [name, index] : entry.kept) {
+      // An output may be kept under its own name as well.
+      if (!wanted.contains(name) || name == entry.info.output) continue;
+      Produced& kept = produced[name];
+      append(kept, read(index));
+      kept.may_be_fewer = kept.rows == rows;
+    }
+  }
+}
+
+void Runner::read_states(const std::set<std::string>& wanted, ProducedByName& produced) {
+  for (const std::string& name : wanted) {
+    if (const auto found = states_.find(name); found != states_.end()) {
+      produced[name] = read(found->second);
+    }
+    for (size_t layer = 0; layer < stacked(name); ++layer) {
+      const std::string one = name + ".layer" + std::to_string(layer);
+      produced[one] = read(states_.at(one));
+    }
+  }
+}
+
+Produced Runner::read(size_t tensor) {
+  const oxb::Expected<oxb_tensor_info> info = session_.tensor_info(tensor);
+  check(info.status(), path_);
+  Produced produced;
+  produced.rows = info->rows;
+  produced.width = info->width;
+  produced.values.resize(produced.rows * produced.width);
+  check(session_.tensor_read(tensor, produced.values), path_);
+  return produced;
+}
+
+}  // namespace oxbow::tools

@@ -1,0 +1,306 @@
+#include "tools/verify/verifier.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace oxbow::tools {
+namespace {
+
+constexpr const char* kGreedy = "greedy.";
+
+/// "segment12." of "segment12.logits"; empty for other names.
+std::string segment_prefix(const std::string& name) {
+  const size_t dot = name.find('.');
+  if (!name.starts_with("segment") || dot == std::string::npos) return "";
+  return convert::parse_integer(name.substr(7, dot - 7)) ? name.substr(0, dot + 1) : "";
+}
+
+uint64_t segment_number(const std::string& prefix) {
+  return *convert::parse_integer(prefix.substr(7, prefix.size() - 8));
+}
+
+}  // namespace
+
+Verifier::Verifier(Runner& runner, const schema::ModelT& graph, const convert::Safetensors& io,
+                   const Tolerance& tolerance)
+    : runner_(runner), graph_(graph), io_(io), tolerance_(tolerance) {}
+
+void Verifier::run() {
+  collect();
+  check_parts();
+  std::map<uint64_t, const Part*> segments;
+  for (const auto& [prefix, part] : parts_) {
+    if (prefix.starts_with("segment")) segments[segment_number(prefix)] = &part;
+  }
+  const bool plain = parts_.contains("") && !inputs_of(parts_.at(""), 0, 0).empty();
+  const bool continues =
+      parts_.contains(kGreedy) && !inputs_of(parts_.at(kGreedy), runner_.main_entry(), 0).empty();
+  std::vector<const Part*> stream;
+  if (plain) stream = {&parts_.at("")};
+  if (plain && !segments.empty()) run_streams(stream);
+  if (!segments.empty()) stream.clear();
+  for (const auto& [number, part] : segments) stream.push_back(part);
+  if (continues) stream.push_back(&parts_.at(kGreedy));
+  run_streams(stream);
+  if (parts_.contains(kGreedy) && !continues) run_greedy();
+  if (parts_.contains("masked.")) run_masked();
+  if (parts_.contains("beam.")) run_beam();
+  derive_masks();
+  for (const Outcome& outcome : outcomes_) {
+    if (outcome.given_up) not_produced_.push_back(outcome.name);
+  }
+  std::erase_if(outcomes_, [](const Outcome& outcome) { return outcome.given_up; });
+  const double margin = tie_margin();
+  for (Outcome& outcome : outcomes_) judge(outcome, io_, tolerance_, margin);
+}
+
+bool Verifier::is_input(const std::string& name) const {
+  for (const Runner::Entry& entry : runner_.entries()) {
+    if (entry.find(name) != nullptr) return true;
+  }
+  return false;
+}
+
+bool Verifier::is_given(const Part& part, const std::string& name) const {
+  if (is_input(name)) return true;
+  if (part.prefix == "masked.") return name == "attention_mask" || name == "position_ids";
+  // The lengths of padded texts, which the tokens tell as well.
+  if (name == "src_lengths") return true;
+  return name == "target_ids" && io_.find(part.prefix + "nll") != nullptr;
+}
+
+bool Verifier::is_derived(const Part& part, const std::string& name) const {
+  if (name == "nll") return io_.find(part.prefix + "target_ids") != nullptr;
+  if (part.prefix == kGreedy) {
+    return name == "next_ids" || name == "sequence" || name == "tokens" || name == "sequences";
+  }
+  if (name == "mask" || name == "block_layout") return part.prefix.empty() && is_input("value");
+  return false;
+}
+
+/// The part a name belongs to.
+Part& Verifier::part_of(const std::string& name) {
+  std::string prefix = segment_prefix(name);
+  for (const char* known : {kGreedy, "masked.", "beam."}) {
+    if (name.starts_with(known)) prefix = known;
+  }
+  return parts_.try_emplace(prefix, Part{prefix, {}, {}}).first->second;
+}
+
+void Verifier::collect() {
+  for (const auto& [name, tensor] : io_.tensors()) {
+    std::string base = name;
+    if (base.ends_with(".fp64")) {
+      base.resize(base.size() - 5);
+      if (io_.find(base) != nullptr) continue;  // An alternative, looked up when judging.
+    }
+    Part& part = part_of(base);
+    const std::string short_name = base.substr(part.prefix.size());
+    if (is_given(part, short_name)) {
+      part.given.insert(short_name);
+    } else if (runner_.produces(short_name) || is_derived(part, short_name)) {
+      expect(part, short_name, tensor);
+    } else {
+      not_produced_.push_back(base);
+    }
+  }
+}
+
+void Verifier::expect(Part& part, const std::string& name, const convert::StoredTensor& tensor) {
+  Outcome outcome;
+  outcome.name = part.prefix + name;
+  outcome.shape = tensor.shape;
+  outcome.is_ids = part.prefix == kGreedy && is_derived(part, name);
+  if (outcome.is_ids && convert::is_float(tensor.dtype)) {
+    outcome.failure = "unexpected type " + tensor.describe();
+  }
+  part.expected[name] = outcomes_.size();
+  outcomes_.push_back(std::move(outcome));
+}
+
+void Verifier::give_up(const Part& part) {
+  for (const auto& [name, index] : part.expected) outcomes_[index].given_up = true;
+}
+
+void Verifier::check_parts() const {
+  const std::string input = runner_.entries()[0].inputs[0].name;
+  uint64_t next = 0;
+  bool any = false;
+  std::set<uint64_t> numbers;
+  for (const auto& [prefix, part] : parts_) {
+    const bool segment = prefix.starts_with("segment");
+    if (segment) numbers.insert(segment_number(prefix));
+    if (!segment && !prefix.empty()) continue;
+    const bool fed = part.given.contains(input);
+    any = any || fed;
+    if (!fed && (segment || !part.expected.empty())) {
+      throw InputError(io_.path() + ": expected a tensor " + prefix + input);
+    }
+  }
+  for (const uint64_t number : numbers) {
+    if (number != next++) {
+      throw InputError(format("%s: segment%llu is there but segment%llu is not", io_.path().c_str(),
+                              static_cast<unsigned long long>(number),
+                              static_cast<unsigned long long>(next - 1)));
+    }
+  }
+  if (!any) throw InputError(io_.path() + ": expected " + input + " or segment0." + input);
+}
+
+Layout Verifier::layout_of(const Part& part) const {
+  for (const Runner::Entry& entry : runner_.entries()) {
+    const oxb_input_info& input = entry.inputs[0];
+    if (!part.given.contains(input.name)) continue;
+    const std::string name = part.prefix + input.name;
+    const std::vector<uint64_t>& shape = io_.at(name).shape;
+    // Floats have their width as a dimension more.
+    const size_t rank = shape.size() - (input.type == OXB_TYPE_F32 && !shape.empty() ? 1 : 0);
+    Layout layout;
+    layout.time_major = graph_.metadata->time_major;
+    if (rank == 0 || rank > 2) {
+      throw InputError(
+          io_.path() + ": " + name + " is " + shape_text(shape) +
+          (layout.time_major ? "; expected [time, batch]" : "; expected [batch, time]"));
+    }
+    layout.has_batch = rank == 2;
+    layout.batch = layout.has_batch ? shape[layout.time_major ? 1 : 0] : 1;
+    if (layout.batch == 0) {
+      throw InputError(io_.path() + ": " + name + " is " + shape_text(shape) +
+                       ", expected at least one stream");
+    }
+    return layout;
+  }
+  throw InputError(io_.path() + ": " + part.prefix + " has no inputs");
+}
+
+void Verifier::run_streams(const std::vector<const Part*>& parts) {
+  const Layout layout = layout_of(*parts[0]);
+  Progress progress;
+  for (uint64_t stream = 0; stream < layout.batch; ++stream) {
+    runner_.reset();
+    for (const Part* part : parts) {
+      run_part(*part, stream, part->prefix == kGreedy ? 1 : SIZE_MAX);
+      progress.show("stream", stream, layout.batch);
+    }
+  }
+}
+
+void Verifier::run_part(const Part& part, uint64_t stream, size_t piece) {
+  const Layout layout = layout_of(part);
+  ProducedByName produced;
+  for (size_t entry = 0; entry < runner_.entries().size(); ++entry) {
+    const std::vector<InputRows> inputs = inputs_of(part, entry, stream);
+    if (inputs.empty()) continue;
+    runner_.run(entry, inputs, piece, wanted(part), part.prefix + inputs[0].name, produced);
+  }
+  runner_.read_states(wanted(part), produced);
+  derive(part, layout, stream, produced);
+  place_all(part, layout, stream, produced);
+}
+
+std::set<std::string> Verifier::wanted(const Part& part) const {
+  std::set<std::string> names;
+  for (const auto& [name, index] : part.expected) names.insert(name);
+  return names;
+}
+
+std::vector<InputRows> Verifier::inputs_of(const Part& part, size_t entry, uint64_t stream,
+                                           const Part* fallback) const {
+  std::vector<InputRows> inputs;
+  for (const oxb_input_info& input : runner_.entries()[entry].inputs) {
+    const Part* owner = part.given.contains(input.name) ? &part : fallback;
+    if (owner == nullptr || !owner->given.contains(input.name)) {
+      if (inputs.empty()) return {};  // The main one.
+      continue;
+    }
+    InputRows rows = input_rows(owner->prefix + input.name, input, layout_of(*owner), stream);
+    // The same name may belong to another entry point, with rows of its own.
+    if (inputs.empty() || rows.rows == inputs[0].rows) inputs.push_back(std::move(rows));
+  }
+  return inputs;
+}
+
+InputRows Verifier::input_rows(const std::string& name, const oxb_input_info& input,
+                               const Layout& layout, uint64_t stream) const {
+  InputRows rows;
+  rows.name = input.name;
+  rows.width = input.width;
+  const convert::StoredTensor& tensor = io_.at(name);
+  if (input.type == OXB_TYPE_F32) {
+    const std::optional<Layout::View> view = layout.view(tensor.shape);
+    if (!view || view->width != input.width || view->rows == 0) {
+      throw InputError(io_.path() + ": " + name + " is " + shape_text(tensor.shape) +
+                       "; expected rows of " + std::to_string(input.width) + " values for " +
+                       std::to_string(layout.batch) + " streams");
+    }
+    const std::vector<float> all = io_.floats(name);
+    rows.rows = view->rows;
+    for (uint64_t row = 0; row < view->rows; ++row) {
+      const auto from = all.begin() + static_cast<ptrdiff_t>(view->at(stream, row));
+      rows.floats.insert(rows.floats.end(), from, from + input.width);
+    }
+    return rows;
+  }
+  for (const int64_t value : integer_rows(name, layout, stream)) {
+    if (value < 0 || value >= int64_t{input.limit}) {
+      throw InputError(format("%s: %s has the id %lld; the model takes 0 to %u", io_.path().c_str(),
+                              name.c_str(), static_cast<long long>(value), input.limit - 1));
+    }
+    rows.integers.push_back(static_cast<int32_t>(value));
+  }
+  rows.rows = rows.integers.size();
+  return rows;
+}
+
+std::vector<int64_t> Verifier::integer_rows(const std::string& name, const Layout& layout,
+                                            uint64_t stream) const {
+  const convert::StoredTensor& tensor = io_.at(name);
+  const std::optional<Layout::View> view = layout.view(tensor.shape);
+  if (!view || view->width != 1 || view->rows == 0) {
+    throw InputError(io_.path() + ": " + name + " is " + shape_text(tensor.shape) + "; expected " +
+                     std::to_string(layout.batch) + (layout.time_major ? " columns" : " rows") +
+                     " of ids");
+  }
+  const std::vector<int64_t> all = io_.integers(name);
+  std::vector<int64_t> values;
+  for (uint64_t row = 0; row < view->rows; ++row) values.push_back(all[view->at(stream, row)]);
+  return values;
+}
+
+void Verifier::place_all(const Part& part, const Layout& layout, uint64_t stream,
+                         const ProducedByName& produced, const std::vector<uint64_t>* rows_at) {
+  for (const auto& [name, index] : part.expected) {
+    Placement placement;
+    placement.layout = layout;
+    placement.stream = stream;
+    if (runner_.is_state(name)) {
+      placement.layout.time_major = graph_.metadata->states_time_major;
+    } else {
+      placement.rows_at = rows_at;
+    }
+    if (const auto found = produced.find(name); found != produced.end()) {
+      place(outcomes_[index], found->second, placement);
+      continue;
+    }
+    placement.layers = runner_.stacked(name);
+    for (; placement.layer < placement.layers; ++placement.layer) {
+      const auto found = produced.find(name + ".layer" + std::to_string(placement.layer));
+      if (found != produced.end()) place(outcomes_[index], found->second, placement);
+    }
+  }
+}
+
+/// Twice the error that the logits may have, or that they have when only their cosine is judged.
+double Verifier::tie_margin() const {
+  if (tolerance_.judges_error) return 2.0 * tolerance_.atol;
+  for (const char* name : {"greedy.logits", "logits"}) {
+    for (Outcome outcome : outcomes_) {
+      if (outcome.name != name || outcome.produced.empty()) continue;
+      judge(outcome, io_, tolerance_, 0.0);
+      if (std::isfinite(outcome.max_error)) return 2.0 * outcome.max_error;
+    }
+  }
+  return 0.0;
+}
+
+}  // namespace oxbow::tools

@@ -1,0 +1,110 @@
+#pragma once
+
+// Sorts the tensors of a reference into parts, runs the model on each and judges what comes out.
+//
+// The names in io.safetensors are those of the golden packs. A part is a group of tensors fed
+// together; a tensor named as an input of an entry point is fed to it, any other is expected:
+//   INPUT, OUTPUT, NAME             one pass from the empty state, through the entry points in order
+//   segmentN.INPUT, .OUTPUT, .NAME  segments in order from the empty state
+//   masked.INPUT, .OUTPUT           the plain part with padding; padded rows are not compared
+//   greedy.*                        text the model generated, in the ways greedy.cc lists
+//   beam.*                          the same by beam search, see beam.cc
+// OUTPUT is the output of an entry point; NAME a state, or an activation the converter kept. nll,
+// next_ids, mask and block_layout are derived, see derived.cc. X.fp64 is an alternative to X: a
+// result that matches either is good.
+
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/verify/runner.h"
+
+namespace oxbow::tools {
+
+/// A group of tensors that belong to one pass, by their names without prefix.
+struct Part {
+  std::string prefix;
+  /// Position in `outcomes` by name.
+  std::map<std::string, size_t> expected;
+  /// What is fed, or needed to derive an expectation.
+  std::set<std::string> given;
+};
+
+class Verifier {
+ public:
+  Verifier(Runner& runner, const schema::ModelT& graph, const convert::Safetensors& io,
+           const Tolerance& tolerance);
+
+  void run();
+
+  const std::vector<Outcome>& outcomes() const { return outcomes_; }
+  const std::vector<std::string>& not_produced() const { return not_produced_; }
+
+ private:
+  // verifier.cc
+  void collect();
+  Part& part_of(const std::string& name);
+  bool is_input(const std::string& name) const;
+  bool is_given(const Part& part, const std::string& name) const;
+  bool is_derived(const Part& part, const std::string& name) const;
+  void expect(Part& part, const std::string& name, const convert::StoredTensor& tensor);
+  /// Lists what was expected of a part as not produced.
+  void give_up(const Part& part);
+  void check_parts() const;
+  /// Runs parts after each other, for each stream from the empty state.
+  void run_streams(const std::vector<const Part*>& parts);
+  void run_part(const Part& part, uint64_t stream, size_t piece);
+  /// How the part's main input lies.
+  Layout layout_of(const Part& part) const;
+  /// What is fed to an entry point; nothing when its main input is not there. Looks in `fallback`
+  /// for what the part itself does not have.
+  std::vector<InputRows> inputs_of(const Part& part, size_t entry, uint64_t stream,
+                                   const Part* fallback = nullptr) const;
+  InputRows input_rows(const std::string& name, const oxb_input_info& input, const Layout& layout,
+                       uint64_t stream) const;
+  /// The rows of a stream of an integer tensor.
+  std::vector<int64_t> integer_rows(const std::string& name, const Layout& layout,
+                                    uint64_t stream) const;
+  std::set<std::string> wanted(const Part& part) const;
+  void place_all(const Part& part, const Layout& layout, uint64_t stream,
+                 const ProducedByName& produced, const std::vector<uint64_t>* rows_at = nullptr);
+  double tie_margin() const;
+
+  // derived.cc
+  void derive(const Part& part, const Layout& layout, uint64_t stream, ProducedByName& produced);
+  void derive_masks();
+
+  // masked.cc
+  void run_masked();
+  void run_masked_stream(const Layout& layout, uint64_t stream);
+  bool can_mask(const Layout& layout, uint64_t stream) const;
+
+  // greedy.cc
+  void run_greedy();
+  void run_sequence();
+  void run_tokens();
+  void run_sequences();
+  /// Runs the entry points in front of the main one with the inputs of the plain part.
+  void encode(uint64_t stream);
+  /// Feeds tokens to the main entry point and appends the logits of the last.
+  void step(std::span<const int64_t> tokens, Produced& logits);
+  /// Appends what the last row of the logits would choose where the reference has `expected`.
+  void choose(const Produced& logits, int64_t expected, const std::vector<int32_t>& forbidden,
+              Produced& chosen) const;
+
+  // beam.cc
+  void run_beam();
+
+  Runner& runner_;
+  const schema::ModelT& graph_;
+  const convert::Safetensors& io_;
+  Tolerance tolerance_;
+  std::map<std::string, Part> parts_;
+  std::vector<Outcome> outcomes_;
+  std::vector<std::string> not_produced_;
+};
+
+}  // namespace oxbow::tools
