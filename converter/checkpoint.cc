@@ -236,6 +236,16 @@ std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, u
   return out;
 }
 
+std::vector<std::string> Checkpoint::texts(const std::string& name) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return {};
+  const auto is_text = [](const nlohmann::json& element) { return element.is_string(); };
+  if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_text)) {
+    fail_key(name, "a list of texts");
+  }
+  return value->get<std::vector<std::string>>();
+}
+
 std::vector<bool> Checkpoint::flags(const std::string& name) const {
   const nlohmann::json* value = key(name);
   if (value == nullptr) return {};

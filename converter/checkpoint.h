@@ -41,6 +41,8 @@ class Checkpoint {
                      const std::vector<std::string>& choices) const;
   /// A list of sizes; empty when the key is missing.
   std::vector<uint32_t> sizes(const std::string& key, uint32_t min, uint32_t max) const;
+  /// A list of texts; empty when the key is missing or null.
+  std::vector<std::string> texts(const std::string& key) const;
   /// A list of true and false; empty when the key is missing.
   std::vector<bool> flags(const std::string& key) const;
   /// A token id, or -1 for null and -1; `fallback` when the key is missing. The first of a list of ids.

@@ -15,6 +15,7 @@ const std::map<std::string, schema::Activation>& activations() {
       {"gelu", Activation::Gelu},
       {"gelu_new", Activation::GeluTanh},
       {"gelu_fast", Activation::GeluTanh},
+      {"gelu_accurate", Activation::GeluTanh},
       {"gelu_tanh", Activation::GeluTanh},
       {"gelu_pytorch_tanh", Activation::GeluTanh},
       {"quick_gelu", Activation::GeluQuick},
