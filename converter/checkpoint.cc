@@ -64,6 +64,10 @@ std::vector<std::string> unknown_keys(const nlohmann::json& object, const std::s
   return out;
 }
 
+bool is_token(const nlohmann::json& value) {
+  return value.is_number_unsigned() && value.get<uint64_t>() <= INT32_MAX;
+}
+
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -171,10 +175,7 @@ void Checkpoint::fail_key(const std::string& name, const std::string& expected) 
 
 bool Checkpoint::has_key(const std::string& name) const { return find(name) != nullptr; }
 
-bool Checkpoint::is_null(const std::string& name) const {
-  const nlohmann::json* value = find(name);
-  return value != nullptr && value->is_null();
-}
+bool Checkpoint::has_value(const std::string& name) const { return key(name) != nullptr; }
 
 uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max) const {
   const nlohmann::json* value = key(name);
@@ -235,19 +236,85 @@ std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, u
   return out;
 }
 
-int32_t Checkpoint::token(const std::string& name) const {
+std::vector<std::string> Checkpoint::texts(const std::string& name) const {
   const nlohmann::json* value = key(name);
-  if (value != nullptr && value->is_array() && !value->empty()) value = &value->front();
-  if (value == nullptr) return -1;
-  if (!value->is_number_integer() || value->get<int64_t>() > INT32_MAX) {
-    fail_key(name, "a token id");
+  if (value == nullptr) return {};
+  const auto is_text = [](const nlohmann::json& element) { return element.is_string(); };
+  if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_text)) {
+    fail_key(name, "a list of texts");
   }
-  return static_cast<int32_t>(std::max<int64_t>(value->get<int64_t>(), -1));
+  return value->get<std::vector<std::string>>();
+}
+
+std::vector<bool> Checkpoint::flags(const std::string& name) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return {};
+  std::vector<bool> out;
+  bool good = value->is_array();
+  for (size_t i = 0; good && i < value->size(); ++i) {
+    good = (*value)[i].is_boolean();
+    if (good) out.push_back((*value)[i].get<bool>());
+  }
+  if (!good) fail_key(name, "a list of true and false");
+  return out;
+}
+
+int32_t Checkpoint::token(const std::string& name, int32_t fallback) const {
+  if (!has_key(name)) return fallback;
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return -1;
+  const nlohmann::json& id = value->is_array() && !value->empty() ? (*value)[0] : *value;
+  if (id.is_number_integer() && id.get<int64_t>() == -1) return -1;
+  if (!is_token(id)) fail_key(name, "a token id or null");
+  return id.get<int32_t>();
+}
+
+std::vector<std::vector<int32_t>> Checkpoint::token_lists(const std::string& name) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return {};
+  bool good = value->is_array();
+  std::vector<std::vector<int32_t>> out;
+  for (size_t i = 0; good && i < value->size(); ++i) {
+    const nlohmann::json& list = (*value)[i];
+    good = list.is_array() && std::all_of(list.begin(), list.end(), is_token);
+    if (good) out.push_back(list.get<std::vector<int32_t>>());
+  }
+  if (!good) fail_key(name, "a list of lists of token ids");
+  return out;
+}
+
+std::vector<uint32_t> Checkpoint::size_for_each(const std::string& name, uint32_t min, uint32_t max,
+                                                size_t count) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr || !value->is_array()) {
+    return std::vector<uint32_t>(count, size(name, min, max));
+  }
+  std::vector<uint32_t> out = sizes(name, min, max);
+  if (out.size() != count) {
+    fail_key(name, "one integer, or a list of " + std::to_string(count));
+  }
+  return out;
 }
 
 std::string Checkpoint::note(const std::string& name) const {
   const nlohmann::json* value = key(name);
   return value != nullptr && value->is_string() ? value->get<std::string>() : "";
+}
+
+std::vector<std::string> Checkpoint::labels(uint32_t classes) const {
+  if (!has_value("id2label")) return {};
+  const nlohmann::json& names = *key("id2label");
+  std::vector<std::string> out;
+  bool good = names.is_object() && names.size() == classes;
+  for (uint32_t i = 0; good && i < classes; ++i) {
+    const auto name = names.find(std::to_string(i));
+    good = name != names.end() && name->is_string();
+    if (good) out.push_back(name->get<std::string>());
+  }
+  if (!good) {
+    fail_key("id2label", "a name for each class from 0 to " + std::to_string(classes - 1));
+  }
+  return out;
 }
 
 void Checkpoint::ignore_keys(const std::vector<std::string>& keys) const {

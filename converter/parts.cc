@@ -1,5 +1,6 @@
 #include "converter/parts.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "converter/errors.h"
@@ -14,6 +15,7 @@ const std::map<std::string, schema::Activation>& activations() {
       {"gelu", Activation::Gelu},
       {"gelu_new", Activation::GeluTanh},
       {"gelu_fast", Activation::GeluTanh},
+      {"gelu_accurate", Activation::GeluTanh},
       {"gelu_tanh", Activation::GeluTanh},
       {"gelu_pytorch_tanh", Activation::GeluTanh},
       {"quick_gelu", Activation::GeluQuick},
@@ -116,6 +118,8 @@ constexpr const char* kCommonKeys[] = {
 
 }  // namespace
 
+bool is_activation(const std::string& name) { return activations().contains(name); }
+
 schema::Activation read_activation(const Checkpoint& checkpoint, const std::string& key,
                                    const std::string& fallback) {
   std::vector<std::string> names;
@@ -130,7 +134,7 @@ void ignore_common_keys(const Checkpoint& checkpoint, const std::string& prefix)
 void read_generation(const Checkpoint& checkpoint, uint32_t vocabulary, Graph& graph) {
   // Configurations name ids that a cut vocabulary does not have; those are never met.
   const auto token = [&](const char* key) {
-    const int32_t id = checkpoint.token(key);
+    const int32_t id = checkpoint.token(key, -1);
     return id >= 0 && static_cast<uint32_t>(id) < vocabulary ? id : -1;
   };
   auto generation = std::make_unique<schema::GenerationT>();
@@ -145,6 +149,14 @@ std::string optional_prefix(const Checkpoint& checkpoint, const std::string& pre
   return checkpoint.has_tensor(prefix + name) || !checkpoint.has_tensor(name) ? prefix : "";
 }
 
+uint32_t read_segment(const Checkpoint& checkpoint, const ImportOptions& options) {
+  uint32_t longest = kDefaultSegment;
+  for (const uint32_t length : checkpoint.sizes("segment_lengths", 1, kMaxSize)) {
+    longest = std::max(longest, length);
+  }
+  return options.max_segment != 0 ? options.max_segment : longest;
+}
+
 void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,
                       uint32_t parts) {
   if (parts != 0 && width % parts == 0) return;
@@ -154,6 +166,23 @@ void require_multiple(const std::string& width_key, uint32_t width, const std::s
 
 float attention_scale(uint32_t head_width) {
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_width)));
+}
+
+void require_flag(const Checkpoint& checkpoint, const std::string& key, bool expected) {
+  if (checkpoint.flag(key, expected) == expected) return;
+  throw InputError("config.json: " + key + " is " +
+                   (expected ? "false, expected true" : "true, expected false"));
+}
+
+uint32_t stored_rows(const Checkpoint& checkpoint, const std::string& name) {
+  const std::vector<uint64_t>& shape = checkpoint.shape(name);
+  if (shape.size() != 2 || shape[0] == 0 || shape[0] > kMaxSize) {
+    throw InputError("tensor " + name + " has " + std::to_string(shape.empty() ? 0 : shape[0]) +
+                     " rows and " + std::to_string(shape.size()) +
+                     " dimensions, expected a matrix with 1 to " + std::to_string(kMaxSize) +
+                     " rows");
+  }
+  return static_cast<uint32_t>(shape[0]);
 }
 
 void write_metadata(const Checkpoint& checkpoint, Graph& graph,
@@ -175,6 +204,17 @@ std::vector<float> rows_of(const std::vector<float>& matrix, size_t width, size_
                            size_t count) {
   const auto begin = matrix.begin() + static_cast<std::ptrdiff_t>(first * width);
   return {begin, begin + static_cast<std::ptrdiff_t>(count * width)};
+}
+
+std::vector<float> repeated_columns(const std::vector<float>& matrix, size_t width, size_t times) {
+  std::vector<float> out;
+  out.reserve(matrix.size() * times);
+  for (auto row = matrix.begin(); row != matrix.end(); row += static_cast<std::ptrdiff_t>(width)) {
+    for (size_t i = 0; i < times; ++i) {
+      out.insert(out.end(), row, row + static_cast<std::ptrdiff_t>(width));
+    }
+  }
+  return out;
 }
 
 std::vector<float> transposed(const std::vector<float>& matrix, size_t rows, size_t width) {

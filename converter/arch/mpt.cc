@@ -43,7 +43,7 @@ void warn_of_what_is_not_applied(const Checkpoint& checkpoint, float clip, Graph
     graph.warnings.push_back(
         "attn_config.alibi is false; ALiBi is used nevertheless, as in transformers");
   }
-  if (checkpoint.has_key("logit_scale") && !checkpoint.is_null("logit_scale")) {
+  if (checkpoint.has_value("logit_scale")) {
     graph.warnings.push_back("logit_scale is not applied, as in transformers");
   }
 }
