@@ -79,6 +79,7 @@ Case random_case(DataType type, uint32_t seed) {
     c.mask_keeps_own = c.key_mask && c.own && flip();
   }
   c.q_range = flip() ? 1.0f : 6.0f;
+  if (c.distances != 0 && below(3) == 0) c.rooms = static_cast<uint32_t>(c.rings.size());
   c.seed = seed;
   return c;
 }
