@@ -115,7 +115,8 @@ TEST(LucidrainsCompressiveRefuses, MemoriesTooShort) {
 }
 
 TEST(LucidrainsCompressiveRefuses, LayersThatAreNotThere) {
-  expect_words(refusal(compressive(), "memory_layers", {1, 3}), {"memory_layers is [1,3]", "1 to 2"});
+  expect_words(refusal(compressive(), "memory_layers", {1, 3}),
+               {"memory_layers is [1,3]", "1 to 2"});
 }
 
 }  // namespace
