@@ -83,8 +83,9 @@ std::string cards(const Description& d) {
                     card(bytes_text(d.memory.total), "arena of one session") +
                     card(grouped_text(metadata.macs_per_token), "MACs per token") +
                     card(std::to_string(d.max_segment), "most tokens per run");
-  if (const std::string cosine = find_value(metadata.quality, "logits_cosine"); !cosine.empty()) {
-    out += card(cosine, "logits cosine against f32");
+  for (const std::string output : {"logits", "output"}) {
+    const std::string cosine = find_value(metadata.quality, output + "_cosine");
+    if (!cosine.empty()) out += card(cosine, output + " cosine against f32");
   }
   return out + "</div>\n";
 }

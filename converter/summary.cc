@@ -26,7 +26,7 @@ uint64_t checkpoint_bytes(const Description& d) {
 
 std::string summary_table(const Description& d) {
   const schema::MetadataT& metadata = *d.model.metadata;
-  const auto quality = [&](const char* key) { return find_value(metadata.quality, key); };
+  const auto quality = [&](const std::string& key) { return find_value(metadata.quality, key); };
   std::string out = row("architecture", metadata.architecture);
   out += row("weights, activations", find_value(metadata.settings, "weights") + ", " +
                                          find_value(metadata.settings, "activations"));
@@ -46,10 +46,13 @@ std::string summary_table(const Description& d) {
   for (const WeightError& weight : d.worst_weights) {
     out += row("  " + percent(weight.error), weight.name);
   }
-  if (!quality("logits_cosine").empty()) {
+  for (const std::string output : {"logits", "output"}) {
+    if (quality(output + "_cosine").empty()) continue;
     out += row("quality", "against f32, " + quality("tokens") + " tokens, " + quality("text"));
-    out += row("  logits cosine", quality("logits_cosine"));
-    out += row("  max abs difference", quality("logits_max_abs_difference"));
+    out += row("  " + output + " cosine", quality(output + "_cosine"));
+    out += row("  max abs difference", quality(output + "_max_abs_difference"));
+  }
+  if (!quality("mean_kl").empty()) {
     out += row("  mean KL", quality("mean_kl") + " nats");
     out += row("  same choice", percent(parse_number(quality("same_choice")).value_or(0)));
     if (!quality("bits_per_token").empty()) {

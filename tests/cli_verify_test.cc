@@ -1,4 +1,4 @@
-// oxbow verify: the golden packs by way of the command line, and expectations that do not hold.
+// oxbow verify: expectations that do not hold, and files that are none. The packs are in golden_test.cc.
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 #include "converter/safetensors.h"
 #include "tests/support/cli.h"
 #include "tests/support/files.h"
+#include "tests/support/golden.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_checkpoint.h"
 
@@ -21,72 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-std::filesystem::path golden() { return std::filesystem::path(OXB_SOURCE_DIR) / "tests/golden"; }
-
 std::filesystem::path compressive() { return golden() / "labml_compressive/c1_d32_fullP"; }
-
-std::vector<std::string> golden_cases() {
-  std::vector<std::string> cases;
-  for (const char* system : {"labml_compressive", "labml_xl"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(golden() / system)) {
-      cases.push_back(std::string(system) + "/" + entry.path().filename().string());
-    }
-  }
-  std::sort(cases.begin(), cases.end());
-  return cases;
-}
-
-class CliGolden : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(CliGolden, FloatMatchesTheOriginal) {
-  const TemporaryDirectory directory;
-  const std::string model =
-      convert(golden() / GetParam(), directory / "m.oxb", {"--weights", "f32"});
-  const std::string io = (golden() / GetParam() / "io.safetensors").string();
-  const CommandResult result = oxbow({"verify", model, io});
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_EQ(result.err, "");
-  EXPECT_NE(result.out.find("segment0.logits"), std::string::npos) << result.out;
-  EXPECT_EQ(result.out.find("FAIL"), std::string::npos) << result.out;
-
-  const CommandResult strict = oxbow({"verify", model, io, "--atol", "1e-12"});
-  EXPECT_EQ(strict.exit_code, 1);
-  expect_one_line(strict, "not as expected");
-
-  // Everything but the training loss is produced.
-  const json report = json::parse(oxbow({"verify", model, io, "--json"}).out);
-  EXPECT_TRUE(report["ok"]);
-  EXPECT_GT(report["checked"], 10);
-  for (const std::string name : report["not_produced"]) {
-    EXPECT_TRUE(name.ends_with(".ar_loss")) << name;
-  }
-}
-
-TEST_P(CliGolden, TheReferenceBackendAndThreadsMatchToo) {
-  const TemporaryDirectory directory;
-  const std::string model =
-      convert(golden() / GetParam(), directory / "m.oxb", {"--weights", "f32"});
-  const std::string io = (golden() / GetParam() / "io.safetensors").string();
-  EXPECT_EQ(oxbow({"verify", model, io, "--backend", "reference"}).exit_code, 0);
-  EXPECT_EQ(oxbow({"verify", model, io, "--backend", "cpu", "--threads", "3"}).exit_code, 0);
-}
-
-TEST_P(CliGolden, Int8IsClose) {
-  const TemporaryDirectory directory;
-  const std::string model =
-      convert(golden() / GetParam(), directory / "m.oxb", {"--weights", "int8"});
-  const CommandResult result =
-      oxbow({"verify", model, (golden() / GetParam() / "io.safetensors").string(), "--min-cosine",
-             "0.99"});
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-}
-
-INSTANTIATE_TEST_SUITE_P(Cases, CliGolden, ::testing::ValuesIn(golden_cases()),
-                         [](const auto& tested) {
-                           std::string name = tested.param;
-                           std::replace(name.begin(), name.end(), '/', '_');
-                           return name;
-                         });
 
 /// A copy of an io file in which one tensor was changed.
 class IoFile {

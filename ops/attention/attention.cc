@@ -200,7 +200,8 @@ Status run_attention(RunContext& context, const void* raw_params) {
   const AttentionRun run = start_run(context, params);
   const size_t rows = context.rows(params.q);
   const size_t step = float_rows(params, rows);
-  const size_t worker_bytes = attention_scratch_bytes(params.shape.head_width);
+  const size_t worker_bytes =
+      attention_scratch_bytes(params.shape.head_width, params.has_pinned_query);
   const bool quantise = params.out.type == DataType::kI8;
   Tensor out = params.out;
   auto* float_out = reinterpret_cast<float*>(context.scratch);

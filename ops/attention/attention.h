@@ -162,9 +162,9 @@ struct AttentionKernel {
   void (*end)(const AttentionShape& shape, AttentionState* state, float* out);
 };
 
-/// Room for four vectors of four-byte elements, each aligned to 64.
-constexpr size_t attention_scratch_bytes(size_t head_width) {
-  return 4 * round_up(head_width * 4, kTensorAlignment);
+/// Room for three vectors of four-byte elements, each aligned to 64; for one more with a pinned query.
+constexpr size_t attention_scratch_bytes(size_t head_width, bool pinned_query) {
+  return (pinned_query ? 4 : 3) * round_up(head_width * 4, kTensorAlignment);
 }
 
 #define OXB_KERNEL(element, isa, name) extern const AttentionKernel<element> name;

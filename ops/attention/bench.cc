@@ -40,7 +40,7 @@ void bench(benchmark::State& state, Isa isa, const AttentionKernel<Element>& ker
   const auto q = random_elements<float>(width), query_bias = q;
   const std::vector<float> scales(keys * kHeads, 0.01f), bias(keys * kHeads, 0.1f);
   std::vector<float> out(width);
-  std::vector<std::byte> memory(attention_scratch_bytes(head_width) + kTensorAlignment);
+  std::vector<std::byte> memory(attention_scratch_bytes(head_width, false) + kTensorAlignment);
   AttentionState softmax = {};
   softmax.scratch = reinterpret_cast<std::byte*>(
       round_up(reinterpret_cast<uintptr_t>(memory.data()), kTensorAlignment));

@@ -190,8 +190,7 @@ Status check_row_numbers(BindContext& context, const AttentionParams& params, co
                          const char* role) {
   const Tensor last = context.input(2 * params.sources - 1);
   if (last.ring >= 0) {
-    return context.fail("%s '%s' belong to rows of this run, but the last source is in a ring",
-                        role, tensor.name);
+    return context.fail("%s '%s' needs a last source that is not in a ring", role, tensor.name);
   }
   OXB_TRY(check_matrix(context, tensor, role, DataType::kI32, 1, 0));
   return check_run_rows(context, last, tensor, role);
@@ -279,6 +278,7 @@ Status bind_terms(BindContext& context, const schema::AttentionOptions& options,
     OXB_TRY(check_matrix(context, pinned, "pinned query", DataType::kF32, params.q.width, 0));
     OXB_TRY(check_run_rows(context, params.q, pinned, "pinned query"));
     params.pinned_query = pinned.f32();
+    params.has_pinned_query = true;
   }
   return bind_rooms(inputs, options, params);
 }
@@ -352,8 +352,10 @@ Status request_scratch(BindContext& context, AttentionParams& params) {
   if (params.has_mask) params.turns_at = take(last_rows);
   if (params.has_globals) params.globals_at = take(last_rows);
   params.workers_at = static_cast<size_t>(bytes);
+  const size_t worker_bytes =
+      attention_scratch_bytes(params.shape.head_width, params.has_pinned_query);
   uint64_t workers = 0;
-  if (!checked_mul(context.threads(), attention_scratch_bytes(params.shape.head_width), &workers) ||
+  if (!checked_mul(context.threads(), worker_bytes, &workers) ||
       !checked_add(bytes, workers, &bytes) || bytes > SIZE_MAX / 2) {
     return context.fail("scratch for %zu threads does not fit", context.threads());
   }

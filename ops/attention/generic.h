@@ -154,7 +154,7 @@ void add_terms(const AttentionQuery<Element>& query, const AttentionShape& shape
   }
 }
 
-/// Vector `index` of the four that attention_scratch_bytes() makes room for.
+/// Vector `index` of those that attention_scratch_bytes() makes room for.
 template <typename T>
 T* scratch_vector(const AttentionState& state, size_t index, const AttentionShape& shape) {
   const size_t bytes =
@@ -227,8 +227,9 @@ struct FloatAttention {
     const size_t head_width = shape.head_width;
     const float* content =
         shape.relative ? scratch_vector<float>(*state, kContent, shape) : query.q;
-    const float* pinned =
-        shape.relative ? scratch_vector<float>(*state, kPinned, shape) : query.pinned_q;
+    const float* pinned = shape.relative && query.pinned_q != nullptr
+                              ? scratch_vector<float>(*state, kPinned, shape)
+                              : query.pinned_q;
     float scores[kAttentionTile];
     RelativeTile<float> relative;
     for_each_run(keys, [&](const KeyRun<float>& run, size_t index) {
@@ -281,7 +282,8 @@ struct Int8Attention {
     const size_t head_width = shape.head_width, count = keys.keys;
     const int16_t* content = scratch_vector<int16_t>(*state, kContent, shape);
     const int16_t* position = scratch_vector<int16_t>(*state, kPosition, shape);
-    const int16_t* pinned = scratch_vector<int16_t>(*state, kPinned, shape);
+    const int16_t* pinned =
+        query.pinned_q == nullptr ? nullptr : scratch_vector<int16_t>(*state, kPinned, shape);
     int32_t dots[kAttentionTile];
     float scales[kAttentionTile], value_scales[kAttentionTile], scores[kAttentionTile];
     RelativeTile<int32_t> relative;

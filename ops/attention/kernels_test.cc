@@ -65,7 +65,7 @@ struct KernelCase {
   }
 
   void run(const AttentionKernel<Element>& kernel, size_t step, TestTensor& out) {
-    testing::Buffer scratch(attention_scratch_bytes(shape.head_width));
+    testing::Buffer scratch(attention_scratch_bytes(shape.head_width, true));
     AttentionState state = {};
     state.scratch = scratch.data();
     KeyStream<Element> stream(kernel, shape, pieces, &state);
@@ -123,7 +123,7 @@ TEST(AttentionKernels, GiveZeroForNoKeys) {
     KernelCase<element> test(9, 0, 50);                           \
     TestTensor out = f32_tensor("out", 1, 9);                     \
     test.pieces.count = 0;                                        \
-    testing::Buffer scratch(attention_scratch_bytes(9));          \
+    testing::Buffer scratch(attention_scratch_bytes(9, true));    \
     AttentionState state = {};                                    \
     state.scratch = scratch.data();                               \
     name.begin(test.query, test.shape, &state, out.f32());        \

@@ -64,7 +64,8 @@ struct AttentionParams {
   const int32_t* types = nullptr;
   const int32_t* mask = nullptr;
   const int32_t* globals = nullptr;
-  /// Whether there is a mask, and whether there are globals: pointers are null while bytes are counted.
+  /// Which of them there are: pointers are null while bytes are counted.
+  bool has_pinned_query = false;
   bool has_mask = false;
   bool has_globals = false;
 

@@ -10,14 +10,19 @@
 namespace oxbow::tools {
 namespace {
 
-Tolerance read_tolerance(const Args& args, const convert::Safetensors& io) {
+/// Before anything is opened, so that wrong usage is told first.
+Tolerance read_tolerance(const Args& args) {
   Tolerance tolerance;
   tolerance.atol = args.number("atol", 0.0, 0.0, std::numeric_limits<double>::max());
   tolerance.rtol = args.number("rtol", 0.0, 0.0, std::numeric_limits<double>::max());
   if (args.has("min-cosine")) tolerance.min_cosine = args.number("min-cosine", 0.0, -1.0, 1.0);
   // A cosine takes the place of the default tolerance; what is asked for holds beside it.
   tolerance.judges_error = !tolerance.min_cosine || args.has("atol") || args.has("rtol");
-  if (args.has("atol")) return tolerance;
+  return tolerance;
+}
+
+/// What the reference itself suggests.
+double default_atol(const convert::Safetensors& io, const Tolerance& tolerance) {
   const auto found = io.metadata().find("atol_fp32");
   const std::optional<double> given =
       found == io.metadata().end() ? std::nullopt : convert::parse_number(found->second);
@@ -26,8 +31,7 @@ Tolerance read_tolerance(const Args& args, const convert::Safetensors& io) {
     throw InputError(io.path() +
                      ": no atol_fp32 that is a number, 0 or more, in its metadata; give --atol X");
   }
-  tolerance.atol = usable ? *given : 0.0;
-  return tolerance;
+  return usable ? *given : 0.0;
 }
 
 }  // namespace
@@ -49,13 +53,14 @@ int verify_command(int argc, char** argv) {
     return convert::kExitGood;
   }
   const CommonOptions common = read_common_options(args);
+  Verification verification;
+  verification.tolerance = read_tolerance(args);
   const std::string path = *args.text("model.oxb");
   const oxb::Model model = open_model(path);
   const convert::Safetensors io(*args.text("io.safetensors"));
-  Verification verification;
   verification.model = path;
   verification.io = io.path();
-  verification.tolerance = read_tolerance(args, io);
+  if (!args.has("atol")) verification.tolerance.atol = default_atol(io, verification.tolerance);
 
   oxb::Session session = open_session(model, path, common);
   const schema::ModelT graph = convert::describe_file(path).model;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "tools/verify/verifier.h"
 
@@ -42,18 +43,19 @@ void Verifier::encode(uint64_t stream) {
   }
 }
 
-void Verifier::step(int32_t token, Produced& logits) {
+void Verifier::step(std::span<const int64_t> tokens, Produced& logits) {
   const size_t entry = runner_.main_entry();
   InputRows input;
   input.name = runner_.entries()[entry].inputs[0].name;
-  input.rows = 1;
-  input.integers = {token};
+  input.rows = tokens.size();
+  for (const int64_t token : tokens) input.integers.push_back(static_cast<int32_t>(token));
   ProducedByName produced;
-  runner_.run(entry, {input}, 1, {}, input.name, produced);
-  const Produced& row = produced.at(runner_.entries()[entry].info.output);
-  logits.width = row.width;
-  logits.rows += row.rows;
-  logits.values.insert(logits.values.end(), row.values.begin(), row.values.end());
+  runner_.run(entry, {input}, SIZE_MAX, {}, input.name, produced);
+  const Produced& rows = produced.at(runner_.entries()[entry].info.output);
+  logits.width = rows.width;
+  ++logits.rows;
+  logits.values.insert(logits.values.end(), rows.values.end() - static_cast<ptrdiff_t>(rows.width),
+                       rows.values.end());
 }
 
 void Verifier::choose(const Produced& logits, int64_t expected,
@@ -88,7 +90,7 @@ void give(int64_t token, Produced& chosen) {
 
 void Verifier::run_sequence() {
   const Part& part = parts_.at("greedy.");
-  Layout layout = layout_of(parts_.at(""));
+  const Layout layout = layout_of(parts_.at(""));
   for (uint64_t stream = 0; stream < layout.batch; ++stream) {
     const std::vector<int64_t> sequence = integer_rows("greedy.sequence", layout, stream);
     uint64_t chosen_count = 1;
@@ -100,16 +102,11 @@ void Verifier::run_sequence() {
     runner_.reset();
     ProducedByName produced;
     Produced &tokens = produced["sequence"], &logits = produced["logits"];
-    for (size_t i = 0; i < sequence.size(); ++i) {
-      if (i < prompt) {
-        give(sequence[i], tokens);
-      } else {
-        choose(logits, sequence[i], {}, tokens);
-      }
-      if (i + 1 == sequence.size()) break;
-      // Of the prompt only the last row counts.
-      Produced row;
-      step(static_cast<int32_t>(sequence[i]), i + 1 < prompt ? row : logits);
+    for (size_t i = 0; i < prompt; ++i) give(sequence[i], tokens);
+    step(std::span(sequence).first(prompt), logits);
+    for (size_t i = prompt; i < sequence.size(); ++i) {
+      choose(logits, sequence[i], {}, tokens);
+      if (i + 1 < sequence.size()) step({&sequence[i], 1}, logits);
     }
     place_all(part, layout, stream, produced);
   }
@@ -125,7 +122,7 @@ void Verifier::run_tokens() {
     Produced &tokens = produced["tokens"], &logits = produced["logits"];
     give(expected[0], tokens);
     for (size_t i = 0; i + 1 < expected.size(); ++i) {
-      step(static_cast<int32_t>(expected[i]), logits);
+      step({&expected[i], 1}, logits);
       choose(logits, expected[i + 1], {}, tokens);
     }
     place_all(part, layout, stream, produced);
@@ -151,7 +148,7 @@ void Verifier::run_sequences() {
         tokens.gaps.back() = std::numeric_limits<float>::infinity();
         continue;
       }
-      step(static_cast<int32_t>(expected[i - 1]), logits);
+      step({&expected[i - 1], 1}, logits);
       if (i + 1 == expected.size() && rules.forced_last_token >= 0) {
         give(rules.forced_last_token, tokens);
       } else {

@@ -116,7 +116,8 @@ void Runner::run(size_t entry_index, const std::vector<InputRows>& inputs, size_
     check(session_.run_entry(entry_index, pieces, output.values.data(), output.rows), path_);
     append(produced[entry.info.output], output);
     for (const auto& [name, index] : entry.kept) {
-      if (!wanted.contains(name)) continue;
+      // An output may be kept under its own name as well.
+      if (!wanted.contains(name) || name == entry.info.output) continue;
       Produced& kept = produced[name];
       append(kept, read(index));
       kept.may_be_fewer = kept.rows == rows;

@@ -16,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -88,8 +89,8 @@ class Verifier {
   void run_sequences();
   /// Runs the entry points in front of the main one with the inputs of the plain part.
   void encode(uint64_t stream);
-  /// Feeds tokens one by one and appends the logits of each.
-  void step(int32_t token, Produced& logits);
+  /// Feeds tokens to the main entry point and appends the logits of the last.
+  void step(std::span<const int64_t> tokens, Produced& logits);
   /// Appends what the last row of the logits would choose where the reference has `expected`.
   void choose(const Produced& logits, int64_t expected, const std::vector<int32_t>& forbidden,
               Produced& chosen) const;
