@@ -69,11 +69,11 @@ Config read_config(const Checkpoint& checkpoint) {
 
 class Decoder {
  public:
-  Decoder(const Checkpoint& checkpoint, const Config& config, uint32_t max_segment, Graph& graph)
+  Decoder(const Checkpoint& checkpoint, const Config& config, Graph& graph)
       : checkpoint_(checkpoint), config_(config), builder_(graph), parts_(checkpoint, builder_) {
     GraphBuilder::Entry entry;
     entry.vocabulary = config.vocabulary;
-    entry.max_segment = max_segment;
+    entry.max_segment = config.segment;
     builder_.begin_entry(entry);
     const uint32_t leaving = config.segment + config.segment % config.ratio;
     compressed_symbol_ = builder_.symbol("compressed", std::max(1u, leaving / config.ratio));
@@ -370,7 +370,7 @@ void import_lucidrains_compressive_transformer(const Checkpoint& checkpoint,
                      " tokens were asked for, expected seq_len of config.json, " +
                      std::to_string(config.segment) + ": memories move on by so many tokens");
   }
-  Decoder(checkpoint, config, config.segment, graph).build();
+  Decoder(checkpoint, config, graph).build();
   write_metadata(checkpoint, graph,
                  {{"cmem_len", config.compressed_rows},
                   {"cmem_ratio", config.ratio},
