@@ -81,14 +81,14 @@ Case random_case(DataType type, uint32_t seed) {
     c.mask_keeps_own = c.key_mask && c.own && flip();
   }
   c.q_range = flip() ? 1.0f : 6.0f;
-  if (c.distances != 0 && below(3) == 0) c.rooms = static_cast<uint32_t>(c.rings.size());
   c.seed = seed;
   return c;
 }
 
 TEST_P(AttentionTerms, FollowTheFormulaInEveryCombinationAndVariant) {
   for (uint32_t seed = 1; seed <= 600; ++seed) {
-    const Case c = random_case(GetParam(), seed);
+    Case c = random_case(GetParam(), seed);
+    if (c.distances != 0 && seed % 3 == 0) c.rooms = static_cast<uint32_t>(c.rings.size());
     SCOPED_TRACE(c.text());
     Attention reference(c), fastest(c);
     ASSERT_EQ(reference.bind_and_run(), Status::kOk) << reference.op.message();
