@@ -20,12 +20,25 @@ inline constexpr uint32_t kMaxLayers = 1024;
 inline constexpr uint32_t kDefaultSegment = 64;
 
 /// An activation in the words of Hugging Face's configurations: relu, gelu, gelu_new, silu, ...
+bool is_activation(const std::string& name);
 schema::Activation read_activation(const Checkpoint& checkpoint, const std::string& key,
                                    const std::string& fallback);
 
 /// Passes over the keys of a Hugging Face configuration that concern training, tokenizers,
-/// generation or the Python objects themselves.
-void ignore_common_keys(const Checkpoint& checkpoint);
+/// generation or the Python objects themselves; with a prefix, "outer.", those of an object in it.
+void ignore_common_keys(const Checkpoint& checkpoint, const std::string& prefix = "");
+
+/// The tokens that begin, end and fill texts.
+void read_generation(const Checkpoint& checkpoint, uint32_t vocabulary, Graph& graph);
+
+/// Tensors' names may lack a prefix when only the inner model was saved: `prefix` if there is a tensor
+/// prefix + name, else nothing.
+std::string optional_prefix(const Checkpoint& checkpoint, const std::string& prefix,
+                            const std::string& name);
+
+/// Most tokens of one run of a model that streams: what the user asked for, or kDefaultSegment, or
+/// more when `segment_lengths` of the configuration say so.
+uint32_t read_segment(const Checkpoint& checkpoint, const ImportOptions& options);
 
 /// Throws unless `width`, the value of `width_key`, is a multiple of `parts`, that of `parts_key`.
 void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,
