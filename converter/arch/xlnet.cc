@@ -51,6 +51,10 @@ void read_memory(const Checkpoint& checkpoint, const ImportOptions& options, Con
   if (!checkpoint.flag("use_mems_eval", true)) return;
   config.memory_rows = rows;
   if (rows != 0) return;
+  if (options.sinks != 0) {
+    throw InputError("--sinks is " + std::to_string(options.sinks) +
+                     ", expected 0: no rows of XLNet's memory stay for ever");
+  }
   config.memory_rows = options.context == 0 ? kContext : options.context;
   if (options.ring) return;
   config.capacity = config.memory_rows;
