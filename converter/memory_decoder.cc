@@ -295,11 +295,7 @@ MemoryDecoder read_memory_decoder(const Checkpoint& checkpoint, const ImportOpti
         "config.json: is_gated is true, expected false: gated feed-forward layers are "
         "not supported yet");
   }
-  config.max_segment = kDefaultSegment;
-  for (const uint32_t length : checkpoint.sizes("segment_lengths", 1, kMaxSize)) {
-    config.max_segment = std::max(config.max_segment, length);
-  }
-  if (options.max_segment != 0) config.max_segment = options.max_segment;
+  config.max_segment = read_segment(checkpoint, options);
   checkpoint.ignore_keys({"P", "architectures", "batch_size", "dropout", "torch_dtype", "dtype",
                           "transformers_version", "licence", "license", "name", "description",
                           "training", "seed", "source", "seq_len", "bos_token_id", "eos_token_id",
