@@ -92,6 +92,7 @@ void list_pieces(const AttentionRun& run, size_t kv_head, KeyPieces<Element>* li
     }
     piece.types = types;
     piece.pinned = pinned;
+    piece.reach = UINT64_MAX;
   };
   for (size_t s = 0; s < params.sources; ++s) {
     const AttentionSource& source = params.source[s];
@@ -105,6 +106,7 @@ void list_pieces(const AttentionRun& run, size_t kv_head, KeyPieces<Element>* li
     const size_t head = ring_slot(ring, source.rows, source.pinned, source.pinned);
     const size_t up_to_end = std::min<size_t>(moving, source.rows - head);
     add(source, 0, fixed, nullptr, params.pinned_query != nullptr);
+    if (fixed != 0) list->pieces[list->count - 1].reach = slot - fixed + source.rows;
     add(source, head, up_to_end, nullptr, false);
     add(source, source.pinned, moving - up_to_end, nullptr, false);
   }
