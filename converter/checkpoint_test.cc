@@ -64,6 +64,28 @@ TEST_F(CheckpointTest, ReadsKeysWithTypes) {
   EXPECT_EQ(c.labels(2), (std::vector<std::string>{}));
 }
 
+TEST_F(CheckpointTest, AKeyThatIsNullCountsAsMissingWhereThatIsAllowed) {
+  EditableCheckpoint editable = small();
+  for (const char* key : {"size", "eps", "on", "word", "list"}) editable.config[key] = nullptr;
+  const Checkpoint c = open(editable);
+  EXPECT_EQ(c.size("size", 1, 10, 7), 7u);
+  EXPECT_EQ(c.number("eps", 0, 1, 0.25), 0.25);
+  EXPECT_FALSE(c.flag("on", false));
+  EXPECT_EQ(c.choice("word", "gelu", {"gelu", "relu"}), "gelu");
+  EXPECT_TRUE(c.sizes("list", 1, 5).empty());
+  EXPECT_NE(refusal([&] { c.size("size", 1, 9); }).find("size is null"), std::string::npos);
+}
+
+TEST_F(CheckpointTest, ReadsListsOfFlags) {
+  EditableCheckpoint editable = small();
+  editable.config["flags"] = {true, false};
+  const Checkpoint c = open(editable);
+  EXPECT_EQ(c.flags("flags"), (std::vector<bool>{true, false}));
+  EXPECT_TRUE(c.flags("absent").empty());
+  EXPECT_NE(refusal([&] { c.flags("list"); }).find("expected a list of true and false"),
+            std::string::npos);
+}
+
 TEST_F(CheckpointTest, RefusesKeysNamingKeyValueAndWhatWasExpected) {
   const Checkpoint c = open(small());
   const auto has = [](const std::string& text, const std::string& words) {

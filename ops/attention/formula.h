@@ -149,7 +149,7 @@ inline Score score_of(const Attention& a, const Queries& queries, size_t i, size
   const auto [source, row] = a.slot(j);
   const auto distance = static_cast<int64_t>(a.query_slot(i)) - static_cast<int64_t>(j);
   const auto t = static_cast<size_t>(std::clamp<int64_t>(
-      distance + c.relative_zero, 0, std::max<int64_t>(int64_t{c.distances} - 1, 0)));
+      distance + c.relative_zero + a.room(), 0, std::max<int64_t>(int64_t{c.distances} - 1, 0)));
   Score score;
   const std::vector<float>& content =
       c.pinned_query && a.is_pinned(j) ? queries.pinned : queries.content;

@@ -32,6 +32,12 @@ struct AttentionSource {
   uint32_t pinned = 0;
 };
 
+/// A ring whose missing rows are added to distances.
+struct AttentionRoom {
+  int32_t ring = -1;
+  uint32_t capacity = 0;
+};
+
 struct AttentionParams {
   Tensor q, out;
   AttentionSource source[kMaxAttentionSources];
@@ -40,6 +46,8 @@ struct AttentionParams {
   size_t kv_heads = 0;
   AttentionShape shape;
   PatternParams pattern;
+  AttentionRoom room[kMaxAttentionRooms];
+  size_t rooms = 0;
   bool own = true;
   bool mask_queries = false;
   bool mask_keeps_own = false;
