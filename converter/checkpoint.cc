@@ -40,13 +40,32 @@ std::string list_names(const std::vector<std::string>& names) {
   return names.size() > 5 ? text + " and " + std::to_string(names.size() - 5) + " more" : text;
 }
 
-std::vector<std::string> not_in(const std::vector<std::string>& names,
-                                const std::set<std::string>& known) {
+/// Keys of an object, as outer.inner, that nobody asked for and that say something.
+std::vector<std::string> unknown_keys(const nlohmann::json& object, const std::string& prefix,
+                                      const std::set<std::string>& known) {
   std::vector<std::string> out;
-  for (const std::string& name : names) {
-    if (!known.contains(name)) out.push_back(name);
+  for (const auto& [key, value] : object.items()) {
+    // What is null, false or empty is a feature that is not there.
+    const bool absent =
+        value.is_null() || value == false || (!value.is_primitive() && value.empty());
+    const std::string name = prefix + key;
+    if (key.starts_with('_') || absent || known.contains(name)) continue;
+    const bool has_known_keys =
+        std::any_of(known.begin(), known.end(),
+                    [&](const std::string& other) { return other.starts_with(name + "."); });
+    // No configuration has objects in objects, and nobody asks for their keys.
+    if (prefix.empty() && value.is_object() && has_known_keys) {
+      const std::vector<std::string> inner = unknown_keys(value, name + ".", known);
+      out.insert(out.end(), inner.begin(), inner.end());
+    } else {
+      out.push_back(name);
+    }
   }
   return out;
+}
+
+bool is_token(const nlohmann::json& value) {
+  return value.is_number_unsigned() && value.get<uint64_t>() <= INT32_MAX;
 }
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -126,19 +145,27 @@ void Checkpoint::add_file(const std::string& path, bool extra) {
   }
 }
 
-const nlohmann::json* Checkpoint::key(const std::string& name) const {
-  used_keys_.insert(name);
-  const auto place = config_.find(name);
-  return place == config_.end() ? nullptr : &*place;
+const nlohmann::json* Checkpoint::find(const std::string& name) const {
+  const nlohmann::json* object = &config_;
+  size_t first = 0;
+  for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', first)) {
+    const auto inner = object->find(name.substr(first, dot - first));
+    if (inner == object->end() || !inner->is_object()) return nullptr;
+    object = &*inner;
+    first = dot + 1;
+  }
+  const auto place = object->find(name.substr(first));
+  return place == object->end() ? nullptr : &*place;
 }
 
-const nlohmann::json* Checkpoint::given(const std::string& name) const {
-  const nlohmann::json* value = key(name);
-  return value != nullptr && value->is_null() ? nullptr : value;
+const nlohmann::json* Checkpoint::key(const std::string& name) const {
+  used_keys_.insert(name);
+  const nlohmann::json* value = find(name);
+  return value == nullptr || value->is_null() ? nullptr : value;
 }
 
 void Checkpoint::fail_key(const std::string& name, const std::string& expected) const {
-  const nlohmann::json* value = key(name);
+  const nlohmann::json* value = find(name);
   if (value == nullptr) {
     throw InputError(config_path_ + ": key " + name + " is missing, expected " + expected);
   }
@@ -146,7 +173,9 @@ void Checkpoint::fail_key(const std::string& name, const std::string& expected) 
                    ", expected " + expected);
 }
 
-bool Checkpoint::has_key(const std::string& name) const { return config_.contains(name); }
+bool Checkpoint::has_key(const std::string& name) const { return find(name) != nullptr; }
+
+bool Checkpoint::has_value(const std::string& name) const { return key(name) != nullptr; }
 
 uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max) const {
   const nlohmann::json* value = key(name);
@@ -159,11 +188,11 @@ uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max) c
 
 uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max,
                           uint32_t fallback) const {
-  return given(name) == nullptr ? fallback : size(name, min, max);
+  return key(name) == nullptr ? fallback : size(name, min, max);
 }
 
 double Checkpoint::number(const std::string& name, double min, double max, double fallback) const {
-  const nlohmann::json* value = given(name);
+  const nlohmann::json* value = key(name);
   if (value == nullptr) return fallback;
   if (!value->is_number() || !(value->get<double>() >= min && value->get<double>() <= max)) {
     fail_key(name, "a number from " + number_text(min) + " to " + number_text(max));
@@ -172,7 +201,7 @@ double Checkpoint::number(const std::string& name, double min, double max, doubl
 }
 
 bool Checkpoint::flag(const std::string& name, bool fallback) const {
-  const nlohmann::json* value = given(name);
+  const nlohmann::json* value = key(name);
   if (value == nullptr) return fallback;
   if (!value->is_boolean()) fail_key(name, "true or false");
   return value->get<bool>();
@@ -180,7 +209,7 @@ bool Checkpoint::flag(const std::string& name, bool fallback) const {
 
 std::string Checkpoint::choice(const std::string& name, const std::string& fallback,
                                const std::vector<std::string>& choices) const {
-  const nlohmann::json* value = given(name);
+  const nlohmann::json* value = key(name);
   if (value == nullptr) return fallback;
   std::string list;
   for (const std::string& choice : choices) {
@@ -191,7 +220,7 @@ std::string Checkpoint::choice(const std::string& name, const std::string& fallb
 }
 
 std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, uint32_t max) const {
-  const nlohmann::json* value = given(name);
+  const nlohmann::json* value = key(name);
   if (value == nullptr) return {};
   std::vector<uint32_t> out;
   bool good = value->is_array();
@@ -207,8 +236,18 @@ std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, u
   return out;
 }
 
+std::vector<std::string> Checkpoint::texts(const std::string& name) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return {};
+  const auto is_text = [](const nlohmann::json& element) { return element.is_string(); };
+  if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_text)) {
+    fail_key(name, "a list of texts");
+  }
+  return value->get<std::vector<std::string>>();
+}
+
 std::vector<bool> Checkpoint::flags(const std::string& name) const {
-  const nlohmann::json* value = given(name);
+  const nlohmann::json* value = key(name);
   if (value == nullptr) return {};
   std::vector<bool> out;
   bool good = value->is_array();
@@ -220,9 +259,62 @@ std::vector<bool> Checkpoint::flags(const std::string& name) const {
   return out;
 }
 
+int32_t Checkpoint::token(const std::string& name, int32_t fallback) const {
+  if (!has_key(name)) return fallback;
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return -1;
+  const nlohmann::json& id = value->is_array() && !value->empty() ? (*value)[0] : *value;
+  if (id.is_number_integer() && id.get<int64_t>() == -1) return -1;
+  if (!is_token(id)) fail_key(name, "a token id or null");
+  return id.get<int32_t>();
+}
+
+std::vector<std::vector<int32_t>> Checkpoint::token_lists(const std::string& name) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return {};
+  bool good = value->is_array();
+  std::vector<std::vector<int32_t>> out;
+  for (size_t i = 0; good && i < value->size(); ++i) {
+    const nlohmann::json& list = (*value)[i];
+    good = list.is_array() && std::all_of(list.begin(), list.end(), is_token);
+    if (good) out.push_back(list.get<std::vector<int32_t>>());
+  }
+  if (!good) fail_key(name, "a list of lists of token ids");
+  return out;
+}
+
+std::vector<uint32_t> Checkpoint::size_for_each(const std::string& name, uint32_t min, uint32_t max,
+                                                size_t count) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr || !value->is_array()) {
+    return std::vector<uint32_t>(count, size(name, min, max));
+  }
+  std::vector<uint32_t> out = sizes(name, min, max);
+  if (out.size() != count) {
+    fail_key(name, "one integer, or a list of " + std::to_string(count));
+  }
+  return out;
+}
+
 std::string Checkpoint::note(const std::string& name) const {
   const nlohmann::json* value = key(name);
   return value != nullptr && value->is_string() ? value->get<std::string>() : "";
+}
+
+std::vector<std::string> Checkpoint::labels(uint32_t classes) const {
+  if (!has_value("id2label")) return {};
+  const nlohmann::json& names = *key("id2label");
+  std::vector<std::string> out;
+  bool good = names.is_object() && names.size() == classes;
+  for (uint32_t i = 0; good && i < classes; ++i) {
+    const auto name = names.find(std::to_string(i));
+    good = name != names.end() && name->is_string();
+    if (good) out.push_back(name->get<std::string>());
+  }
+  if (!good) {
+    fail_key("id2label", "a name for each class from 0 to " + std::to_string(classes - 1));
+  }
+  return out;
 }
 
 void Checkpoint::ignore_keys(const std::vector<std::string>& keys) const {
@@ -268,13 +360,7 @@ std::vector<float> Checkpoint::tensor(const std::string& name,
 }
 
 std::vector<std::string> Checkpoint::finish() const {
-  std::vector<std::string> keys;
-  for (const auto& [name, value] : config_.items()) {
-    // What is null or false is a feature that is not there.
-    const bool absent = value.is_null() || value == false;
-    if (!name.starts_with('_') && !absent) keys.push_back(name);
-  }
-  keys = not_in(keys, used_keys_);
+  const std::vector<std::string> keys = unknown_keys(config_, "", used_keys_);
   if (!keys.empty()) {
     throw InputError(config_path_ + ": unknown key " + list_names(keys) + " for model_type " +
                      model_type_ + "; remove what does not change the results");

@@ -26,10 +26,13 @@ class Checkpoint {
 
   const std::string& model_type() const { return model_type_; }
 
-  // -- config.json. A key that was asked for counts as understood. One that is null counts as missing
-  // where there is a fallback.
+  // -- config.json. A key that was asked for counts as understood. "outer.inner" is a key of an
+  // object. A key whose value is null counts as missing.
 
+  /// True for null as well.
   bool has_key(const std::string& key) const;
+  /// There is such a key, and it is not null.
+  bool has_value(const std::string& key) const;
   uint32_t size(const std::string& key, uint32_t min, uint32_t max) const;
   uint32_t size(const std::string& key, uint32_t min, uint32_t max, uint32_t fallback) const;
   double number(const std::string& key, double min, double max, double fallback) const;
@@ -38,10 +41,21 @@ class Checkpoint {
                      const std::vector<std::string>& choices) const;
   /// A list of sizes; empty when the key is missing.
   std::vector<uint32_t> sizes(const std::string& key, uint32_t min, uint32_t max) const;
+  /// A list of texts; empty when the key is missing or null.
+  std::vector<std::string> texts(const std::string& key) const;
   /// A list of true and false; empty when the key is missing.
   std::vector<bool> flags(const std::string& key) const;
+  /// A token id, or -1 for null and -1; `fallback` when the key is missing. The first of a list of ids.
+  int32_t token(const std::string& key, int32_t fallback) const;
+  /// A list of lists of token ids; empty when the key is missing or null.
+  std::vector<std::vector<int32_t>> token_lists(const std::string& key) const;
+  /// A list of `count` sizes, or one size for all of them.
+  std::vector<uint32_t> size_for_each(const std::string& key, uint32_t min, uint32_t max,
+                                      size_t count) const;
   /// A text nothing depends on, such as the licence; empty when missing or no text.
   std::string note(const std::string& key) const;
+  /// Names of a classifier's classes from id2label, in order; empty when the key is missing or null.
+  std::vector<std::string> labels(uint32_t classes) const;
   /// Keys that change no result.
   void ignore_keys(const std::vector<std::string>& keys) const;
 
@@ -83,9 +97,9 @@ class Checkpoint {
   void read_config();
   void open_tensors();
   void add_file(const std::string& path, bool extra);
+  const nlohmann::json* find(const std::string& name) const;
+  /// The same, marked as understood; nothing for null.
   const nlohmann::json* key(const std::string& name) const;
-  /// The same, and null for a key that is null.
-  const nlohmann::json* given(const std::string& name) const;
   const Found& found(const std::string& name) const;
   [[noreturn]] void fail_key(const std::string& name, const std::string& expected) const;
 

@@ -33,7 +33,8 @@ EditableCheckpoint small() {
            {"eps", 0.5},
            {"on", true},
            {"word", "relu"},
-           {"list", {1, 2}}},
+           {"list", {1, 2}},
+           {"nothing", nullptr}},
           {{"w", {{2, 2}, {1, 2, 3, 4}}}, {"v", {{2}, {5, 6}}}}};
 }
 
@@ -55,6 +56,12 @@ TEST_F(CheckpointTest, ReadsKeysWithTypes) {
   EXPECT_TRUE(c.flag("on", false));
   EXPECT_EQ(c.choice("word", "gelu", {"gelu", "relu"}), "relu");
   EXPECT_EQ(c.sizes("list", 1, 5), (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(c.size_for_each("list", 1, 5, 2), (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(c.size_for_each("size", 1, 5, 3), (std::vector<uint32_t>{4, 4, 4}));
+  EXPECT_TRUE(c.has_value("size"));
+  EXPECT_FALSE(c.has_value("absent"));
+  EXPECT_FALSE(c.has_value("nothing"));
+  EXPECT_EQ(c.labels(2), (std::vector<std::string>{}));
 }
 
 TEST_F(CheckpointTest, AKeyThatIsNullCountsAsMissingWhereThatIsAllowed) {
@@ -93,6 +100,8 @@ TEST_F(CheckpointTest, RefusesKeysNamingKeyValueAndWhatWasExpected) {
   has(refusal([&] { c.number("eps", 0, 0.25, 0); }),
       "eps is 0.5, expected a number from 0 to 0.25");
   has(refusal([&] { c.sizes("list", 2, 5); }), "list is [1,2]");
+  has(refusal([&] { c.size_for_each("list", 1, 5, 3); }),
+      "list is [1,2], expected one integer, or a list of 3");
 }
 
 TEST_F(CheckpointTest, ChecksTensors) {

@@ -40,6 +40,10 @@ struct Built {
 
 uint32_t vocabulary(const Graph& graph) { return graph.tensor(graph.main_entry().logits).width; }
 
+bool takes_tokens(const Graph& graph) {
+  return graph.tensor(graph.main_entry().tokens).type == schema::DataType::I32;
+}
+
 std::string tokenizer_source(const ConvertOptions& options) {
   if (!options.tokenizer.empty()) return options.tokenizer;
   const std::string beside = options.directory + "/char_vocab.json";
@@ -51,9 +55,7 @@ Built build(const Checkpoint& checkpoint, const ConvertOptions& options,
             const QuantizeOptions& types) {
   Built built;
   Graph& graph = built.graph;
-  ImportOptions import_options;
-  import_options.max_segment = options.max_segment;
-  graph = import_checkpoint(checkpoint, import_options);
+  graph = import_checkpoint(checkpoint, options.import_options);
   if (options.debug_outputs) {
     for (const DebugOutput& output : graph.debug_outputs) {
       schema::EntryPointT& entry = *graph.model.entry_points[output.entry];
@@ -119,7 +121,8 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     throw UsageError("--calibrate needs a tokenizer: give --tokenizer FILE or --tokenizer byte");
   }
   write_metadata(checkpoint, options, built);
-  if (options.quantize.weights) {
+  // Rows of floats have no vocabulary to draw from.
+  if (options.quantize.weights && takes_tokens(built.graph)) {
     progress("measuring quality");
     const Built reference = build(checkpoint, options, {.weights = false, .activations = false});
     add_values(built.graph.model.metadata->quality,

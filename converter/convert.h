@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/graph.h"
 #include "converter/passes/passes.h"
 
 namespace oxbow::convert {
@@ -15,8 +16,7 @@ struct ConvertOptions {
   std::string directory;
   std::string output;
   QuantizeOptions quantize;
-  /// 0: what the importer chooses.
-  uint32_t max_segment = 0;
+  ImportOptions import_options;
   /// Empty: the checkpoint's char_vocab.json when it is there, else none.
   std::string tokenizer;
   /// A text to measure quality with; empty: random tokens.

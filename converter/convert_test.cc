@@ -245,7 +245,7 @@ TEST(Convert, DebugOutputsKeepHiddenStatesAndAllMemories) {
 TEST(Convert, MaxSegmentOverridesTheCheckpoint) {
   const TemporaryDirectory directory;
   ConvertOptions options = float_options(golden(kCompressive), directory / "model.oxb");
-  options.max_segment = 3;
+  options.import_options.max_segment = 3;
   convert(options);
   EXPECT_EQ(describe_file(options.output).max_segment, 3u);
   const std::vector<int32_t> tokens = some_tokens(3, 65);

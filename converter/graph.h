@@ -32,6 +32,8 @@ struct Graph {
   std::vector<DebugOutput> debug_outputs;
   /// What the user should know of, one line each.
   std::vector<std::string> warnings;
+  /// Whether the importer did what ImportOptions says of keys and values that are kept.
+  bool keeps_context = false;
 
   /// The last entry point: what streams tokens, or the only one.
   schema::EntryPointT& main_entry() { return *model.entry_points.back(); }

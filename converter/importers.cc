@@ -47,6 +47,11 @@ Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& optio
   }
   Graph graph;
   importer->second(checkpoint, options, graph);
+  if (!graph.keeps_context && (options.context != 0 || options.ring || options.sinks != 0)) {
+    throw UsageError(
+        "--context, --ring and --sinks are for decoders that keep all keys and values; " +
+        printable(checkpoint.model_type()) + " is none");
+  }
   for (const std::string& unused : checkpoint.finish()) {
     graph.warnings.push_back("tensor " + printable(unused) + " is not used");
   }

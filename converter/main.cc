@@ -13,6 +13,7 @@
 #include "converter/describe.h"
 #include "converter/errors.h"
 #include "converter/io_file.h"
+#include "converter/parts.h"
 #include "converter/report.h"
 #include "converter/summary.h"
 
@@ -20,6 +21,8 @@ namespace oxbow::convert {
 namespace {
 
 constexpr const char* kProgram = "oxbow-convert";
+// A handful does; more belong to the context.
+constexpr uint32_t kMaxSinks = 1024;
 
 Args declare() {
   Args args(kProgram,
@@ -31,6 +34,10 @@ Args declare() {
               "dynamic (default with int8 weights: int8, scaled per row) or f32");
   args.option("max-segment", "N",
               "most tokens of one run (default: from the checkpoint, at least 64)");
+  args.option("context", "N",
+              "tokens whose keys and values are kept (default: the model's maximum)");
+  args.flag("ring", "the oldest of them leave, so that the stream is endless");
+  args.option("sinks", "N", "with --ring: the first N tokens never leave");
   args.option("tokenizer", "FILE",
               "JSON array of characters, or the word byte (default: DIR/char_vocab.json)");
   args.option("calibrate", "FILE", "measure quality on this text, not on random tokens");
@@ -71,7 +78,14 @@ ConvertOptions read_options(const Args& args) {
         "--activations dynamic needs --weights int8: int8 activations are multiplied with "
         "int8 weights only; use --activations f32 with --weights f32");
   }
-  options.max_segment = static_cast<uint32_t>(args.integer("max-segment", 0, 1, 1u << 20));
+  options.import_options.max_segment =
+      static_cast<uint32_t>(args.integer("max-segment", 0, 1, kMaxSize));
+  options.import_options.context = static_cast<uint32_t>(args.integer("context", 0, 1, kMaxSize));
+  options.import_options.ring = args.has("ring");
+  options.import_options.sinks = static_cast<uint32_t>(args.integer("sinks", 0, 1, kMaxSinks));
+  if (options.import_options.sinks != 0 && !options.import_options.ring) {
+    throw UsageError("--sinks needs --ring: without it no token leaves");
+  }
   options.tokenizer = args.text("tokenizer", "");
   options.calibration_file = args.text("calibrate", "");
   options.extra_tensors = args.text("tensors", "");

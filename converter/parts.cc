@@ -15,6 +15,7 @@ const std::map<std::string, schema::Activation>& activations() {
       {"gelu", Activation::Gelu},
       {"gelu_new", Activation::GeluTanh},
       {"gelu_fast", Activation::GeluTanh},
+      {"gelu_accurate", Activation::GeluTanh},
       {"gelu_tanh", Activation::GeluTanh},
       {"gelu_pytorch_tanh", Activation::GeluTanh},
       {"quick_gelu", Activation::GeluQuick},
@@ -27,7 +28,97 @@ const std::map<std::string, schema::Activation>& activations() {
   return table;
 }
 
+constexpr const char* kCommonKeys[] = {
+    // Python objects and files.
+    "_name_or_path",
+    "architectures",
+    "auto_map",
+    "dtype",
+    "license",
+    "licence",
+    "model_type",
+    "name",
+    "description",
+    "source",
+    "name_or_path",
+    "onnx_export",
+    "return_dict",
+    "tf_legacy_loss",
+    "tokenizer_class",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "use_bfloat16",
+    "use_cache",
+    "output_attentions",
+    "output_hidden_states",
+    "prefix",
+    "finetuning_task",
+    "problem_type",
+    "task_specific_params",
+    "segment_lengths",
+    "sep_token_id",
+    "cls_token_id",
+    // Training.
+    "activation_dropout",
+    "attention_dropout",
+    "attention_probs_dropout_prob",
+    "attn_pdrop",
+    "classifier_dropout",
+    "dropout",
+    "dropout_rate",
+    "embd_pdrop",
+    "hidden_dropout",
+    "hidden_dropout_prob",
+    "init_std",
+    "initializer_factor",
+    "initializer_range",
+    "layerdrop",
+    "resid_pdrop",
+    "seed",
+    "training",
+    "batch_size",
+    "chunk_size_feed_forward",
+    "emb_pdrop",
+    // Generation.
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "eos_token_id",
+    "exponential_decay_length_penalty",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "length_penalty",
+    "max_length",
+    "min_length",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_return_sequences",
+    "output_scores",
+    "pad_token_id",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict_in_generate",
+    "suppress_tokens",
+    "temperature",
+    "top_k",
+    "top_p",
+    "typical_p",
+    // Classes, read where there is a classifier.
+    "id2label",
+    "label2id",
+    "num_labels",
+};
+
 }  // namespace
+
+bool is_activation(const std::string& name) { return activations().contains(name); }
 
 schema::Activation read_activation(const Checkpoint& checkpoint, const std::string& key,
                                    const std::string& fallback) {
@@ -36,92 +127,26 @@ schema::Activation read_activation(const Checkpoint& checkpoint, const std::stri
   return activations().at(checkpoint.choice(key, fallback, names));
 }
 
-void ignore_common_keys(const Checkpoint& checkpoint) {
-  checkpoint.ignore_keys({
-      // Python objects and files.
-      "_name_or_path",
-      "architectures",
-      "auto_map",
-      "dtype",
-      "license",
-      "licence",
-      "model_type",
-      "name",
-      "description",
-      "source",
-      "name_or_path",
-      "onnx_export",
-      "return_dict",
-      "tf_legacy_loss",
-      "tokenizer_class",
-      "torch_dtype",
-      "torchscript",
-      "transformers_version",
-      "use_bfloat16",
-      "use_cache",
-      "output_attentions",
-      "output_hidden_states",
-      "prefix",
-      "finetuning_task",
-      "problem_type",
-      "task_specific_params",
-      "segment_lengths",
-      "sep_token_id",
-      "cls_token_id",
-      // Training.
-      "activation_dropout",
-      "attention_dropout",
-      "attention_probs_dropout_prob",
-      "attn_pdrop",
-      "classifier_dropout",
-      "dropout",
-      "dropout_rate",
-      "embd_pdrop",
-      "hidden_dropout",
-      "hidden_dropout_prob",
-      "init_std",
-      "initializer_factor",
-      "initializer_range",
-      "layerdrop",
-      "resid_pdrop",
-      "seed",
-      "training",
-      "batch_size",
-      // Generation.
-      "bad_words_ids",
-      "begin_suppress_tokens",
-      "bos_token_id",
-      "decoder_start_token_id",
-      "diversity_penalty",
-      "do_sample",
-      "early_stopping",
-      "encoder_no_repeat_ngram_size",
-      "eos_token_id",
-      "exponential_decay_length_penalty",
-      "forced_bos_token_id",
-      "forced_eos_token_id",
-      "length_penalty",
-      "max_length",
-      "min_length",
-      "no_repeat_ngram_size",
-      "num_beam_groups",
-      "num_beams",
-      "num_return_sequences",
-      "output_scores",
-      "pad_token_id",
-      "remove_invalid_values",
-      "repetition_penalty",
-      "return_dict_in_generate",
-      "suppress_tokens",
-      "temperature",
-      "top_k",
-      "top_p",
-      "typical_p",
-      // Classes, read where there is a classifier.
-      "id2label",
-      "label2id",
-      "num_labels",
-  });
+void ignore_common_keys(const Checkpoint& checkpoint, const std::string& prefix) {
+  for (const char* key : kCommonKeys) checkpoint.ignore_keys({prefix + key});
+}
+
+void read_generation(const Checkpoint& checkpoint, uint32_t vocabulary, Graph& graph) {
+  // Configurations name ids that a cut vocabulary does not have; those are never met.
+  const auto token = [&](const char* key) {
+    const int32_t id = checkpoint.token(key, -1);
+    return id >= 0 && static_cast<uint32_t>(id) < vocabulary ? id : -1;
+  };
+  auto generation = std::make_unique<schema::GenerationT>();
+  generation->start_token = token("bos_token_id");
+  generation->end_token = token("eos_token_id");
+  generation->pad_token = token("pad_token_id");
+  graph.model.generation = std::move(generation);
+}
+
+std::string optional_prefix(const Checkpoint& checkpoint, const std::string& prefix,
+                            const std::string& name) {
+  return checkpoint.has_tensor(prefix + name) || !checkpoint.has_tensor(name) ? prefix : "";
 }
 
 uint32_t read_segment(const Checkpoint& checkpoint, const ImportOptions& options) {
@@ -137,6 +162,23 @@ void require_multiple(const std::string& width_key, uint32_t width, const std::s
   if (parts != 0 && width % parts == 0) return;
   throw InputError("config.json: " + width_key + " is " + std::to_string(width) +
                    ", expected a multiple of " + parts_key + ", " + std::to_string(parts));
+}
+
+void require_flag(const Checkpoint& checkpoint, const std::string& key, bool expected) {
+  if (checkpoint.flag(key, expected) == expected) return;
+  throw InputError("config.json: " + key + " is " +
+                   (expected ? "false, expected true" : "true, expected false"));
+}
+
+uint32_t stored_rows(const Checkpoint& checkpoint, const std::string& name) {
+  const std::vector<uint64_t>& shape = checkpoint.shape(name);
+  if (shape.size() != 2 || shape[0] == 0 || shape[0] > kMaxSize) {
+    throw InputError("tensor " + name + " has " + std::to_string(shape.empty() ? 0 : shape[0]) +
+                     " rows and " + std::to_string(shape.size()) +
+                     " dimensions, expected a matrix with 1 to " + std::to_string(kMaxSize) +
+                     " rows");
+  }
+  return static_cast<uint32_t>(shape[0]);
 }
 
 void write_metadata(const Checkpoint& checkpoint, Graph& graph,
@@ -158,6 +200,17 @@ std::vector<float> rows_of(const std::vector<float>& matrix, size_t width, size_
                            size_t count) {
   const auto begin = matrix.begin() + static_cast<std::ptrdiff_t>(first * width);
   return {begin, begin + static_cast<std::ptrdiff_t>(count * width)};
+}
+
+std::vector<float> repeated_columns(const std::vector<float>& matrix, size_t width, size_t times) {
+  std::vector<float> out;
+  out.reserve(matrix.size() * times);
+  for (auto row = matrix.begin(); row != matrix.end(); row += static_cast<std::ptrdiff_t>(width)) {
+    for (size_t i = 0; i < times; ++i) {
+      out.insert(out.end(), row, row + static_cast<std::ptrdiff_t>(width));
+    }
+  }
+  return out;
 }
 
 std::vector<float> transposed(const std::vector<float>& matrix, size_t rows, size_t width) {

@@ -20,12 +20,21 @@ inline constexpr uint32_t kMaxLayers = 1024;
 inline constexpr uint32_t kDefaultSegment = 64;
 
 /// An activation in the words of Hugging Face's configurations: relu, gelu, gelu_new, silu, ...
+bool is_activation(const std::string& name);
 schema::Activation read_activation(const Checkpoint& checkpoint, const std::string& key,
                                    const std::string& fallback);
 
 /// Passes over the keys of a Hugging Face configuration that concern training, tokenizers,
-/// generation or the Python objects themselves.
-void ignore_common_keys(const Checkpoint& checkpoint);
+/// generation or the Python objects themselves; with a prefix, "outer.", those of an object in it.
+void ignore_common_keys(const Checkpoint& checkpoint, const std::string& prefix = "");
+
+/// The tokens that begin, end and fill texts.
+void read_generation(const Checkpoint& checkpoint, uint32_t vocabulary, Graph& graph);
+
+/// Tensors' names may lack a prefix when only the inner model was saved: `prefix` if there is a tensor
+/// prefix + name, else nothing.
+std::string optional_prefix(const Checkpoint& checkpoint, const std::string& prefix,
+                            const std::string& name);
 
 /// Most tokens of one run of a model that streams: what the user asked for, or kDefaultSegment, or
 /// more when `segment_lengths` of the configuration say so.
@@ -35,6 +44,12 @@ uint32_t read_segment(const Checkpoint& checkpoint, const ImportOptions& options
 void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,
                       uint32_t parts);
 
+/// Throws unless the flag `key`, if it is there, is `expected`.
+void require_flag(const Checkpoint& checkpoint, const std::string& key, bool expected);
+
+/// Rows of a matrix in the checkpoint whose number no key tells, such as a classifier's.
+uint32_t stored_rows(const Checkpoint& checkpoint, const std::string& name);
+
 /// Metadata with the architecture's name, its licence and `sizes`; the rest is added on conversion.
 void write_metadata(const Checkpoint& checkpoint, Graph& graph,
                     const std::vector<std::pair<std::string, uint32_t>>& sizes);
@@ -42,6 +57,8 @@ void write_metadata(const Checkpoint& checkpoint, Graph& graph,
 /// Rows [first, first + count) of a matrix with `width` columns.
 std::vector<float> rows_of(const std::vector<float>& matrix, size_t width, size_t first,
                            size_t count);
+/// [rows, width] to [rows, times * width]: every row `times` times side by side.
+std::vector<float> repeated_columns(const std::vector<float>& matrix, size_t width, size_t times);
 /// [rows, width] to [width, rows].
 std::vector<float> transposed(const std::vector<float>& matrix, size_t rows, size_t width);
 /// A convolution whose stride is its length, kernel [out, in, taps], as a matrix on `taps` rows side by

@@ -30,8 +30,9 @@ Status run_ring_push(RunContext& context, const void* raw_params) {
   RingPosition& ring = context.rings[params.states[0].ring];
   const size_t capacity = params.states[0].rows;
   const size_t pinned = params.states[0].pinned;
-  const size_t added = context.rows(params.rows[0]);
-  if (params.only_full != 0 && added != params.only_full) return Status::kOk;
+  const size_t given = context.rows(params.rows[0]);
+  if (params.only_full != 0 && given != params.only_full) return Status::kOk;
+  const size_t added = params.first == 0 ? given : std::min<size_t>(given, params.first);
   if (params.replace) ring = {0, 0};
   const RingStep step = ring_step(ring.count, added, capacity, params.group);
   // New rows that become pinned, then those that leave at once, up to `first`.
@@ -129,6 +130,7 @@ Status bind_ring_push(BindContext& context, RunFunction* run) {
   params.count = count;
   params.group = options->group();
   params.only_full = options->only_full();
+  params.first = options->first();
   params.replace = options->replace();
   for (size_t i = 0; i < count; ++i) {
     params.rows[i] = context.input(i);

@@ -26,6 +26,8 @@ struct RingPushParams {
   uint32_t group = 1;
   /// Unless 0: nothing happens when not exactly so many rows are new.
   uint32_t only_full = 0;
+  /// Unless 0: rows behind the first so many are passed over.
+  uint32_t first = 0;
   bool replace = false;
 };
 

@@ -209,6 +209,23 @@ TEST(RingPush, TakesOnlyFullRunsWhenToldTo) {
   EXPECT_EQ(push.states[0].f32(3)[0], push.rows[0].f32(2)[0]) << "the newest at slot 2 + 7 + 2 - 8";
 }
 
+TEST(RingPush, TakesTheFirstRowsOfARunWhenToldTo) {
+  Push push(8, 1, 4);
+  push.options.first = 2;
+  push.op.rings[0] = {2, 7};
+  for (TestTensor& rows : push.rows) fill_uniform(rows, 5);
+  ASSERT_EQ(push.bind(), Status::kOk) << push.op.message();
+  push.op.symbols[0] = 4;
+  ASSERT_EQ(push.op.run(), Status::kOk);
+  EXPECT_EQ(push.op.rings[0].head, 3u);
+  EXPECT_EQ(push.op.rings[0].count, 8u);
+  EXPECT_EQ(push.states[0].f32(2)[0], push.rows[0].f32(1)[0]) << "the newest at slot 2 + 7 + 1 - 8";
+  push.op.symbols[0] = 1;
+  ASSERT_EQ(push.op.run(), Status::kOk);
+  EXPECT_EQ(push.op.rings[0].head, 4u);
+  EXPECT_EQ(push.states[0].f32(3)[0], push.rows[0].f32(0)[0]) << "all when there are fewer";
+}
+
 TEST(RingPush, ReplacesWhatTheRingHeldWhenToldTo) {
   Push push(4, 1, 6);
   push.options.replace = true;

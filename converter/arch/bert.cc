@@ -1,0 +1,65 @@
+// BERT (Devlin et al. 2018) as in Hugging Face's library: with a classifier on its pooler, with the head
+// that predicts masked tokens, or without either. Positions are embedded, or, of two kinds, distances
+// are scored (position_embedding_type).
+
+#include "converter/post_norm_encoder.h"
+
+namespace oxbow::convert {
+namespace {
+
+/// relative_key: a query's product with a row for each distance is added to its scores. The rows are
+/// the same for all heads, and the middle one belongs to the token itself.
+void add_distances(const Checkpoint& checkpoint, const PostNormConfig& config,
+                   PostNormEncoder& encoder, const PostNormEncoder::Layer& layer,
+                   GraphBuilder::Attention& attention) {
+  const std::string name = layer.prefix + "distance_embedding.weight";
+  const uint32_t head_width = encoder.head_width(), farthest = config.max_segment - 1;
+  const std::vector<float> stored =
+      checkpoint.matrix(name, 2 * uint64_t{config.positions} - 1, head_width);
+  const uint32_t rows = 2 * farthest + 1;
+  const std::vector<float> table =
+      rows_of(stored, head_width, config.positions - 1 - farthest, rows);
+  GraphBuilder& builder = encoder.builder();
+  attention.relative_zero = farthest;
+  attention.relative = {
+      builder.weight(name, rows, config.width, repeated_columns(table, head_width, config.heads)),
+      builder.weight(layer.name + ".no_bias", rows, config.heads,
+                     std::vector<float>(size_t{rows} * config.heads)),
+      builder.weight(layer.name + ".no_query_bias", 1, config.width,
+                     std::vector<float>(config.width))};
+}
+
+}  // namespace
+
+void import_bert(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
+  const PostNormConfig config = read_post_norm_config(checkpoint, options);
+  const bool relative = checkpoint.choice("position_embedding_type", "absolute",
+                                          {"absolute", "relative_key"}) == "relative_key";
+  PostNormEncoder encoder(checkpoint, config, "bert.", graph);
+  uint32_t positions = GraphBuilder::kNone;
+  if (relative) {
+    // Made for every model, used by those with absolute positions.
+    checkpoint.ignore_tensor(encoder.prefix() + "embeddings.position_embeddings.weight");
+  } else {
+    positions = encoder.builder().positions("positions", config.positions, {});
+  }
+  const uint32_t x =
+      encoder.layers(encoder.embeddings(positions), [&](const PostNormEncoder::Layer& layer) {
+        const uint32_t q = encoder.project(layer, "query");
+        GraphBuilder::Attention attention =
+            encoder.full_attention(encoder.project(layer, "key"), encoder.project(layer, "value"));
+        if (relative) add_distances(checkpoint, config, encoder, layer, attention);
+        return encoder.builder().attention(layer.name + ".attention", q, attention);
+      });
+  MaskedHead head;
+  head.activation = config.activation;
+  encoder.finish(x, head, schema::Activation::Tanh);
+  if (checkpoint.has_tensor("cls.seq_relationship.weight")) {
+    graph.warnings.push_back(
+        "cls.seq_relationship, which tells whether one sentence follows another, is left out");
+    checkpoint.ignore_tensor("cls.seq_relationship.weight");
+    checkpoint.ignore_tensor("cls.seq_relationship.bias");
+  }
+}
+
+}  // namespace oxbow::convert

@@ -1,0 +1,106 @@
+// Longformer (Beltagy et al. 2020) as in Hugging Face's library: BERT whose tokens see a window of
+// neighbours, and global tokens, chosen by the caller, that see all others and are seen by all.
+//
+// The rows of global tokens go through projections of their own. Only those rows are computed twice:
+// they are selected, attend to every key, and replace what the window gave.
+
+#include "converter/errors.h"
+#include "converter/post_norm_encoder.h"
+
+namespace oxbow::convert {
+namespace {
+
+/// Neighbours on each side, of every layer.
+std::vector<uint32_t> read_windows(const Checkpoint& checkpoint, uint32_t layers) {
+  std::vector<uint32_t> windows = checkpoint.size_for_each("attention_window", 2, kMaxSize, layers);
+  for (uint32_t& window : windows) {
+    if (window % 2 != 0) {
+      throw InputError("config.json: attention_window has " + std::to_string(window) +
+                       ", expected even numbers: half of the window lies on each side");
+    }
+    window /= 2;
+  }
+  return windows;
+}
+
+class Attention {
+ public:
+  Attention(const PostNormConfig& config, PostNormEncoder& encoder, std::vector<uint32_t> windows)
+      : encoder_(encoder),
+        builder_(encoder.builder()),
+        windows_(std::move(windows)),
+        globals_(builder_.input("global_attention_mask", 2, 0)),
+        global_rows_(builder_.symbol("global_tokens", config.max_segment)) {}
+
+  uint32_t operator()(const PostNormEncoder::Layer& layer) {
+    const uint32_t merged = builder_.merge_rows(layer.name + ".attention.merged", local(layer),
+                                                global(layer), globals_);
+    // A global token that is padding is padding: its row is empty like that of any other.
+    return builder_.mask_rows(layer.name + ".attention", merged, encoder_.attention_mask());
+  }
+
+ private:
+  uint32_t local(const PostNormEncoder::Layer& layer) {
+    const uint32_t q = encoder_.project(layer, "query");
+    GraphBuilder::Attention attention =
+        encoder_.full_attention(encoder_.project(layer, "key"), encoder_.project(layer, "value"));
+    attention.pattern.kind = schema::PatternKind::Window;
+    attention.pattern.before = attention.pattern.after = windows_[layer.index];
+    attention.globals = globals_;
+    attention.mask_queries = true;
+    return builder_.attention(layer.name + ".attention.local", q, attention);
+  }
+
+  uint32_t global(const PostNormEncoder::Layer& layer) {
+    const uint32_t rows =
+        builder_.select_rows(layer.name + ".global", layer.x, globals_, global_rows_);
+    const uint32_t q = encoder_.project(layer, "query_global", rows);
+    GraphBuilder::Attention attention = encoder_.full_attention(
+        encoder_.project(layer, "key_global"), encoder_.project(layer, "value_global"));
+    attention.own = false;
+    return builder_.attention(layer.name + ".attention.global", q, attention);
+  }
+
+  PostNormEncoder& encoder_;
+  GraphBuilder& builder_;
+  std::vector<uint32_t> windows_;
+  uint32_t globals_;
+  uint32_t global_rows_;
+};
+
+/// Tokens are counted from behind the row of the pad token, which padding has and nothing else.
+uint32_t positions(GraphBuilder& builder, uint32_t pad_token, uint32_t rows) {
+  schema::PositionsOptionsT options;
+  options.offset = pad_token + 1;
+  options.pad_token = static_cast<int32_t>(pad_token);
+  options.pad_position = pad_token;
+  return builder.positions("positions", rows, options);
+}
+
+}  // namespace
+
+void import_longformer(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
+  const uint32_t pad_token = checkpoint.size("pad_token_id", 0, kMaxSize - 1, 1);
+  const PostNormConfig config = read_post_norm_config(checkpoint, options, pad_token + 1);
+  require_flag(checkpoint, "ignore_attention_mask", false);
+  checkpoint.choice("attention_mode", "longformer", {"longformer"});
+
+  PostNormEncoder encoder(checkpoint, config, "longformer.", graph);
+  const uint32_t embedded =
+      encoder.embeddings(positions(encoder.builder(), pad_token, config.positions + pad_token + 1));
+  Attention attention(config, encoder, read_windows(checkpoint, config.layers));
+  const uint32_t x = encoder.layers(embedded, attention);
+  MaskedHead head;
+  head.dense = "lm_head.dense";
+  head.norm = "lm_head.layer_norm";
+  head.decoder = "lm_head.decoder";
+  head.bias = "lm_head.bias";
+  encoder.finish(x, head, schema::Activation::Tanh);
+  if (graph.model.task == schema::Task::Classify) {
+    graph.warnings.push_back(
+        "the first token of a text that is classified should be global: give global_attention_mask "
+        "as 1, 0, 0, ...");
+  }
+}
+
+}  // namespace oxbow::convert

@@ -1,0 +1,181 @@
+#include "converter/causal_decoder.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "converter/errors.h"
+
+namespace oxbow::convert {
+
+CausalDecoder::CausalDecoder(const Checkpoint& checkpoint, const ImportOptions& options,
+                             const CausalShape& shape, Graph& graph)
+    : checkpoint_(checkpoint),
+      shape_(shape),
+      graph_(graph),
+      builder_(graph),
+      parts_(checkpoint, builder_) {
+  plan(options);
+  GraphBuilder::Entry entry;
+  entry.vocabulary = shape.vocabulary;
+  entry.max_segment = max_segment_;
+  entry.capacity = endless_ ? 0 : context_;
+  entry.any_pieces = true;
+  builder_.begin_entry(entry);
+  graph.model.task = schema::Task::Generate;
+
+  if (!shape.frequencies.empty()) {
+    const uint32_t frequencies = builder_.weight(
+        "rope.frequencies", 1, static_cast<uint32_t>(shape.frequencies.size()), shape.frequencies);
+    angles_ = builder_.rope_angles("rope.angles", frequencies);
+    if (sinks_ != 0) {
+      // Seen from a token far away the sinks stand right before the newest keys, as they would if
+      // positions were counted among what is kept.
+      pinned_angles_ =
+          builder_.rope_angles("rope.pinned_angles", frequencies, sinks_ + context_ - 1);
+    }
+  }
+  if (!shape.slopes.empty()) {
+    slopes_ = builder_.weight("alibi.slopes", 1, shape.heads, shape.slopes);
+  }
+}
+
+void CausalDecoder::plan(const ImportOptions& options) {
+  graph_.keeps_context = true;
+  endless_ = options.ring || shape_.window != 0;
+  sinks_ = options.sinks;
+  const uint32_t most = shape_.window != 0 ? shape_.window : shape_.length;
+  context_ = options.context != 0 ? options.context : most;
+  const std::string given = "--context " + std::to_string(context_);
+  if (shape_.window != 0 && context_ > shape_.window) {
+    throw UsageError(given + " is more than the " + std::to_string(shape_.window) +
+                     " keys that a query of this model sees");
+  }
+  if (shape_.position_table && context_ > shape_.length) {
+    throw UsageError(given + " is more than " + shape_.length_key + ", " +
+                     std::to_string(shape_.length) + ": the model has no more positions");
+  }
+  if (endless_ && context_ < 2) {
+    throw UsageError(given + " is too small for a ring, expected at least 2");
+  }
+
+  max_segment_ = kDefaultSegment;
+  for (const uint32_t length : checkpoint_.sizes("segment_lengths", 1, kMaxSize)) {
+    max_segment_ = std::max(max_segment_, length);
+  }
+  if (options.max_segment != 0) max_segment_ = options.max_segment;
+  // More tokens can never be given. With sinks it keeps a query that still has them among its own rows
+  // near enough to see them where they are.
+  if (!endless_ || sinks_ != 0) max_segment_ = std::min(max_segment_, context_);
+  warn_of_lengths();
+}
+
+void CausalDecoder::warn_of_lengths() {
+  const std::string length = std::to_string(shape_.length);
+  if (shape_.position_table && endless_) {
+    graph_.warnings.push_back("the model has " + length +
+                              " learned positions: with --ring they are counted from the first " +
+                              "again after every " + length +
+                              " tokens, which it was not trained for");
+  } else if (!shape_.position_table && !shape_.length_key.empty() &&
+             context_ + sinks_ > std::max(shape_.length, shape_.window)) {
+    graph_.warnings.push_back("the context, " + std::to_string(context_ + sinks_) +
+                              " tokens, is longer than " + shape_.length_key + ", " + length +
+                              ", which the model was made for");
+  }
+}
+
+uint32_t CausalDecoder::positions() {
+  schema::PositionsOptionsT options;
+  options.wrap = endless_ ? shape_.length : 0;
+  return builder_.positions("positions", shape_.length, options);
+}
+
+uint32_t CausalDecoder::ring_rows() const {
+  // A query's own row is not in the ring yet.
+  return endless_ ? sinks_ + context_ - 1 : context_;
+}
+
+schema::PatternT CausalDecoder::pattern() const {
+  schema::PatternT pattern;
+  if (!endless_) return pattern;
+  pattern.kind = schema::PatternKind::Window;
+  pattern.before = context_ - 1;
+  pattern.first = sinks_;
+  pattern.causal = true;
+  return pattern;
+}
+
+uint32_t CausalDecoder::attend(uint32_t layer, uint32_t q, uint32_t k, uint32_t v, float scale) {
+  const std::string index = std::to_string(layer), name = "layer" + index + ".attention";
+  GraphBuilder::Attention options;
+  options.heads = shape_.heads;
+  options.kv_heads = shape_.kv_heads;
+  options.scale = scale;
+  options.pattern = pattern();
+  options.alibi = slopes_;
+  if (angles_ != GraphBuilder::kNone) {
+    if (pinned_angles_ != GraphBuilder::kNone) {
+      options.pinned_query =
+          builder_.rope(name + ".q.pinned", q, pinned_angles_, shape_.heads, false);
+    }
+    q = builder_.rope(name + ".q", q, angles_, shape_.heads, false);
+    k = builder_.rope(name + ".k", k, angles_, shape_.kv_heads, false);
+  }
+  const uint32_t ring = builder_.ring("cache.layer" + index, ring_rows(), {.pinned = sinks_});
+  const uint32_t width = shape_.kv_heads * shape_.head_width;
+  const uint32_t keys = builder_.ring_state("key.layer" + index, ring, width);
+  const uint32_t values = builder_.ring_state("value.layer" + index, ring, width);
+  options.sources = {{keys, values}, {k, v}};
+  const uint32_t attended = builder_.attention(name, q, options);
+  builder_.debug_output(attended);
+  builder_.ring_push({k, v}, {keys, values});
+  return attended;
+}
+
+void CausalDecoder::layer_input(uint32_t index, uint32_t x) {
+  builder_.debug_output(x, "hidden_states." + std::to_string(index));
+}
+
+void CausalDecoder::logits(uint32_t last, uint32_t weight, uint32_t bias) {
+  layer_input(shape_.layers, last);
+  builder_.logits(last, weight, bias);
+}
+
+void CausalDecoder::describe(std::vector<std::pair<std::string, uint32_t>> sizes) {
+  sizes.insert(sizes.end(), {{"context", context_},
+                             {"heads", shape_.heads},
+                             {"kv_heads", shape_.kv_heads},
+                             {"layers", shape_.layers},
+                             {"max_segment", max_segment_},
+                             {"vocabulary", shape_.vocabulary}});
+  if (sinks_ != 0) sizes.emplace_back("sinks", sinks_);
+  write_metadata(checkpoint_, graph_, sizes);
+  read_generation(checkpoint_, shape_.vocabulary, graph_);
+}
+
+std::vector<float> rope_frequencies(double theta, uint32_t width) {
+  std::vector<float> out;
+  for (uint32_t i = 0; i < width / 2; ++i) {
+    out.push_back(static_cast<float>(std::pow(theta, -2.0 * i / width)));
+  }
+  return out;
+}
+
+std::vector<float> alibi_slopes(uint32_t heads) {
+  const uint32_t power = std::bit_floor(heads);
+  std::vector<float> out;
+  for (uint32_t i = 1; i <= power; ++i) {
+    out.push_back(static_cast<float>(std::exp2(-8.0 * i / power)));
+  }
+  for (uint32_t i = 1; out.size() < heads; i += 2) {
+    out.push_back(static_cast<float>(std::exp2(-4.0 * i / power)));
+  }
+  return out;
+}
+
+float attention_scale(uint32_t head_width) {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_width)));
+}
+
+}  // namespace oxbow::convert
