@@ -41,9 +41,8 @@ size_t rows_of(const RunContext& context, const AttentionSource& source) {
 /// Counts slots, and lists what the mask and the flags say.
 AttentionRun start_run(const RunContext& context, const AttentionParams& params) {
   AttentionRun run{context, params, params.shape};
-  for (size_t i = 0; i < params.rooms; ++i) {
-    const AttentionRoom& room = params.room[i];
-    run.shape.relative_zero += room.capacity - context.rings[room.ring].count;
+  for (const int32_t ring : params.rooms) {
+    if (ring >= 0) run.shape.relative_zero -= context.rings[ring].count;
   }
   size_t last_rows = 0;
   for (size_t s = 0; s < params.sources; ++s) {
