@@ -87,7 +87,81 @@ nlohmann::json step_json(const schema::ModelT& model, const schema::StepT& step)
           {"options", options_text(step)}};
 }
 
+nlohmann::json entry_json(const schema::ModelT& model, const schema::EntryPointT& entry) {
+  nlohmann::json steps = nlohmann::json::array(), kept = nlohmann::json::array(),
+                 inputs = nlohmann::json::array();
+  for (const auto& step : entry.steps) steps.push_back(step_json(model, *step));
+  for (size_t i = 0; i < entry.kept.size(); ++i) {
+    kept.push_back(i < entry.kept_names.size() ? entry.kept_names[i]
+                                               : model.tensors[entry.kept[i]]->name);
+  }
+  for (const uint32_t index : entry_inputs(entry)) {
+    const schema::TensorT& tensor = *model.tensors[index];
+    nlohmann::json input = {{"name", tensor.name},
+                            {"type", schema::EnumNameDataType(tensor.type)},
+                            {"width", tensor.width},
+                            {"required", index == entry.tokens || tensor.required}};
+    if (tensor.type == schema::DataType::I32) {
+      input["limit"] = tensor.limit;
+      if (index != entry.tokens) input["default"] = tensor.default_value;
+    }
+    inputs.push_back(input);
+  }
+  return {{"name", entry.name},
+          {"inputs", inputs},
+          {"output", model.tensors[entry.logits]->name},
+          {"output_width", model.tensors[entry.logits]->width},
+          {"max_rows", model.tensors[entry.tokens]->rows},
+          {"starts", entry.starts},
+          {"any_pieces", entry.any_pieces},
+          {"capacity", entry.capacity},
+          {"steps", steps},
+          {"kept", kept}};
+}
+
 }  // namespace
+
+const char* task_text(schema::Task task) {
+  switch (task) {
+    case schema::Task::Generate:
+      return "generate";
+    case schema::Task::Translate:
+      return "translate";
+    case schema::Task::Classify:
+      return "classify";
+    case schema::Task::FillMask:
+      return "fill mask";
+    case schema::Task::Encode:
+      return "encode";
+  }
+  return "unknown";
+}
+
+std::vector<uint32_t> entry_inputs(const schema::EntryPointT& entry) {
+  std::vector<uint32_t> inputs = {entry.tokens};
+  inputs.insert(inputs.end(), entry.inputs.begin(), entry.inputs.end());
+  return inputs;
+}
+
+std::string entry_text(const schema::ModelT& model, const schema::EntryPointT& entry) {
+  std::string text = entry.name + ":";
+  for (const uint32_t index : entry_inputs(entry)) {
+    const schema::TensorT& tensor = *model.tensors[index];
+    text += (index == entry.tokens ? " " : ", ") + tensor.name + " " + shape_text(model, tensor);
+    if (index != entry.tokens && !tensor.required) {
+      text += " (else " + std::to_string(tensor.default_value) + ")";
+    }
+  }
+  const schema::TensorT& output = *model.tensors[entry.logits];
+  text += " to " + output.name + " " + shape_text(model, output) + "; ";
+  text += entry.starts ? "each run by itself" : "a stream";
+  if (!entry.starts) {
+    text +=
+        entry.capacity == 0 ? " without end" : " of " + grouped_text(entry.capacity) + " tokens";
+    text += entry.any_pieces ? ", in any pieces" : ", its pieces matter";
+  }
+  return text;
+}
 
 std::string find_value(const KeyValues& list, const std::string& key) {
   for (const auto& pair : list) {
@@ -134,6 +208,8 @@ nlohmann::json to_json(const Description& d) {
       {"converter", metadata.converter},
       {"vocabulary", d.vocabulary},
       {"max_segment", d.max_segment},
+      {"task", task_text(d.model.task)},
+      {"capacity", d.model.entry_points.back()->capacity},
       {"hash", d.hash},
       {"settings", to_json(metadata.settings)},
       {"sizes", to_json(metadata.sizes)},
@@ -156,10 +232,15 @@ nlohmann::json to_json(const Description& d) {
   for (const auto& ring : d.model.rings) out["rings"][ring->name] = ring->capacity;
   for (size_t i = 0; i < d.model.tensors.size(); ++i) out["tensors"].push_back(tensor_json(d, i));
   for (const auto& entry : d.model.entry_points) {
-    nlohmann::json steps = nlohmann::json::array(), kept = nlohmann::json::array();
-    for (const auto& step : entry->steps) steps.push_back(step_json(d.model, *step));
-    for (const uint32_t index : entry->kept) kept.push_back(d.model.tensors[index]->name);
-    out["entry_points"].push_back({{"name", entry->name}, {"steps", steps}, {"kept", kept}});
+    out["entry_points"].push_back(entry_json(d.model, *entry));
+  }
+  if (!metadata.labels.empty()) out["labels"] = metadata.labels;
+  if (const schema::GenerationT* generation = d.model.generation.get()) {
+    out["generation"] = {{"start_token", generation->start_token},
+                         {"end_token", generation->end_token},
+                         {"pad_token", generation->pad_token},
+                         {"forced_last_token", generation->forced_last_token},
+                         {"forbidden_tokens", generation->forbidden_tokens}};
   }
   return out;
 }

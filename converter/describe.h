@@ -45,6 +45,13 @@ nlohmann::json to_json(const Description& description);
 /// Indented text; names that are not UTF-8 are made so.
 std::string json_text(const nlohmann::json& json);
 
+/// "generate", "translate", ...
+const char* task_text(schema::Task task);
+/// The tensors a run is given, the main one first.
+std::vector<uint32_t> entry_inputs(const schema::EntryPointT& entry);
+/// What an entry point takes, gives and promises, in a line.
+std::string entry_text(const schema::ModelT& model, const schema::EntryPointT& entry);
+
 /// The value of a metadata entry, or an empty text.
 std::string find_value(const std::vector<std::unique_ptr<schema::KeyValueT>>& list,
                        const std::string& key);

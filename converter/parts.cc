@@ -225,6 +225,19 @@ std::vector<float> transposed(const std::vector<float>& matrix, size_t rows, siz
   return out;
 }
 
+std::vector<float> convolution_matrix(const std::vector<float>& kernel, size_t out, size_t in,
+                                      size_t taps) {
+  std::vector<float> matrix(kernel.size());
+  for (size_t o = 0; o < out; ++o) {
+    for (size_t i = 0; i < in; ++i) {
+      for (size_t a = 0; a < taps; ++a) {
+        matrix[(o * taps + a) * in + i] = kernel[(o * in + i) * taps + a];
+      }
+    }
+  }
+  return matrix;
+}
+
 std::vector<float> sinusoids(const std::vector<double>& positions, const std::vector<double>& f) {
   std::vector<float> out;
   out.reserve(positions.size() * 2 * f.size());

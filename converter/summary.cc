@@ -28,6 +28,8 @@ std::string summary_table(const Description& d) {
   const schema::MetadataT& metadata = *d.model.metadata;
   const auto quality = [&](const std::string& key) { return find_value(metadata.quality, key); };
   std::string out = row("architecture", metadata.architecture);
+  out += row("task", task_text(d.model.task));
+  for (const auto& entry : d.model.entry_points) out += row("entry", entry_text(d.model, *entry));
   out += row("weights, activations", find_value(metadata.settings, "weights") + ", " +
                                          find_value(metadata.settings, "activations"));
   out += row("parameters", grouped_text(metadata.parameters));
@@ -66,8 +68,8 @@ std::string summary_table(const Description& d) {
 nlohmann::json summary_json(const Description& d, const std::vector<std::string>& warnings) {
   const nlohmann::json all = to_json(d);
   nlohmann::json out;
-  for (const char* key : {"architecture", "parameters", "macs_per_token", "max_segment", "settings",
-                          "arena", "source_hash", "converter"}) {
+  for (const char* key : {"architecture", "parameters", "macs_per_token", "max_segment", "task",
+                          "capacity", "settings", "arena", "source_hash", "converter"}) {
     out[key] = all[key];
   }
   out["bytes_before"] = checkpoint_bytes(d);

@@ -17,12 +17,79 @@ namespace {
 constexpr uint64_t kSeed = 1;
 /// Most tokens that are fed to fill the memories before decoding is measured.
 constexpr uint64_t kFillTokens = 1 << 16;
+/// Of the text a decoder translates while it is measured.
+constexpr uint64_t kEncodedTokens = 64;
 
 double median_of(std::span<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
+
+/// What is fed to one entry point, and room for what it gives.
+class EntryFeed {
+ public:
+  EntryFeed(const oxb::Model& model, size_t entry, const std::string& path) : entry_(entry) {
+    const oxb::Expected<oxb_entry_info> info = model.entry_info(entry);
+    check(info.status(), path);
+    info_ = *info;
+    for (size_t i = 0; i < info_.input_count; ++i) {
+      const oxb::Expected<oxb_input_info> input = model.input_info(entry, i);
+      check(input.status(), path);
+      if (i > 0 && input->required == 0) continue;
+      inputs_.push_back(*input);
+      values_.emplace_back(size_t{info_.max_rows} * input->width);
+      list_.push_back({input->name, values_.back().data(), 0});
+    }
+    // A generator's prompt needs its last row only, a text that is encoded all of them.
+    const oxb_model_info of = model.info();
+    const bool last_only = info_.starts == 0 || of.entry_count > 1;
+    output_rows_ = info_.output_rows != 0 ? info_.output_rows : last_only ? 1 : info_.max_rows;
+    output_.resize(output_rows_ * info_.output_width);
+  }
+
+  const oxb_entry_info& info() const { return info_; }
+  bool takes_tokens() const { return inputs_[0].type == OXB_TYPE_I32; }
+  std::span<const float> output() const { return output_; }
+
+  /// Random values for the first `rows` of all inputs.
+  void fill(RandomTokens& random, size_t rows) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const oxb_input_info& input = inputs_[i];
+      for (size_t v = 0; v < rows * input.width; ++v) {
+        if (input.type == OXB_TYPE_I32) {
+          values_[i][v].token = static_cast<int32_t>(static_cast<uint32_t>(random.next()) %
+                                                     std::max(input.limit, 1u));
+        } else {
+          values_[i][v].number = static_cast<float>(random.next() % 256) / 128.0f - 1.0f;
+        }
+      }
+    }
+  }
+  void set_token(int32_t token) { values_[0][0].token = token; }
+
+  /// Runs the first `rows` rows; `last`: the output is wanted, as it is at the end of a prompt.
+  oxb::Status run(oxb::Session& session, size_t rows, bool last) {
+    for (oxb_input& input : list_) input.rows = rows;
+    const size_t wanted = info_.output_rows != 0 ? output_rows_
+                          : last                 ? std::min(output_rows_, rows)
+                                                 : 0;
+    return session.run_entry(entry_, list_, wanted == 0 ? nullptr : output_.data(), wanted);
+  }
+
+ private:
+  union Value {
+    int32_t token;
+    float number;
+  };
+  size_t entry_;
+  oxb_entry_info info_ = {};
+  std::vector<oxb_input_info> inputs_;
+  std::vector<std::vector<Value>> values_;
+  std::vector<oxb_input> list_;
+  size_t output_rows_ = 0;
+  std::vector<float> output_;
+};
 
 /// One session and the buffers to feed it; everything that grows is allocated here, before
 /// measuring.
@@ -32,19 +99,23 @@ class Bench {
       : path_(std::move(path)),
         session_(std::move(session)),
         info_(model.info()),
-        random_(kSeed, info_.vocabulary),
-        ids_(info_.max_segment),
-        logits_(info_.output_width) {}
+        random_(kSeed, std::max(info_.vocabulary, 1u)) {
+    for (size_t e = 0; e < info_.entry_count; ++e) entries_.emplace_back(model, e, path_);
+  }
+
+  /// Every run is a text by itself: there is nothing to decode.
+  bool only_encodes() const { return entries_.back().info().starts != 0; }
 
   oxb::Session& session() { return session_; }
 
+  /// Of the encoder where there is one.
   Timing prefill(uint64_t tokens, uint64_t runs) {
     std::vector<double> times;
     Progress progress;
     for (uint64_t run = 0; run <= runs; ++run) {
       session_.reset();
       const Stopwatch time;
-      feed(tokens);
+      feed(entries_.front(), tokens);
       // The first run also brings the weights into memory.
       if (run > 0) times.push_back(time.seconds());
       progress.show("prefill run", run, runs);
@@ -56,10 +127,12 @@ class Bench {
   }
 
   Timing decode(uint64_t tokens) {
-    fill_memories(kFillTokens);
+    start();
+    fill_memories(kFillTokens, tokens);
     std::vector<double> times(tokens);
     Progress progress;
     for (uint64_t i = 0; i < tokens; ++i) {
+      if (is_full()) start();
       const Stopwatch time;
       step(random_.next());
       times[i] = time.seconds();
@@ -77,8 +150,8 @@ class Bench {
     stream.tokens = tokens;
     stream.input = input;
     stream.seed = kSeed;
-    session_.reset();
-    stream.memories_full = fill_memories(std::max<uint64_t>(tokens, 1000));
+    start();
+    stream.memories_full = fill_memories(std::max<uint64_t>(tokens, 1000), tokens);
     for (int i = 0; i < 16; ++i) step(random_.next());
     stream.warmup_tokens = session_.position();
 
@@ -108,7 +181,7 @@ class Bench {
         const Stopwatch time;
         step(token);
         const double seconds = time.seconds();
-        token = input == "greedy" ? argmax(logits_) : random_.next();
+        token = input == "greedy" ? argmax(entries_.back().output()) : random_.next();
         out.tokens += 1;
         out.mean += seconds;
         out.min = std::min(out.min, seconds);
@@ -139,18 +212,28 @@ class Bench {
     profile.prefill_tokens = prefill_tokens;
     profile.decode_tokens = decode_tokens;
     session_.reset();
-    feed(prefill_tokens);
+    feed(entries_.front(), prefill_tokens);
 
     StepTimes prefill, decode;
     session_.reset();
     session_.set_profile(&StepTimes::callback, &prefill);
-    feed(prefill_tokens);
+    feed(entries_.front(), prefill_tokens);
     session_.set_profile(nullptr, nullptr);
-    fill_memories(kFillTokens);
-    session_.set_profile(&StepTimes::callback, &decode);
-    for (uint64_t i = 0; i < decode_tokens; ++i) step(random_.next());
-    session_.set_profile(nullptr, nullptr);
+    if (!only_encodes()) {
+      start();
+      fill_memories(kFillTokens, decode_tokens);
+      for (uint64_t i = 0; i < decode_tokens; ++i) {
+        if (is_full()) start();
+        session_.set_profile(&StepTimes::callback, &decode);
+        step(random_.next());
+        session_.set_profile(nullptr, nullptr);
+      }
+    }
 
+    // An encoder's steps come before a decoder's, and are in the first list only.
+    for (const auto& [index, step] : prefill.steps) {
+      decode.steps.try_emplace(index, StepTimes::Step{step.op, step.output, 0});
+    }
     std::map<std::string, ProfileRow> ops;
     for (const auto& [index, step] : decode.steps) {
       ProfileRow row;
@@ -210,17 +293,36 @@ class Bench {
     return sum;
   }
 
-  void step(int32_t token) { check(session_.run({&token, 1}, logits_), path_); }
+  void step(int32_t token) {
+    EntryFeed& entry = entries_.back();
+    if (entry.takes_tokens()) {
+      entry.set_token(token);
+    } else {
+      entry.fill(random_, 1);
+    }
+    check(entry.run(session_, 1, true), path_);
+  }
 
-  /// Random tokens in full segments; logits of the last one only, as for a prompt.
-  void feed(uint64_t tokens) {
+  bool is_full() const { return info_.capacity != 0 && session_.position() >= info_.capacity; }
+
+  /// An empty stream, behind a text where the model has an encoder.
+  void start() {
+    session_.reset();
+    if (entries_.size() > 1) feed(entries_.front(), kEncodedTokens);
+  }
+
+  /// Random tokens in full segments; the output of the last one only, as for a prompt.
+  void feed(EntryFeed& entry, uint64_t tokens) {
     while (tokens > 0) {
-      const auto count = static_cast<size_t>(std::min<uint64_t>(tokens, ids_.size()));
-      for (size_t i = 0; i < count; ++i) ids_[i] = random_.next();
+      const bool streams = entry.info().starts == 0;
+      if (streams && is_full()) session_.reset();
+      auto count = static_cast<size_t>(std::min<uint64_t>(tokens, entry.info().max_rows));
+      if (streams && info_.capacity != 0) {
+        count = std::min<size_t>(count, info_.capacity - session_.position());
+      }
+      entry.fill(random_, count);
       tokens -= count;
-      check(session_.run(std::span(ids_).first(count),
-                         tokens == 0 ? std::span(logits_) : std::span<float>()),
-            path_);
+      check(entry.run(session_, count, tokens == 0 || !streams), path_);
     }
   }
 
@@ -235,15 +337,21 @@ class Bench {
 
   /// Feeds segments until the memories have stopped growing, so that every later token costs the
   /// same. Compression makes them grow slowly and shrink a little in between, so "stopped" means no
-  /// new maximum for a while. False when `limit` tokens were not enough.
-  bool fill_memories(uint64_t limit) {
+  /// new maximum for a while. False when `limit` tokens were not enough. A stream that has an end
+  /// keeps room for `reserve` tokens.
+  bool fill_memories(uint64_t limit, uint64_t reserve) {
     constexpr uint64_t kPatience = 256;
+    if (info_.capacity != 0) {
+      const uint64_t used = session_.position() + reserve;
+      if (used < info_.capacity) feed(entries_.back(), info_.capacity - used);
+      return false;
+    }
     uint64_t most = memory_rows();
     uint64_t last_growth = session_.position();
     const uint64_t start = session_.position();
     while (session_.position() - last_growth < kPatience) {
       if (session_.position() - start >= limit + kPatience) return false;
-      feed(ids_.size());
+      feed(entries_.back(), entries_.back().info().max_rows);
       const uint64_t rows = memory_rows();
       if (rows > most) {
         most = rows;
@@ -257,8 +365,7 @@ class Bench {
   oxb::Session session_;
   oxb_model_info info_;
   RandomTokens random_;
-  std::vector<int32_t> ids_;
-  std::vector<float> logits_;
+  std::vector<EntryFeed> entries_;
 };
 
 }  // namespace
@@ -267,7 +374,8 @@ int bench_command(int argc, char** argv) {
   Args args("oxbow bench",
             "measures time and memory of a model; by default --prefill 128 --decode 128");
   args.positional("model.oxb", "the model file");
-  args.option("prefill", "N", "time of N tokens fed in segments, as a prompt is");
+  args.option("prefill", "N",
+              "time of N tokens fed in segments, as a prompt or a text to encode is");
   args.option("decode", "N", "time of N tokens fed one by one, with full memories");
   args.option("stream", "N", "N tokens one by one over one stream: does time or memory grow?");
   args.option("input", "KIND",
@@ -301,8 +409,17 @@ int bench_command(int argc, char** argv) {
   report.model = model.info();
   Bench bench(model, path, open_session(model, path, common));
   report.memory = session_memory(model, path, common);
+  if (bench.only_encodes() && (args.has("decode") || stream > 0)) {
+    throw InputError(path + ": the model reads each text by itself; measure it with --prefill N");
+  }
+  if (stream > 0 && report.model.capacity != 0) {
+    throw InputError(
+        format("%s: the stream ends after %llu tokens; convert with --ring for an "
+               "endless one",
+               path.c_str(), static_cast<unsigned long long>(report.model.capacity)));
+  }
   if (prefill > 0) report.prefill = bench.prefill(prefill, repeat);
-  if (decode > 0) report.decode = bench.decode(decode);
+  if (decode > 0 && !bench.only_encodes()) report.decode = bench.decode(decode);
   if (stream > 0) report.stream = bench.stream(stream, input);
   if (args.has("profile")) report.profile = bench.profile(prefill > 0 ? prefill : 128, 64);
   report.resident = resident_memory();

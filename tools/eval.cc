@@ -1,4 +1,6 @@
-// oxbow eval: how well a model, or each of two, predicts a text.
+// oxbow eval: how well a model, or each of two, predicts a text; classifiers are in eval_classify.cc.
+
+#include "tools/eval.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,6 +26,8 @@ struct Quality {
   uint64_t tokens = 0;
   uint64_t characters = 0;
   uint64_t bytes = 0;
+  /// How often the stream was full.
+  uint64_t restarts = 0;
   double bits = 0.0;
   double seconds = 0.0;
 
@@ -70,9 +74,16 @@ Quality evaluate(const oxb::Model& model, const std::string& path, uint32_t segm
   for (size_t count; (count = reader.read(ids)) > 0;) {
     // What a reader gives may be shorter than the segment only at the end of the text.
     const Stopwatch time;
-    check(session.run(std::span(ids).first(count),
-                      std::span(logits).first(count * info.output_width)),
-          path);
+    oxb::Status status = session.run(std::span(ids).first(count),
+                                     std::span(logits).first(count * info.output_width));
+    if (status.code() == OXB_STREAM_FULL && session.position() > 0) {
+      // The stream begins anew; what is predicted then comes from an empty memory.
+      session.reset();
+      ++quality.restarts;
+      status = session.run(std::span(ids).first(count),
+                           std::span(logits).first(count * info.output_width));
+    }
+    check(status, path);
     quality.seconds += time.seconds();
     for (size_t i = 0; i < count; ++i) {
       const std::span<const float> predicting =
@@ -118,6 +129,7 @@ nlohmann::json to_json(const Quality& quality) {
           {"tokens", quality.tokens},
           {"characters", quality.characters},
           {"bytes", quality.bytes},
+          {"restarts", quality.restarts},
           {"bits_per_token", quality.bits_per_token()},
           {"bits_per_character", quality.bits_per_character()},
           {"bits_per_byte", quality.bits_per_byte()},
@@ -147,6 +159,9 @@ int eval_command(int argc, char** argv) {
   Args args("oxbow eval", "measures how well a model predicts a text");
   args.positional("model.oxb", "the model file");
   args.option("text", "FILE", "the text; - reads standard input");
+  args.option("classify", "FILE",
+              "of a classifier: a text in each line, and behind a tab its class where it is known");
+  args.flag("ids", "the lines of --classify are token ids, with commas between");
   args.option("compare", "OTHER.oxb", "measure this one too and print both side by side");
   args.option("limit", "N", "use only the first N characters");
   args.flag("json", "print JSON");
@@ -158,7 +173,13 @@ int eval_command(int argc, char** argv) {
   }
   const CommonOptions common = read_common_options(args);
   const uint64_t limit = args.integer("limit", UINT64_MAX, 1, UINT64_MAX);
-  if (!args.has("text")) throw UsageError("missing --text FILE");
+  if (args.has("text") + args.has("classify") != 1) {
+    throw UsageError("give --text FILE, or --classify FILE for a classifier");
+  }
+  if (args.has("classify")) {
+    const std::string path = *args.text("model.oxb");
+    return eval_classify(args, open_model(path), path, common);
+  }
 
   const TextSource source(*args.text("text"));
   const std::string_view text = shortened(source.text(), limit);
@@ -168,9 +189,18 @@ int eval_command(int argc, char** argv) {
   uint32_t segment = UINT32_MAX;
   for (const std::string& path : paths) {
     models.push_back(open_model(path));
+    if (models.back().info().task != OXB_TASK_GENERATE) {
+      throw InputError(path + ": only a model that continues text predicts one" +
+                       (models.back().info().task == OXB_TASK_CLASSIFY
+                            ? "; a classifier is measured with --classify FILE"
+                            : ""));
+    }
     need_tokenizer(models.back(), path, "");
     // How the text is cut changes what a model remembers: the same for both.
     segment = std::min(segment, models.back().info().max_segment);
+    if (const uint64_t capacity = models.back().info().capacity; capacity != 0) {
+      segment = static_cast<uint32_t>(std::min<uint64_t>(segment, capacity));
+    }
   }
   std::vector<Quality> all;
   for (size_t i = 0; i < models.size(); ++i) {
@@ -192,6 +222,10 @@ int eval_command(int argc, char** argv) {
     std::printf("%s: %s tokens, %s characters, %s bytes, in segments of %u\n", quality.path.c_str(),
                 grouped_text(quality.tokens).c_str(), grouped_text(quality.characters).c_str(),
                 grouped_text(quality.bytes).c_str(), quality.segment);
+    if (quality.restarts > 0) {
+      std::printf("  the stream was full and began anew %s times\n",
+                  grouped_text(quality.restarts).c_str());
+    }
   }
   if (all.size() == 2) {
     std::printf("%-20s%14s%14s%14s\n", "", column_name(paths[0]).c_str(),

@@ -44,18 +44,45 @@ std::string key_values(const char* title, const KeyValues& list) {
   return rows.empty() ? "" : std::string("\n") + title + "\n" + table(rows);
 }
 
+/// "ring mem of 8, 2 pinned, shared"
+std::string ring_text(const schema::RingT& ring) {
+  std::string text = "ring " + ring.name + " of " + std::to_string(ring.capacity);
+  if (ring.pinned != 0) text += ", " + std::to_string(ring.pinned) + " pinned";
+  if (ring.initial_rows != 0) text += ", starts with " + std::to_string(ring.initial_rows);
+  if (ring.shared) text += ", shared by siblings";
+  return text;
+}
+
+std::string labels(const schema::MetadataT& metadata) {
+  std::string out;
+  for (size_t i = 0; i < metadata.labels.size(); ++i) {
+    out += format("  %zu  %s\n", i, metadata.labels[i].c_str());
+  }
+  return out.empty() ? "" : "\nclasses\n" + out;
+}
+
 std::string states(const Description& description) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& tensor : description.model.tensors) {
     if (tensor->kind != schema::TensorKind::State) continue;
-    rows.push_back(
-        {tensor->name, convert::shape_text(description.model, *tensor), convert::type_text(*tensor),
-         grouped_text(tensor->bytes) + " bytes",
-         tensor->ring < 0
-             ? ""
-             : "ring " + description.model.rings[static_cast<size_t>(tensor->ring)]->name});
+    rows.push_back({tensor->name, convert::shape_text(description.model, *tensor),
+                    convert::type_text(*tensor), grouped_text(tensor->bytes) + " bytes",
+                    tensor->ring < 0
+                        ? ""
+                        : ring_text(*description.model.rings[static_cast<size_t>(tensor->ring)])});
   }
   return "\nstates\n" + (rows.empty() ? "  none\n" : table(rows));
+}
+
+/// The names under which they are read.
+std::string kept_names(const schema::ModelT& model, const schema::EntryPointT& entry) {
+  std::string text;
+  for (size_t i = 0; i < entry.kept.size(); ++i) {
+    text +=
+        (i == 0 ? "" : ", ") +
+        (i < entry.kept_names.size() ? entry.kept_names[i] : model.tensors[entry.kept[i]]->name);
+  }
+  return text;
 }
 
 std::string steps(const Description& description) {
@@ -71,11 +98,8 @@ std::string steps(const Description& description) {
   };
   std::string out;
   for (const auto& entry : model.entry_points) {
-    out += "\nentry point " + entry->name + ": " + std::to_string(entry->steps.size()) +
-           " steps, " + model.tensors[entry->tokens]->name + " " +
-           convert::shape_text(model, *model.tensors[entry->tokens]) + " to " +
-           model.tensors[entry->logits]->name + " " +
-           convert::shape_text(model, *model.tensors[entry->logits]) + "\n";
+    out += "\nentry point " + convert::entry_text(model, *entry) + "; " +
+           std::to_string(entry->steps.size()) + " steps\n";
     std::vector<std::vector<std::string>> rows;
     for (size_t i = 0; i < entry->steps.size(); ++i) {
       const schema::StepT& step = *entry->steps[i];
@@ -83,7 +107,7 @@ std::string steps(const Description& description) {
                       convert::options_text(step), "from " + names(step.inputs)});
     }
     out += table(rows);
-    if (!entry->kept.empty()) out += "  kept to be read: " + names(entry->kept) + "\n";
+    if (!entry->kept.empty()) out += "  kept to be read: " + kept_names(model, *entry) + "\n";
   }
   return out;
 }
@@ -105,7 +129,7 @@ std::string text(const Description& description) {
   add("licence", metadata.licence.empty() ? "not stated" : metadata.licence);
   out += key_values("settings", metadata.settings);
   out += key_values("sizes", metadata.sizes);
-  return out + states(description) + steps(description);
+  return out + labels(metadata) + states(description) + steps(description);
 }
 
 }  // namespace

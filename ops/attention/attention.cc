@@ -23,6 +23,8 @@ constexpr size_t kItemQueries = 8;
 struct AttentionRun {
   const RunContext& context;
   const AttentionParams& params;
+  /// That of the params, with what rings have room for.
+  AttentionShape shape;
   /// All slots, and those of rings.
   uint64_t slots = 0;
   uint64_t memory_slots = 0;
@@ -38,7 +40,10 @@ size_t rows_of(const RunContext& context, const AttentionSource& source) {
 
 /// Counts slots, and lists what the mask and the flags say.
 AttentionRun start_run(const RunContext& context, const AttentionParams& params) {
-  AttentionRun run{context, params};
+  AttentionRun run{context, params, params.shape};
+  for (const int32_t ring : params.rooms) {
+    if (ring >= 0) run.shape.relative_zero -= context.rings[ring].count;
+  }
   size_t last_rows = 0;
   for (size_t s = 0; s < params.sources; ++s) {
     const AttentionSource& source = params.source[s];
@@ -171,7 +176,7 @@ void attend(const AttentionRun& run, size_t head, size_t first, size_t last, std
   list_pieces(run, head / (params.heads / params.kv_heads), &pieces);
   AttentionState state = {};
   state.scratch = scratch;
-  KeyStream<Element> stream(kernel_of<Element>(params), params.shape, pieces, &state);
+  KeyStream<Element> stream(kernel_of<Element>(params), run.shape, pieces, &state);
   AttentionQuery<Element> query = query_of_head<Element>(params, head);
   for (size_t i = first; i < last; ++i) {
     float* to = out + (i - out_first) * width + column;

@@ -354,6 +354,64 @@ OXB_API void oxb_sampler_accept(oxb_sampler* sampler, int32_t token);
 OXB_API oxb_status oxb_sampler_pick(oxb_sampler* sampler, const float* logits, int32_t* token,
                                     oxb_error* error);
 
+/* ---- Beam search --------------------------------------------------------------------------------- */
+
+/* Follows the likeliest texts side by side, each a stream of its own, and gives the best that ended. For
+ * any model whose output is the logits of the next token; one that translates has encoded its text before.
+ * What ends a text, what is forbidden and what is forced comes with the model. Same logits: same texts and
+ * scores, on every machine. */
+typedef struct oxb_beam_search oxb_beam_search;
+
+typedef enum oxb_beam_stop {
+  /* There are as many ended texts as beams, and the likeliest open text would now be no better. */
+  OXB_BEAM_STOP_UNLIKELY_BETTER = 0,
+  /* There are as many ended texts as beams. */
+  OXB_BEAM_STOP_ENOUGH_TEXTS = 1,
+  /* There are as many ended texts as beams, and none that is open can become better. */
+  OXB_BEAM_STOP_NONE_BETTER = 2
+} oxb_beam_stop;
+
+typedef struct oxb_beam_options {
+  size_t size;
+  /* Texts followed at a time, 1 to 64. One takes the most likely token each time. */
+  uint32_t beams;
+  /* Texts wanted, 1 to `beams`. */
+  uint32_t n_best;
+  /* Tokens of a text at most and at least, with the prompt and the end. 0: as many as the model's stream
+   * has, and none. */
+  uint32_t max_tokens;
+  uint32_t min_tokens;
+  /* A text's score is the sum of the logarithms of its tokens' probabilities, divided by its length (with the
+   * prompt, without the end) to the power of this, -10 to 10. */
+  double length_penalty;
+  oxb_beam_stop stop;
+} oxb_beam_options;
+
+/* 4 beams, the best text, a penalty of 1. Null options mean the same. */
+OXB_API void oxb_beam_options_init(oxb_beam_options* options);
+/* How many bytes oxb_beam_search_create needs: above all the streams of all beams but one, which is the
+ * session's own. */
+OXB_API oxb_status oxb_beam_search_bytes(const oxb_session* session,
+                                         const oxb_beam_options* options, size_t* bytes,
+                                         oxb_error* error);
+/* Places a search in memory the caller gives, which needs no alignment. The session must outlive it. There is
+ * nothing to destroy: when it is not used any more, the memory is the caller's again. */
+OXB_API oxb_status oxb_beam_search_create(oxb_session* session, const oxb_beam_options* options,
+                                          void* memory, size_t bytes, oxb_beam_search** search,
+                                          oxb_error* error);
+/* Continues the session's stream with `count` tokens of prompt, or without any with the model's start token,
+ * until the search ends. The stream then holds one of the beams: encode or reset before the next text.
+ * Allocates nothing. */
+OXB_API oxb_status oxb_beam_search_run(oxb_beam_search* search, const int32_t* prompt, size_t count,
+                                       oxb_error* error);
+/* Texts of the last run: n_best of them, or none when it failed half-way. */
+OXB_API size_t oxb_beam_search_count(const oxb_beam_search* search);
+/* Text `index`, the best first: its tokens, with the prompt and the end, are the search's own until the next
+ * run. */
+OXB_API oxb_status oxb_beam_search_result(const oxb_beam_search* search, size_t index,
+                                          const int32_t** tokens, size_t* count, float* score,
+                                          oxb_error* error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -361,4 +361,58 @@ class Sampler {
   size_t vocabulary_ = 0;
 };
 
+struct BeamOptions : oxb_beam_options {
+  BeamOptions() { oxb_beam_options_init(this); }
+};
+
+class BeamSearch {
+ public:
+  struct Text {
+    std::span<const int32_t> tokens;
+    float score;
+  };
+
+  /// The session must outlive the search.
+  static Expected<BeamSearch> create(Session& session,
+                                     const oxb_beam_options& options = BeamOptions()) {
+    size_t bytes = 0;
+    Status status = Status::of([&](oxb_error* error) {
+      return oxb_beam_search_bytes(session.get(), &options, &bytes, error);
+    });
+    if (!status.ok()) return status;
+    BeamSearch made;
+    made.memory_.reset(new (std::nothrow) std::byte[bytes]);
+    if (made.memory_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the beam search");
+    status = Status::of([&](oxb_error* error) {
+      return oxb_beam_search_create(session.get(), &options, made.memory_.get(), bytes,
+                                    &made.search_, error);
+    });
+    if (!status.ok()) return status;
+    return made;
+  }
+
+  oxb_beam_search* get() const { return search_; }
+  Status run(std::span<const int32_t> prompt = {}) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_beam_search_run(search_, prompt.data(), prompt.size(), error);
+    });
+  }
+  size_t count() const { return oxb_beam_search_count(search_); }
+  Expected<Text> result(size_t index) const {
+    const int32_t* tokens = nullptr;
+    size_t count = 0;
+    float score = 0.0f;
+    const Status status = Status::of([&](oxb_error* error) {
+      return oxb_beam_search_result(search_, index, &tokens, &count, &score, error);
+    });
+    if (!status.ok()) return status;
+    return Text{{tokens, count}, score};
+  }
+
+ private:
+  BeamSearch() = default;
+  std::unique_ptr<std::byte[]> memory_;
+  oxb_beam_search* search_ = nullptr;
+};
+
 }  // namespace oxb

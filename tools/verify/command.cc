@@ -21,6 +21,21 @@ Tolerance read_tolerance(const Args& args) {
   return tolerance;
 }
 
+BeamSettings read_beam_settings(const Args& args) {
+  BeamSettings settings;
+  if (args.has("beams")) {
+    settings.beams = static_cast<uint32_t>(args.integer("beams", 1, 1, 64));
+  }
+  if (args.has("max-tokens")) {
+    settings.max_tokens = static_cast<uint32_t>(args.integer("max-tokens", 2, 2, 1u << 20));
+  }
+  if (args.has("length-penalty")) {
+    settings.length_penalty = args.number("length-penalty", 1.0, -10.0, 10.0);
+  }
+  settings.early_stopping = args.has("early-stopping");
+  return settings;
+}
+
 /// What the reference itself suggests.
 double default_atol(const convert::Safetensors& io, const Tolerance& tolerance) {
   const auto found = io.metadata().find("atol_fp32");
@@ -45,6 +60,10 @@ int verify_command(int argc, char** argv) {
   args.option("rtol", "X", "allowed error relative to the expected value, added to it (default 0)");
   args.option("min-cosine", "X",
               "judge each tensor by its cosine instead; --atol and --rtol hold too when given");
+  args.option("beams", "N", "beams that found beam.sequences (default: try 1 to 8)");
+  args.option("length-penalty", "X", "their length penalty (default: try 1, 0.6, 0.8, 1.2, 2, 0)");
+  args.option("max-tokens", "N", "greatest length of their texts (default: try what fits them)");
+  args.flag("early-stopping", "they stopped with enough texts (default: try both)");
   args.flag("json", "print JSON");
   add_common_options(args);
   args.parse(argc, argv, 2);
@@ -55,6 +74,7 @@ int verify_command(int argc, char** argv) {
   const CommonOptions common = read_common_options(args);
   Verification verification;
   verification.tolerance = read_tolerance(args);
+  const BeamSettings beam_settings = read_beam_settings(args);
   const std::string path = *args.text("model.oxb");
   const oxb::Model model = open_model(path);
   const convert::Safetensors io(*args.text("io.safetensors"));
@@ -65,7 +85,7 @@ int verify_command(int argc, char** argv) {
   oxb::Session session = open_session(model, path, common);
   const schema::ModelT graph = convert::describe_file(path).model;
   Runner runner(model, path, session, graph);
-  Verifier verifier(runner, graph, io, verification.tolerance);
+  Verifier verifier(runner, graph, io, verification.tolerance, beam_settings);
   verifier.run();
   verification.outcomes = verifier.outcomes();
   verification.not_produced = verifier.not_produced();

@@ -86,6 +86,7 @@ void judge_ids(Outcome& outcome, const Safetensors& io, double margin) {
   if (tied != 0) {
     outcome.note += format(", %llu nearly tied", static_cast<unsigned long long>(tied));
   }
+  if (!outcome.remark.empty()) outcome.note += " (" + outcome.remark + ")";
 }
 
 }  // namespace

@@ -46,6 +46,8 @@ struct Outcome {
   bool is_ids = false;
   /// The model cannot produce it after all; it is listed as such and not judged.
   bool given_up = false;
+  /// How the model was used, for the report.
+  std::string remark;
 
   // Filled by judge().
   double max_error = 0.0;

@@ -7,6 +7,7 @@ namespace oxbow::tools {
 namespace {
 
 constexpr const char* kGreedy = "greedy.";
+constexpr const char* kBeam = "beam.";
 
 /// "segment12." of "segment12.logits"; empty for other names.
 std::string segment_prefix(const std::string& name) {
@@ -22,8 +23,12 @@ uint64_t segment_number(const std::string& prefix) {
 }  // namespace
 
 Verifier::Verifier(Runner& runner, const schema::ModelT& graph, const convert::Safetensors& io,
-                   const Tolerance& tolerance)
-    : runner_(runner), graph_(graph), io_(io), tolerance_(tolerance) {}
+                   const Tolerance& tolerance, const BeamSettings& beam_settings)
+    : runner_(runner),
+      graph_(graph),
+      io_(io),
+      tolerance_(tolerance),
+      beam_settings_(beam_settings) {}
 
 void Verifier::run() {
   collect();
@@ -44,7 +49,7 @@ void Verifier::run() {
   run_streams(stream);
   if (parts_.contains(kGreedy) && !continues) run_greedy();
   if (parts_.contains("masked.")) run_masked();
-  if (parts_.contains("beam.")) run_beam();
+  if (parts_.contains(kBeam)) run_beam();
   derive_masks();
   for (const Outcome& outcome : outcomes_) {
     if (outcome.given_up) not_produced_.push_back(outcome.name);
@@ -74,6 +79,9 @@ bool Verifier::is_derived(const Part& part, const std::string& name) const {
   if (part.prefix == kGreedy) {
     return name == "next_ids" || name == "sequence" || name == "tokens" || name == "sequences";
   }
+  if (part.prefix == kBeam) {
+    return name == "sequences" || (name == "scores" && io_.find("beam.sequences") != nullptr);
+  }
   if (name == "mask" || name == "block_layout") return part.prefix.empty() && is_input("value");
   return false;
 }
@@ -81,7 +89,7 @@ bool Verifier::is_derived(const Part& part, const std::string& name) const {
 /// The part a name belongs to.
 Part& Verifier::part_of(const std::string& name) {
   std::string prefix = segment_prefix(name);
-  for (const char* known : {kGreedy, "masked.", "beam."}) {
+  for (const char* known : {kGreedy, "masked.", kBeam}) {
     if (name.starts_with(known)) prefix = known;
   }
   return parts_.try_emplace(prefix, Part{prefix, {}, {}}).first->second;
@@ -110,7 +118,8 @@ void Verifier::expect(Part& part, const std::string& name, const convert::Stored
   Outcome outcome;
   outcome.name = part.prefix + name;
   outcome.shape = tensor.shape;
-  outcome.is_ids = part.prefix == kGreedy && is_derived(part, name);
+  outcome.is_ids = (part.prefix == kGreedy && is_derived(part, name)) ||
+                   (part.prefix == kBeam && name == "sequences");
   if (outcome.is_ids && convert::is_float(tensor.dtype)) {
     outcome.failure = "unexpected type " + tensor.describe();
   }

@@ -33,10 +33,17 @@ struct Part {
   std::set<std::string> given;
 };
 
+/// What is known of how the texts in beam.* were searched; a reference does not tell itself.
+struct BeamSettings {
+  std::optional<uint32_t> beams, max_tokens;
+  std::optional<double> length_penalty;
+  bool early_stopping = false;
+};
+
 class Verifier {
  public:
   Verifier(Runner& runner, const schema::ModelT& graph, const convert::Safetensors& io,
-           const Tolerance& tolerance);
+           const Tolerance& tolerance, const BeamSettings& beam_settings = {});
 
   void run();
 
@@ -96,12 +103,21 @@ class Verifier {
               Produced& chosen) const;
 
   // beam.cc
+  struct BeamTexts;
   void run_beam();
+  /// Every combination of settings that those given leave open.
+  std::vector<oxb_beam_options> beam_grid(uint32_t n_best, uint32_t columns) const;
+  /// The texts of all streams with these settings, and how well they agree with those expected.
+  BeamTexts search(const oxb_beam_options& options, const BeamTexts& expected, uint64_t streams);
+  /// What the model itself thinks of an expected text.
+  float forced_score(uint64_t stream, std::span<const int64_t> text,
+                     const oxb_beam_options& options);
 
   Runner& runner_;
   const schema::ModelT& graph_;
   const convert::Safetensors& io_;
   Tolerance tolerance_;
+  BeamSettings beam_settings_;
   std::map<std::string, Part> parts_;
   std::vector<Outcome> outcomes_;
   std::vector<std::string> not_produced_;

@@ -1,0 +1,358 @@
+#include "runtime/beam_runner.h"
+
+#include <algorithm>
+#include <new>
+
+#include "runtime/base/checked.h"
+#include "runtime/base/tensor.h"
+#include "runtime/state.h"
+#include "schema/model_generated.h"
+
+using oxbow::BeamRules;
+using oxbow::BeamSearch;
+using oxbow::BeamStop;
+using oxbow::Error;
+using oxbow::fail;
+using oxbow::Model;
+using oxbow::Session;
+using oxbow::SessionMemory;
+using oxbow::SessionOptions;
+using oxbow::Status;
+
+namespace {
+
+/// What the model says of texts, and the caller of this search.
+Status read_rules(const Model& model, const oxb_beam_options& options, BeamRules* rules,
+                  Error* error) {
+  const oxbow::schema::EntryPoint& entry = model.main_entry();
+  const auto task = model.graph->task();
+  const bool generates =
+      task == oxbow::schema::Task::Generate || task == oxbow::schema::Task::Translate;
+  if (!generates || entry.starts() || model.output_width != model.vocabulary) {
+    return fail(error, Status::kInvalidArgument,
+                "beam search: the model does not give logits of the next token");
+  }
+  if (options.stop < OXB_BEAM_STOP_UNLIKELY_BETTER || options.stop > OXB_BEAM_STOP_NONE_BETTER) {
+    return fail(error, Status::kInvalidArgument, "beam search: unknown stop %d",
+                static_cast<int>(options.stop));
+  }
+  const uint32_t capacity = entry.capacity();
+  rules->vocabulary = model.vocabulary;
+  rules->beams = options.beams;
+  rules->n_best = options.n_best;
+  rules->min_tokens = options.min_tokens;
+  rules->max_tokens = options.max_tokens;
+  if (options.max_tokens == 0) {
+    if (capacity == 0) {
+      return fail(error, Status::kInvalidArgument,
+                  "beam search: max_tokens is 0 and the model's stream is endless; say how many "
+                  "tokens a text may have");
+    }
+    rules->max_tokens = std::min(capacity, BeamSearch::kMaxTokens);
+  }
+  // The last token of a text is not fed.
+  if (capacity != 0 && rules->max_tokens - 1 > capacity) {
+    return fail(error, Status::kInvalidArgument,
+                "beam search: max_tokens is %u; the model's stream takes %u", rules->max_tokens,
+                capacity);
+  }
+  rules->length_penalty = options.length_penalty;
+  rules->stop = static_cast<BeamStop>(options.stop);
+  if (const auto* generation = model.graph->generation(); generation != nullptr) {
+    rules->end_token = generation->end_token();
+    rules->forced_last_token = generation->forced_last_token();
+    if (const auto* forbidden = generation->forbidden_tokens(); forbidden != nullptr) {
+      rules->forbidden = {forbidden->data(), forbidden->size()};
+    }
+  }
+  return BeamSearch::check(*rules, error);
+}
+
+SessionOptions sibling_options(const Session& session) {
+  SessionOptions options;
+  options.sibling = &session;
+  return options;
+}
+
+}  // namespace
+
+/// Offsets of the parts in the aligned memory.
+struct oxb_beam_search::Layout {
+  uint64_t search = 0;
+  uint64_t sessions = 0;
+  uint64_t logits = 0;
+  uint64_t siblings = 0;
+  uint64_t sibling_bytes = 0;
+  /// With room to align.
+  uint64_t bytes = 0;
+
+  /// False when it would not fit in memory.
+  bool compute(const BeamRules& rules, size_t sibling) {
+    search = oxbow::round_up(sizeof(oxb_beam_search), oxbow::kTensorAlignment);
+    sessions = oxbow::round_up(search + BeamSearch::bytes(rules), oxbow::kTensorAlignment);
+    logits = sessions + 2 * uint64_t{rules.beams} * sizeof(Session*);
+    siblings = logits + uint64_t{rules.vocabulary} * sizeof(float);
+    sibling_bytes = sibling;
+    return oxbow::checked_mul(sibling, rules.beams - 1, &bytes) &&
+           oxbow::checked_add(bytes, siblings + oxbow::kTensorAlignment, &bytes) &&
+           bytes <= SIZE_MAX / 2;
+  }
+};
+
+namespace {
+
+Status no_room(Error* error) {
+  return fail(error, Status::kInvalidArgument, "beam search: so many beams do not fit in memory");
+}
+
+}  // namespace
+
+Status oxb_beam_search::measure(const Session& session, const oxb_beam_options& options,
+                                size_t* bytes, Error* error) {
+  BeamRules rules;
+  OXB_TRY(read_rules(*session.model, options, &rules, error));
+  SessionMemory sibling;
+  OXB_TRY(oxbow::count_session_memory(*session.model, sibling_options(session), &sibling, error));
+  Layout layout;
+  if (!layout.compute(rules, sibling.total)) return no_room(error);
+  *bytes = static_cast<size_t>(layout.bytes);
+  return Status::kOk;
+}
+
+Status oxb_beam_search::place(Session& session, const oxb_beam_options& options, void* memory,
+                              size_t bytes, oxb_beam_search** search, Error* error) {
+  size_t needed = 0;
+  OXB_TRY(measure(session, options, &needed, error));
+  if (memory == nullptr || bytes < needed) {
+    return fail(error, Status::kBufferTooSmall, "beam search: given %zu bytes; expected %zu",
+                memory == nullptr ? 0 : bytes, needed);
+  }
+  BeamRules rules;
+  OXB_TRY(read_rules(*session.model, options, &rules, error));
+  SessionMemory sibling;
+  OXB_TRY(oxbow::count_session_memory(*session.model, sibling_options(session), &sibling, error));
+  Layout layout;
+  if (!layout.compute(rules, sibling.total)) return no_room(error);
+
+  auto* base = static_cast<std::byte*>(memory);
+  base += -reinterpret_cast<uintptr_t>(base) % oxbow::kTensorAlignment;
+  auto* made = new (base) oxb_beam_search(session);
+  made->max_tokens_ = rules.max_tokens;
+  made->search_ = BeamSearch::place(rules, base + layout.search);
+  const std::span<Session*> both = {new (base + layout.sessions) Session* [2 * rules.beams](),
+                                    2 * size_t { rules.beams }};
+  made->sessions_ = both.first(rules.beams);
+  made->next_ = both.last(rules.beams);
+  made->logits_ = {new (base + layout.logits) float[rules.vocabulary], rules.vocabulary};
+  made->sessions_[0] = &session;
+  for (uint32_t i = 1; i < rules.beams; ++i) {
+    std::byte* arena = base + layout.siblings + (i - 1) * layout.sibling_bytes;
+    OXB_TRY(oxbow::create_session(*session.model, sibling_options(session),
+                                  {arena, static_cast<size_t>(layout.sibling_bytes)},
+                                  &made->sessions_[i], error));
+  }
+  *search = made;
+  return Status::kOk;
+}
+
+Status oxb_beam_search::check_prompt(std::span<const int32_t> prompt, Error* error) const {
+  if (prompt.size() >= max_tokens_) {
+    return fail(error, Status::kInvalidArgument,
+                "beam search: the prompt has %zu tokens; a text of %u tokens has room for %u",
+                prompt.size(), max_tokens_, max_tokens_ - 1);
+  }
+  const uint64_t capacity = session_.model->main_entry().capacity();
+  const uint64_t position = session_.header->position;
+  if (capacity != 0 && (position > capacity || max_tokens_ - 1 > capacity - position)) {
+    return fail(error, Status::kStreamFull,
+                "beam search: the model takes %llu tokens and has had %llu; texts of %u more do "
+                "not fit: encode or reset first",
+                static_cast<unsigned long long>(capacity),
+                static_cast<unsigned long long>(position), max_tokens_);
+  }
+  return Status::kOk;
+}
+
+/// Leaves the last token's logits in logits_.
+Status oxb_beam_search::feed(Session& session, std::span<const int32_t> tokens, Error* error) {
+  const Model& model = *session.model;
+  const char* name = model.graph->tensors()->Get(model.main_entry().tokens())->name()->c_str();
+  const oxbow::InputValues input = {name, tokens.data(), tokens.size()};
+  return oxbow::run_session(session, static_cast<uint32_t>(model.entry_count() - 1), {&input, 1},
+                            logits_.data(), 1, error);
+}
+
+Status oxb_beam_search::feed_prompt(std::span<const int32_t> prompt, Error* error) {
+  while (!prompt.empty()) {
+    const size_t count = std::min<size_t>(prompt.size(), session_.model->max_segment);
+    OXB_TRY(feed(session_, prompt.first(count), error));
+    prompt = prompt.subspan(count);
+  }
+  return Status::kOk;
+}
+
+/// Each beam gets a session with the text that it goes on with.
+Status oxb_beam_search::give_sessions(bool first_round, Error* error) {
+  const size_t beams = sessions_.size();
+  std::fill(next_.begin(), next_.end(), nullptr);
+  bool taken[BeamSearch::kMaxBeams] = {};
+  // All beams are the same text before the first round, and one session has it.
+  const auto source = [&](size_t beam) {
+    return first_round ? 0 : search_->source(static_cast<uint32_t>(beam));
+  };
+  for (size_t beam = 0; beam < beams; ++beam) {
+    const uint32_t from = source(beam);
+    if (taken[from]) continue;
+    taken[from] = true;
+    next_[beam] = sessions_[from];
+  }
+  size_t unused = 0;
+  for (size_t beam = 0; beam < beams; ++beam) {
+    if (next_[beam] != nullptr) continue;
+    while (taken[unused]) ++unused;
+    taken[unused] = true;
+    OXB_TRY(oxbow::copy_stream(*sessions_[unused], *sessions_[source(beam)], error));
+    next_[beam] = sessions_[unused];
+  }
+  std::swap(sessions_, next_);
+  return Status::kOk;
+}
+
+Status oxb_beam_search::run(std::span<const int32_t> prompt, Error* error) {
+  int32_t start = -1;
+  if (prompt.empty()) {
+    const auto* generation = session_.model->graph->generation();
+    start = generation == nullptr ? -1 : generation->start_token();
+    if (start < 0) {
+      return fail(error, Status::kInvalidArgument,
+                  "beam search: the model has no start token; give a prompt");
+    }
+    prompt = {&start, 1};
+  }
+  OXB_TRY(check_prompt(prompt, error));
+  std::swap(sessions_[0], *std::find(sessions_.begin(), sessions_.end(), &session_));
+  search_->begin(prompt);
+  OXB_TRY(feed_prompt(prompt, error));
+  OXB_TRY(search_->add_row(0, logits_, error));
+  search_->advance();
+  for (bool first_round = true; !search_->done(); first_round = false) {
+    OXB_TRY(give_sessions(first_round, error));
+    for (uint32_t beam = 0; beam < sessions_.size(); ++beam) {
+      const int32_t token = search_->token(beam);
+      OXB_TRY(feed(*sessions_[beam], {&token, 1}, error));
+      OXB_TRY(search_->add_row(beam, logits_, error));
+    }
+    search_->advance();
+  }
+  return Status::kOk;
+}
+
+namespace {
+
+static_assert(sizeof(oxb_error) == sizeof(Error));
+
+Error* words(oxb_error* error) { return reinterpret_cast<Error*>(error); }
+oxb_status code(Status status) { return static_cast<oxb_status>(status); }
+
+Status need(const void* pointer, const char* name, Error* error) {
+  if (pointer != nullptr) return Status::kOk;
+  return fail(error, Status::kInvalidArgument, "beam search: %s is null", name);
+}
+
+/// The caller's options, or the defaults for null. Fields that only a newer header has are not read.
+Status read_options(const oxb_beam_options* given, oxb_beam_options* options, Error* error) {
+  oxb_beam_options_init(options);
+  if (given == nullptr) return Status::kOk;
+  if (given->size < sizeof(oxb_beam_options)) {
+    return fail(error, Status::kInvalidArgument,
+                "beam search: options.size is %zu; expected %zu, as oxb_beam_options_init sets it",
+                given->size, sizeof(oxb_beam_options));
+  }
+  *options = *given;
+  return Status::kOk;
+}
+
+Status search_bytes(const oxb_session* session, const oxb_beam_options* given, size_t* bytes,
+                    Error* error) {
+  OXB_TRY(need(session, "session", error));
+  OXB_TRY(need(bytes, "bytes", error));
+  oxb_beam_options options;
+  OXB_TRY(read_options(given, &options, error));
+  return oxb_beam_search::measure(*reinterpret_cast<const Session*>(session), options, bytes,
+                                  error);
+}
+
+Status search_create(oxb_session* session, const oxb_beam_options* given, void* memory,
+                     size_t bytes, oxb_beam_search** search, Error* error) {
+  OXB_TRY(need(search, "search", error));
+  *search = nullptr;
+  OXB_TRY(need(session, "session", error));
+  oxb_beam_options options;
+  OXB_TRY(read_options(given, &options, error));
+  return oxb_beam_search::place(*reinterpret_cast<Session*>(session), options, memory, bytes,
+                                search, error);
+}
+
+Status search_result(const oxb_beam_search* search, size_t index, const int32_t** tokens,
+                     size_t* count, float* score, Error* error) {
+  OXB_TRY(need(search, "search", error));
+  OXB_TRY(need(tokens, "tokens", error));
+  OXB_TRY(need(count, "count", error));
+  const size_t texts = oxb_beam_search_count(search);
+  if (index >= texts) {
+    return fail(error, Status::kInvalidArgument, "beam search: text %zu of %zu", index, texts);
+  }
+  const std::span<const int32_t> text = search->search().result(static_cast<uint32_t>(index));
+  *tokens = text.data();
+  *count = text.size();
+  if (score != nullptr) *score = search->search().result_score(static_cast<uint32_t>(index));
+  return Status::kOk;
+}
+
+}  // namespace
+
+extern "C" {
+
+void oxb_beam_options_init(oxb_beam_options* options) {
+  *options = {};
+  options->size = sizeof(oxb_beam_options);
+  options->beams = 4;
+  options->n_best = 1;
+  options->length_penalty = 1.0;
+}
+
+oxb_status oxb_beam_search_bytes(const oxb_session* session, const oxb_beam_options* options,
+                                 size_t* bytes, oxb_error* error) {
+  return code(search_bytes(session, options, bytes, words(error)));
+}
+
+oxb_status oxb_beam_search_create(oxb_session* session, const oxb_beam_options* options,
+                                  void* memory, size_t bytes, oxb_beam_search** search,
+                                  oxb_error* error) {
+  return code(search_create(session, options, memory, bytes, search, words(error)));
+}
+
+oxb_status oxb_beam_search_run(oxb_beam_search* search, const int32_t* prompt, size_t count,
+                               oxb_error* error) {
+  if (const Status status = need(search, "search", words(error)); status != Status::kOk) {
+    return code(status);
+  }
+  if (count != 0) {
+    const Status status = need(prompt, "prompt", words(error));
+    if (status != Status::kOk) return code(status);
+  }
+  return code(search->run({prompt, count}, words(error)));
+}
+
+size_t oxb_beam_search_count(const oxb_beam_search* search) {
+  if (search == nullptr || !search->search().done()) return 0;
+  return search->search().result_count();
+}
+
+oxb_status oxb_beam_search_result(const oxb_beam_search* search, size_t index,
+                                  const int32_t** tokens, size_t* count, float* score,
+                                  oxb_error* error) {
+  return code(search_result(search, index, tokens, count, score, words(error)));
+}
+
+}  // extern "C"

@@ -1,0 +1,153 @@
+// oxbow eval --classify: the classes of many texts, and how often they are those that were expected.
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "converter/describe.h"
+#include "tools/classes.h"
+#include "tools/eval.h"
+#include "tools/run/run.h"
+
+namespace oxbow::tools {
+namespace {
+
+/// One line of the file: a text, and behind a tab the class it should get.
+struct Sample {
+  std::string_view text;
+  std::optional<std::string> label;
+};
+
+struct Result {
+  size_t index = 0;
+  double probability = 0.0;
+  std::optional<bool> right;
+};
+
+std::vector<Sample> split_lines(std::string_view text) {
+  std::vector<Sample> samples;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = text.substr(begin, end - begin);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    begin = end + 1;
+    if (line.empty()) continue;
+    Sample& sample = samples.emplace_back();
+    const size_t tab = line.rfind('\t');
+    sample.text = line.substr(0, tab);
+    if (tab != line.npos) sample.label = std::string(line.substr(tab + 1));
+  }
+  return samples;
+}
+
+class Classifier {
+ public:
+  Classifier(const oxb::Model& model, std::string path, const CommonOptions& common, bool as_ids)
+      : model_(model),
+        path_(std::move(path)),
+        session_(open_session(model, path_, common)),
+        info_(model.info()),
+        as_ids_(as_ids),
+        logits_(info_.output_width) {}
+
+  /// `where` is what a message calls the line.
+  Result classify(const Sample& sample, const std::string& where) {
+    const std::vector<int32_t> ids = tokens(sample.text, where);
+    check(session_.run(ids, logits_), where);
+    const std::vector<double> shares = probabilities(logits_);
+    Result result;
+    result.index = best_first(shares, 1)[0];
+    result.probability = shares[result.index];
+    if (sample.label) result.right = expected_class(*sample.label, where) == result.index;
+    return result;
+  }
+
+ private:
+  std::vector<int32_t> tokens(std::string_view text, const std::string& where) const {
+    std::vector<int32_t> ids;
+    if (as_ids_) {
+      ids = parse_ids(std::string(text), info_.vocabulary, where);
+    } else {
+      ids.resize(size_t{info_.max_segment} + 1);
+      TextReader reader(model_, where, text);
+      ids.resize(reader.read(ids));
+    }
+    if (ids.empty() || ids.size() > info_.max_segment) {
+      throw InputError(
+          format("%s: the model takes 1 to %u tokens", where.c_str(), info_.max_segment));
+    }
+    return ids;
+  }
+
+  size_t expected_class(const std::string& label, const std::string& where) const {
+    for (size_t i = 0; i < info_.label_count; ++i) {
+      if (class_name(model_, i) == label) return i;
+    }
+    const std::optional<uint64_t> number = convert::parse_integer(label);
+    if (number && *number < info_.output_width) return *number;
+    throw InputError(format("%s: '%s' is no class; expected its name or a number from 0 to %u",
+                            where.c_str(), convert::printable(label, 40).c_str(),
+                            info_.output_width - 1));
+  }
+
+  const oxb::Model& model_;
+  std::string path_;
+  oxb::Session session_;
+  oxb_model_info info_;
+  bool as_ids_;
+  std::vector<float> logits_;
+};
+
+}  // namespace
+
+int eval_classify(const Args& args, const oxb::Model& model, const std::string& path,
+                  const CommonOptions& common) {
+  const oxb_model_info info = model.info();
+  if (info.task != OXB_TASK_CLASSIFY || info.output_width < 2) {
+    throw InputError(path + ": the model has no classes; --classify needs a classifier");
+  }
+  if (!args.has("ids")) need_tokenizer(model, path, ", or give lines of ids with --ids");
+  const std::string file = *args.text("classify");
+  const TextSource source(file);
+  const std::vector<Sample> samples = split_lines(source.text());
+  if (samples.empty()) throw InputError(file + ": no text in it");
+
+  Classifier classifier(model, path, common, args.has("ids"));
+  nlohmann::json lines = nlohmann::json::array();
+  uint64_t judged = 0, right = 0;
+  const Stopwatch time;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const Result result =
+        classifier.classify(samples[i], format("%s, text %zu", file.c_str(), i + 1));
+    judged += result.right.has_value();
+    right += result.right.value_or(false);
+    const std::string name = class_name(model, result.index);
+    if (args.has("json")) {
+      nlohmann::json line = {{"class", name}, {"probability", result.probability}};
+      if (result.right) line["right"] = *result.right;
+      lines.push_back(line);
+    } else {
+      std::printf("%.6f  %s%s\n", result.probability, name.c_str(),
+                  !result.right || *result.right ? "" : "  (wrong)");
+    }
+  }
+  const double seconds = time.seconds();
+  const double accuracy =
+      judged == 0 ? 0.0 : static_cast<double>(right) / static_cast<double>(judged);
+  if (args.has("json")) {
+    nlohmann::json out = {{"model", path}, {"texts", samples.size()}, {"lines", lines}};
+    if (judged > 0) out["accuracy"] = accuracy;
+    std::fputs(convert::json_text(out).c_str(), stdout);
+    return convert::kExitGood;
+  }
+  std::printf("%zu texts, %.1f texts/s", samples.size(),
+              seconds > 0.0 ? static_cast<double>(samples.size()) / seconds : 0.0);
+  if (judged > 0) {
+    std::printf("; accuracy %.4f (%llu of %llu)", accuracy, static_cast<unsigned long long>(right),
+                static_cast<unsigned long long>(judged));
+  }
+  std::printf("\n");
+  return convert::kExitGood;
+}
+
+}  // namespace oxbow::tools

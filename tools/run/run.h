@@ -1,0 +1,75 @@
+#pragma once
+
+// oxbow run: what a model is for decides what is done with the prompt.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/common.h"
+#include "tools/utf8.h"
+
+namespace oxbow::tools {
+
+struct Request {
+  const Args& args;
+  const oxb::Model& model;
+  std::string path;
+  CommonOptions common;
+  oxb::SamplerOptions sampling;
+  oxb_model_info info = {};
+  /// The prompt was given as ids, and ids are printed.
+  bool as_ids = false;
+  /// Most tokens to generate.
+  uint64_t tokens = 0;
+};
+
+struct Speed {
+  uint64_t prompt_tokens = 0, generated = 0;
+  double prompt_seconds = 0.0, decode_seconds = 0.0;
+  size_t arena_bytes = 0;
+};
+/// One line about speed and memory, on standard error.
+void print_speed(const Speed& speed);
+
+/// Each prints what comes out and returns an exit code.
+int run_generate(const Request& request);
+int run_translate(const Request& request);
+int run_classify(const Request& request);
+int run_fill_mask(const Request& request);
+
+/// --beams, --n-best and --length-penalty.
+oxb::BeamOptions beam_options(const Args& args);
+/// Of a text that the session has encoded: at most `most` tokens.
+int run_beams(const Request& request, oxb::Session& session, uint64_t most, Speed speed);
+
+/// The numbers of "1,2,3", each below `limit`; `what` is what a message calls the text.
+std::vector<int32_t> parse_ids(const std::string& text, uint32_t limit, const std::string& what);
+
+/// The whole prompt. Throws InputError when there is none, or more than `most` tokens.
+std::vector<int32_t> read_prompt(const Request& request, uint32_t most);
+
+/// The text of a token; its id when ids are printed or the model has no tokenizer.
+std::string token_text(const Request& request, int32_t token);
+
+/// Prints tokens as they come: text, or ids with spaces between.
+class Printer {
+ public:
+  explicit Printer(const Request& request) : request_(request) {}
+  /// False when nothing can be written any more.
+  bool add(int32_t token);
+  /// Ends the line where one is open and it is wanted.
+  void finish();
+
+ private:
+  const Request& request_;
+  Utf8Stream text_;
+  uint64_t count_ = 0;
+  bool line_open_ = false;
+};
+
+/// The first Ctrl-C ends the text after the current token; the second ends the program.
+void stop_on_interrupt();
+bool stop_wanted();
+
+}  // namespace oxbow::tools

@@ -1,0 +1,73 @@
+// Encodes a text and generates its translation.
+
+#include <algorithm>
+#include <limits>
+
+#include "converter/describe.h"
+#include "tools/run/run.h"
+
+namespace oxbow::tools {
+namespace {
+
+/// The text to translate. Ids are taken as they are; a text ends with the model's end token.
+std::vector<int32_t> source_text(const Request& request) {
+  const oxb::Expected<oxb_entry_info> encoder = request.model.entry_info(0);
+  check(encoder.status(), request.path);
+  std::vector<int32_t> ids = read_prompt(request, encoder->max_rows);
+  const bool ends = !request.as_ids && request.info.end_token >= 0;
+  if (ends && ids.size() < encoder->max_rows) ids.push_back(request.info.end_token);
+  return ids;
+}
+
+}  // namespace
+
+int run_translate(const Request& request) {
+  const std::unique_ptr<schema::GenerationT> given =
+      std::move(convert::describe_file(request.path).model.generation);
+  const schema::GenerationT rules = given == nullptr ? schema::GenerationT() : *given;
+  const uint32_t beams = beam_options(request.args).beams;
+  const std::vector<int32_t> source = source_text(request);
+  oxb::SamplerOptions sampling = request.sampling;
+  if (!request.args.has("temperature")) sampling.temperature = 0.0f;
+  oxb::Session session = open_session(request.model, request.path, request.common);
+  oxb::Expected<oxb::Sampler> sampler = oxb::Sampler::create(request.info.output_width, sampling);
+  check(sampler.status(), request.path);
+
+  stop_on_interrupt();
+  Speed speed;
+  speed.prompt_tokens = source.size();
+  speed.arena_bytes = session.arena_bytes();
+  const Stopwatch encode_time;
+  check(session.encode(source), request.path);
+  speed.prompt_seconds = encode_time.seconds();
+
+  // The start token takes a place too.
+  uint64_t most = request.tokens;
+  if (request.info.capacity != 0) most = std::min(most, request.info.capacity);
+  if (beams > 1) return run_beams(request, session, most, speed);
+  std::vector<float> logits(request.info.output_width);
+  Printer printer(request);
+  int32_t token = std::max(rules.start_token, 0);
+  const Stopwatch decode_time;
+  while (speed.generated < most && !stop_wanted()) {
+    sampler->accept(token);
+    check(session.run({&token, 1}, logits), request.path);
+    for (const int32_t forbidden : rules.forbidden_tokens) {
+      if (forbidden >= 0 && static_cast<size_t>(forbidden) < logits.size()) {
+        logits[static_cast<size_t>(forbidden)] = -std::numeric_limits<float>::infinity();
+      }
+    }
+    const oxb::Expected<int32_t> picked = sampler->pick(logits);
+    check(picked.status(), request.path);
+    token = *picked;
+    if (token == rules.end_token) break;
+    ++speed.generated;
+    if (!printer.add(token)) break;
+  }
+  speed.decode_seconds = decode_time.seconds();
+  printer.finish();
+  print_speed(speed);
+  return convert::kExitGood;
+}
+
+}  // namespace oxbow::tools
