@@ -142,6 +142,8 @@ class GraphBuilder {
     bool mask_keeps_own = false;
     uint32_t globals = kNone;
     uint32_t pinned_query = kNone;
+    /// States in rings, whose missing rows are added to distances.
+    std::vector<uint32_t> rooms;
   };
   uint32_t attention(const std::string& name, uint32_t q, const Attention& attention);
 

@@ -169,19 +169,10 @@ class Decoder {
       return builder_.pool(name, leaving, group(),
                            mean ? schema::Pooling::Mean : schema::Pooling::Max);
     }
-    // A convolution whose stride is its length is one matrix on `rate` rows side by side:
-    // element (out, a * width + in) is kernel[out][in][a].
     const uint64_t width = config_.width, rate = compression.rate;
     const std::string weight = prefix + "compress.conv.weight";
-    const std::vector<float> kernel = checkpoint_.tensor(weight, {width, width, rate});
-    std::vector<float> values(kernel.size());
-    for (uint64_t out = 0; out < width; ++out) {
-      for (uint64_t in = 0; in < width; ++in) {
-        for (uint64_t a = 0; a < rate; ++a) {
-          values[(out * rate + a) * width + in] = kernel[(out * width + in) * rate + a];
-        }
-      }
-    }
+    std::vector<float> values =
+        convolution_matrix(checkpoint_.tensor(weight, {width, width, rate}), width, width, rate);
     return builder_.linear(
         name, leaving,
         builder_.weight(weight, config_.width, config_.width * group(), std::move(values)),

@@ -164,6 +164,10 @@ void require_multiple(const std::string& width_key, uint32_t width, const std::s
                    ", expected a multiple of " + parts_key + ", " + std::to_string(parts));
 }
 
+float attention_scale(uint32_t head_width) {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_width)));
+}
+
 void require_flag(const Checkpoint& checkpoint, const std::string& key, bool expected) {
   if (checkpoint.flag(key, expected) == expected) return;
   throw InputError("config.json: " + key + " is " +
@@ -219,6 +223,19 @@ std::vector<float> transposed(const std::vector<float>& matrix, size_t rows, siz
     for (size_t c = 0; c < width; ++c) out[c * rows + r] = matrix[r * width + c];
   }
   return out;
+}
+
+std::vector<float> convolution_matrix(const std::vector<float>& kernel, size_t out, size_t in,
+                                      size_t taps) {
+  std::vector<float> matrix(kernel.size());
+  for (size_t o = 0; o < out; ++o) {
+    for (size_t i = 0; i < in; ++i) {
+      for (size_t a = 0; a < taps; ++a) {
+        matrix[(o * taps + a) * in + i] = kernel[(o * in + i) * taps + a];
+      }
+    }
+  }
+  return matrix;
 }
 
 std::vector<float> sinusoids(const std::vector<double>& positions, const std::vector<double>& f) {

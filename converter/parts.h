@@ -44,6 +44,9 @@ uint32_t read_segment(const Checkpoint& checkpoint, const ImportOptions& options
 void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,
                       uint32_t parts);
 
+/// 1 / sqrt(head_width): what nearly all attention multiplies its scores with.
+float attention_scale(uint32_t head_width);
+
 /// Throws unless the flag `key`, if it is there, is `expected`.
 void require_flag(const Checkpoint& checkpoint, const std::string& key, bool expected);
 
@@ -61,6 +64,10 @@ std::vector<float> rows_of(const std::vector<float>& matrix, size_t width, size_
 std::vector<float> repeated_columns(const std::vector<float>& matrix, size_t width, size_t times);
 /// [rows, width] to [width, rows].
 std::vector<float> transposed(const std::vector<float>& matrix, size_t rows, size_t width);
+/// A convolution whose stride is its length, kernel [out, in, taps], as a matrix on `taps` rows side by
+/// side.
+std::vector<float> convolution_matrix(const std::vector<float>& kernel, size_t out, size_t in,
+                                      size_t taps);
 /// Row p of [rows, width] is sin(p f) for all frequencies f, then cos(p f): half of the width each.
 std::vector<float> sinusoids(const std::vector<double>& positions, const std::vector<double>& f);
 

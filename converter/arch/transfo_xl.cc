@@ -4,6 +4,7 @@
 #include "converter/transfo_xl.h"
 
 #include "converter/parts.h"
+#include "ops/adaptive_softmax/adaptive_softmax.h"
 
 namespace oxbow::convert {
 
@@ -25,7 +26,7 @@ void import_transfo_xl(const Checkpoint& checkpoint, const ImportOptions& option
   words.tied_words = checkpoint.flag("tie_word_embeddings", true);
   // One flag for the projections of all clusters but the first, or a list.
   const bool shared = checkpoint.flag("proj_share_all_but_first", true);
-  words.tied_projections.assign(kMaxSize, shared);
+  words.tied_projections.assign(kMaxClusters + 1, shared);
   words.tied_projections[0] = false;
 
   read_transfo_xl(checkpoint, options, &config);

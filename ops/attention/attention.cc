@@ -23,6 +23,8 @@ constexpr size_t kItemQueries = 8;
 struct AttentionRun {
   const RunContext& context;
   const AttentionParams& params;
+  /// That of the params, with what rings have room for.
+  AttentionShape shape;
   /// All slots, and those of rings.
   uint64_t slots = 0;
   uint64_t memory_slots = 0;
@@ -38,7 +40,10 @@ size_t rows_of(const RunContext& context, const AttentionSource& source) {
 
 /// Counts slots, and lists what the mask and the flags say.
 AttentionRun start_run(const RunContext& context, const AttentionParams& params) {
-  AttentionRun run{context, params};
+  AttentionRun run{context, params, params.shape};
+  for (const int32_t ring : params.rooms) {
+    if (ring >= 0) run.shape.relative_zero -= context.rings[ring].count;
+  }
   size_t last_rows = 0;
   for (size_t s = 0; s < params.sources; ++s) {
     const AttentionSource& source = params.source[s];
@@ -86,6 +91,7 @@ void list_pieces(const AttentionRun& run, size_t kv_head, KeyPieces<Element>* li
     }
     piece.types = types;
     piece.pinned = pinned;
+    piece.reach = UINT64_MAX;
   };
   for (size_t s = 0; s < params.sources; ++s) {
     const AttentionSource& source = params.source[s];
@@ -99,6 +105,7 @@ void list_pieces(const AttentionRun& run, size_t kv_head, KeyPieces<Element>* li
     const size_t head = ring_slot(ring, source.rows, source.pinned, source.pinned);
     const size_t up_to_end = std::min<size_t>(moving, source.rows - head);
     add(source, 0, fixed, nullptr, params.pinned_query != nullptr);
+    if (fixed != 0) list->pieces[list->count - 1].reach = slot - fixed + source.rows;
     add(source, head, up_to_end, nullptr, false);
     add(source, source.pinned, moving - up_to_end, nullptr, false);
   }
@@ -169,7 +176,7 @@ void attend(const AttentionRun& run, size_t head, size_t first, size_t last, std
   list_pieces(run, head / (params.heads / params.kv_heads), &pieces);
   AttentionState state = {};
   state.scratch = scratch;
-  KeyStream<Element> stream(kernel_of<Element>(params), params.shape, pieces, &state);
+  KeyStream<Element> stream(kernel_of<Element>(params), run.shape, pieces, &state);
   AttentionQuery<Element> query = query_of_head<Element>(params, head);
   for (size_t i = first; i < last; ++i) {
     float* to = out + (i - out_first) * width + column;

@@ -16,7 +16,8 @@
 //                rows another q stands in (q_i + u) . k_j.
 //
 // All sources together form one sequence of slots, oldest first. d is the query's slot minus the key's,
-// negative for keys that are newer, and t = min(max(d + relative_zero, 0), rows of the table - 1). A
+// negative for keys that are newer, and t = min(max(d + relative_zero + room, 0), rows of the table - 1)
+// with room for the rows that are missing in rings that the step names. A
 // ring lies in memory in up to three pieces; since everything below is defined on the sequence of the
 // keys that are seen, the pieces cannot be told from the result.
 //
@@ -66,6 +67,7 @@ namespace oxbow {
 
 inline constexpr size_t kAttentionTile = 64;
 inline constexpr size_t kMaxAttentionSources = 8;
+inline constexpr size_t kMaxAttentionRooms = 2;
 /// 2^16 * 127 * 128 < 2^31: a product of two int8 heads fits int32 whatever the bytes in the file
 /// are.
 inline constexpr size_t kMaxHeadWidth = 1 << 16;

@@ -1,5 +1,6 @@
 // Binds attention. The file may hold any step: here is all that run relies on.
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -150,7 +151,8 @@ size_t count_term_inputs(const schema::AttentionOptions& options) {
   return size_t{3} * options.relative() + size_t{1} * options.distance_bias() +
          size_t{1} * options.alibi() + size_t{3} * options.segments() +
          size_t{1} * options.key_mask() + size_t{1} * options.globals() +
-         size_t{1} * options.pinned_query();
+         size_t{1} * options.pinned_query() +
+         std::min<size_t>(options.rooms(), kMaxAttentionRooms + 1);
 }
 
 Status bind_relative(TermInputs& inputs, AttentionParams& params, DataType type) {
@@ -225,6 +227,25 @@ Status bind_mask(TermInputs& inputs, const schema::AttentionOptions& options,
   return Status::kOk;
 }
 
+Status bind_rooms(TermInputs& inputs, const schema::AttentionOptions& options,
+                  AttentionParams& params) {
+  BindContext& context = inputs.context;
+  if (options.rooms() > kMaxAttentionRooms ||
+      (options.rooms() != 0 && params.shape.distances == 0)) {
+    return context.fail("has %u rings that tables are read by, expected tables and at most %zu",
+                        options.rooms(), kMaxAttentionRooms);
+  }
+  for (uint32_t i = 0; i < options.rooms(); ++i) {
+    const Tensor state = inputs.take();
+    if (state.ring < 0) {
+      return context.fail("state '%s' must be in a ring to have room", state.name);
+    }
+    params.rooms[i] = state.ring;
+    params.shape.relative_zero += context.ring_capacity(state.ring);
+  }
+  return Status::kOk;
+}
+
 Status bind_terms(BindContext& context, const schema::AttentionOptions& options,
                   AttentionParams& params, DataType type) {
   TermInputs inputs{context, 1 + 2 * params.sources};
@@ -260,7 +281,7 @@ Status bind_terms(BindContext& context, const schema::AttentionOptions& options,
     params.pinned_query = pinned.f32();
     params.has_pinned_query = true;
   }
-  return Status::kOk;
+  return bind_rooms(inputs, options, params);
 }
 
 Status bind_dilation(BindContext& context, const flatbuffers::Vector<uint32_t>* list,

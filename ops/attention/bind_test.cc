@@ -183,6 +183,30 @@ TEST_P(AttentionBind, RefusesTermsThatDoNotFit) {
   expect_refusals(c, breaks);
 }
 
+TEST_P(AttentionBind, RefusesRoomsThatDoNotFit) {
+  const Breaks breaks = {
+      {"room of a tensor without a ring", [](Attention& a) { a.op.inputs.back() = a.q; }},
+      {"a room too few", [](Attention& a) { a.op.inputs.pop_back(); }},
+      {"2^32 rooms", [](Attention& a) { a.options.rooms = UINT32_MAX; }},
+      {"too many rooms",
+       [](Attention& a) {
+         a.options.rooms = 3;
+         a.op.inputs.insert(a.op.inputs.end(), 2, a.k[0]);
+       }},
+      {"room without a table",
+       [](Attention& a) {
+         a.options.relative = false;
+         a.op.inputs.erase(a.op.inputs.end() - 4, a.op.inputs.end() - 1);
+       }},
+  };
+  Case c;
+  c.type = GetParam();
+  c.rings = {{9, 0, 3}};
+  c.distances = 7;
+  c.rooms = 1;
+  expect_refusals(c, breaks);
+}
+
 TEST_P(AttentionBind, RefusesOtherRowsThatDoNotFit) {
   const Breaks breaks = {
       {"values of other rows", [](Attention& a) { a.v[1]->rows_symbol = 0; }},

@@ -43,6 +43,8 @@ struct AttentionParams {
   bool own = true;
   bool mask_queries = false;
   bool mask_keeps_own = false;
+  /// Rings whose missing rows are added to distances, or -1: `shape` counts them as empty.
+  int32_t rooms[kMaxAttentionRooms] = {-1, -1};
 
   // Tensors of the terms, null without the term; `table` has the type of the keys.
   const std::byte* table = nullptr;

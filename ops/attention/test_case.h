@@ -49,6 +49,8 @@ struct Case {
   /// `distances` are those of a distance bias instead.
   bool distance_bias = false;
   bool alibi = false, segments = false, pinned_query = false;
+  /// So many of the rings are those whose room is added to distances.
+  uint32_t rooms = 0;
   bool key_mask = false, mask_queries = false, mask_keeps_own = false, globals = false;
 
   bool has_plain_source() const { return own || other_rows.has_value(); }
@@ -74,7 +76,7 @@ struct Case {
       for (uint32_t d : p.dilation) s << " " << d;
     }
     s << ", zero " << relative_zero << ", flags " << distance_bias << alibi << segments << key_mask
-      << mask_queries << mask_keeps_own << globals << pinned_query;
+      << mask_queries << mask_keeps_own << globals << pinned_query << ", rooms " << rooms;
     return s.str();
   }
 };
@@ -141,6 +143,7 @@ struct Attention {
     options.mask_keeps_own = c.mask_keeps_own;
     options.globals = c.globals;
     options.pinned_query = c.pinned_query;
+    options.rooms = c.rooms;
     op.outputs = {out};
   }
 
@@ -180,6 +183,19 @@ struct Attention {
   bool is_pinned(size_t j) const {
     const auto [source, row] = slot(j);
     return source < test.rings.size() && row < test.rings[source].pinned;
+  }
+  /// Rows that are missing in the rings whose room counts.
+  int64_t room() const {
+    int64_t rows = 0;
+    for (uint32_t r = 0; r < test.rooms; ++r) {
+      rows += int64_t{test.rings[r].capacity} - test.rings[r].count;
+    }
+    return rows;
+  }
+  /// From the pinned row at slot j to the slot behind its full ring.
+  int64_t pinned_reach(size_t j) const {
+    const auto [source, row] = slot(j);
+    return static_cast<int64_t>(test.rings[source].capacity - row);
   }
   size_t memory_slots() const {
     size_t slots = 0;
@@ -237,6 +253,7 @@ struct Attention {
       pinned_query->with_symbol(0);
       if (with_data) fill_rows(*pinned_query, c.rows, 0, ++seed, c.q_range);
     }
+    for (uint32_t r = 0; r < c.rooms; ++r) op.inputs.push_back(k[r]);
   }
 
   TestTensor* input(TestTensor tensor) {

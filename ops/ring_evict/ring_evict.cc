@@ -29,6 +29,7 @@ struct Given {
 
 Given given(const RingEvictParams& params, uint64_t held, uint64_t added) {
   if (params.only_full != 0 && added != params.only_full) return {};
+  if (params.all) return {held};
   if (!params.pad_front) return {ring_step(held, added, params.memory.rows, params.group).groups};
   const uint64_t excess = ring_step(held, added, params.memory.rows, 1).leaving;
   const uint64_t padding = excess % params.group;
@@ -143,6 +144,11 @@ Status bind_ring_evict(BindContext& context, RunFunction* run) {
   OXB_TRY(check_memory(context, params.memory, params.rows));
   params.pad_front = options->pad_front();
   params.only_full = options->only_full();
+  params.all = options->all();
+  if (params.all && params.group != 1) {
+    return context.fail("gives all rows of memory '%s' in groups of %u, expected 1",
+                        params.memory.name, params.group);
+  }
   // With padding no row is asked for that does not leave, so any group will do.
   if (params.pad_front ? params.group == 0 : !ring_takes_group(params.memory.rows, params.group)) {
     return context.fail("the ring of memory '%s' holds %u rows, too few for groups of %u",

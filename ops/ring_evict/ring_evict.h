@@ -4,6 +4,8 @@
 // do: output row r is the `group` rows r * group, r * group + 1, ... of [ held | new ] side by
 // side, in float. How many there are is told by the output's row symbol, which this op sets.
 //
+// With `all` every row that is held leaves, and the new ones do not count.
+//
 // With pad_front the e rows that exceed the ring are looked at instead, behind e % group rows of
 // zeros; of that line the whole groups are given, so that the newest of the e may be missing.
 
@@ -20,6 +22,7 @@ struct RingEvictParams {
   bool pad_front = false;
   /// Unless 0: nothing leaves when not exactly so many rows are new.
   uint32_t only_full = 0;
+  bool all = false;
 };
 
 /// Inputs, outputs and options as schema::RingEvictOptions tells.

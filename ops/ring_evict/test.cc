@@ -161,6 +161,30 @@ TEST(RingEvict, GivesNothingButOfFullRunsWhenToldTo) {
   EXPECT_EQ(evict.bind(), Status::kOk) << "more than can come: nothing ever leaves";
 }
 
+TEST(RingEvict, GivesAllThatIsHeldWhenToldTo) {
+  for (const DataType type : {DataType::kF32, DataType::kI8}) {
+    Evict evict(type, 5, 1, 5);
+    evict.options.all = true;
+    fill_uniform(evict.memory, 3);
+    ASSERT_EQ(evict.bind(), Status::kOk) << evict.op.message();
+    for (uint32_t held = 0; held <= 5; ++held) {
+      evict.op.rings[0] = {3, held};
+      evict.op.symbols = {2, 99};
+      ASSERT_EQ(evict.op.run(), Status::kOk);
+      ASSERT_EQ(evict.op.symbols[1], held);
+      for (uint32_t row = 0; row < held; ++row) {
+        EXPECT_EQ(evict.groups.f32(row)[1],
+                  static_cast<float>(evict.memory.value((3 + row) % 5, 1)));
+      }
+    }
+    evict.op.symbol_maxima[1] = 4;
+    EXPECT_EQ(evict.bind(), Status::kFileCorrupt) << "room for less than the ring holds";
+  }
+  Evict grouped(DataType::kF32, 5, 2, 10);
+  grouped.options.all = true;
+  EXPECT_EQ(grouped.bind(), Status::kFileCorrupt) << "groups";
+}
+
 TEST(RingEvict, BindRefusesWhatAFileMustNotHold) {
   const std::vector<std::pair<const char*, std::function<void(Evict&)>>> breaks = {
       {"no group", [](Evict& e) { e.options.group = 0; }},

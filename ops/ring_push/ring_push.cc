@@ -33,6 +33,7 @@ Status run_ring_push(RunContext& context, const void* raw_params) {
   const size_t given = context.rows(params.rows[0]);
   if (params.only_full != 0 && given != params.only_full) return Status::kOk;
   const size_t added = params.first == 0 ? given : std::min<size_t>(given, params.first);
+  if (params.replace) ring = {0, 0};
   const RingStep step = ring_step(ring.count, added, capacity, params.group);
   // New rows that become pinned, then those that leave at once, up to `first`.
   const size_t pins = ring.count < pinned ? std::min(pinned - ring.count, added) : 0;
@@ -130,6 +131,7 @@ Status bind_ring_push(BindContext& context, RunFunction* run) {
   params.group = options->group();
   params.only_full = options->only_full();
   params.first = options->first();
+  params.replace = options->replace();
   for (size_t i = 0; i < count; ++i) {
     params.rows[i] = context.input(i);
     params.states[i] = context.output(i);
@@ -143,6 +145,10 @@ Status bind_ring_push(BindContext& context, RunFunction* run) {
   if (params.group != 1 && params.states[0].pinned != 0) {
     return context.fail("the ring of state '%s' has pinned rows, which groups of %u cannot pass",
                         params.states[0].name, params.group);
+  }
+  if (params.replace && params.states[0].pinned != 0) {
+    return context.fail("the ring of state '%s' has pinned rows, which cannot be replaced",
+                        params.states[0].name);
   }
   *run = run_ring_push;
   return Status::kOk;

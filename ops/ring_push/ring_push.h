@@ -8,7 +8,7 @@
 //
 // The first `pinned` rows that ever enter stay: those that leave are the oldest behind them. Only
 // new rows that stay are written: when more come than the ring can hold, the first of them leave at
-// once. F32 rows become I8 as quantize.h tells; I8 rows are copied with their scales, I32 rows as
+// once. With `replace` the ring is emptied before. F32 rows become I8 as quantize.h tells; I8 rows are copied with their scales, I32 rows as
 // they are.
 
 #include <cstddef>
@@ -28,6 +28,7 @@ struct RingPushParams {
   uint32_t only_full = 0;
   /// Unless 0: rows behind the first so many are passed over.
   uint32_t first = 0;
+  bool replace = false;
 };
 
 /// Inputs, outputs and options as schema::RingPushOptions tells.

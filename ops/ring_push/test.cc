@@ -226,6 +226,26 @@ TEST(RingPush, TakesTheFirstRowsOfARunWhenToldTo) {
   EXPECT_EQ(push.states[0].f32(3)[0], push.rows[0].f32(0)[0]) << "all when there are fewer";
 }
 
+TEST(RingPush, ReplacesWhatTheRingHeldWhenToldTo) {
+  Push push(4, 1, 6);
+  push.options.replace = true;
+  for (TestTensor& rows : push.rows) fill_uniform(rows, 5);
+  ASSERT_EQ(push.bind(), Status::kOk) << push.op.message();
+  for (uint32_t count = 0; count <= 6; ++count) {
+    push.op.rings[0] = {2, 3};
+    push.op.symbols[0] = count;
+    ASSERT_EQ(push.op.run(), Status::kOk);
+    const RingPosition ring = push.op.rings[0];
+    ASSERT_EQ(ring.count, std::min(count, 4u));
+    for (uint32_t row = 0; row < ring.count; ++row) {
+      EXPECT_EQ(push.states[0].f32(ring_slot(ring, 4, 0, row))[0],
+                push.rows[0].f32(count - ring.count + row)[0]);
+    }
+  }
+  for (TestTensor& state : push.states) state.pinned = 1;
+  EXPECT_EQ(push.bind(), Status::kFileCorrupt) << "pinned rows";
+}
+
 TEST(RingPush, BindRefusesWhatAFileMustNotHold) {
   const std::vector<std::pair<const char*, std::function<void(Push&)>>> breaks = {
       {"no group", [](Push& p) { p.options.group = 0; }},

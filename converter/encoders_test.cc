@@ -1,0 +1,157 @@
+// What the importers of encoders refuse, and what they take that the golden packs do not hold.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "converter/errors.h"
+#include "converter/importers.h"
+#include "converter/testing/files.h"
+
+namespace oxbow::convert {
+namespace {
+
+using testing::EditableCheckpoint;
+using testing::TemporaryDirectory;
+
+EditableCheckpoint golden(const std::string& name) {
+  return EditableCheckpoint::read(OXB_SOURCE_DIR "/tests/golden/" + name);
+}
+
+/// The graph of a checkpoint that is written and read again.
+Graph imported(const EditableCheckpoint& editable, const ImportOptions& options = {}) {
+  const TemporaryDirectory directory;
+  editable.write(directory / "in");
+  return import_checkpoint(Checkpoint(directory / "in"), options);
+}
+
+std::string refusal(const EditableCheckpoint& editable, const ImportOptions& options = {}) {
+  try {
+    imported(editable, options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+struct Refused {
+  const char *pack, *key, *words;
+  nlohmann::json value;
+};
+
+TEST(Encoders, RefuseWhatWouldChangeTheResults) {
+  const Refused cases[] = {
+      {"bert/b1_cls", "position_embedding_type",
+       "position_embedding_type is \"relative_key_query\", expected one of: absolute, relative_key",
+       "relative_key_query"},
+      {"bert/b1_cls", "is_decoder", "is_decoder is true, expected false", true},
+      {"bert/b1_cls", "add_cross_attention", "add_cross_attention is true, expected false", true},
+      {"bert/b1_cls", "hidden_act", "hidden_act is \"mish\", expected one of", "mish"},
+      {"bert/b1_cls", "num_attention_heads", "hidden_size is 48, expected a multiple", 5},
+      {"bert/b1_cls", "id2label", "expected a name for each class from 0 to 2", {{"0", "a"}}},
+      {"bert/b1_cls", "type_vocab_size", "token_type_embeddings.weight has shape [2, 48]", 3},
+      {"bert/b2_mlm", "tie_word_embeddings", "cls.predictions.decoder.weight is missing", false},
+      {"bert/b2_mlm", "pruned_heads", "unknown key pruned_heads", {{"0", {1}}}},
+      {"roformer/ro1", "embedding_size", "word_embeddings.weight has shape [97, 48]", 24},
+      {"roformer/ro1", "num_attention_heads", "expected a multiple of two", 16},
+      {"longformer/lf1", "attention_window", "expected one integer, or a list of 3", {8, 4}},
+      {"longformer/lf1", "attention_window", "attention_window has 5, expected even", {8, 5, 4}},
+      {"longformer/lf1", "ignore_attention_mask", "expected false", true},
+      {"longformer/lf1", "attention_mode", "expected longformer", "autoregressive"},
+      {"longformer/lf1", "pad_token_id", "max_position_embeddings is 130", 130},
+      {"xlnet/xn1_bi", "attn_type", "attn_type is \"uni\", expected bi", "uni"},
+      {"xlnet/xn1_bi", "bi_data", "bi_data is true, expected false", true},
+      {"xlnet/xn1_bi", "d_head", "d_head is 8, expected an integer from 12 to 12", 8},
+      {"xlnet/xn1_bi", "mem_len", "mem_len is -1", -1},
+  };
+  for (const Refused& c : cases) {
+    EditableCheckpoint changed = golden(c.pack);
+    changed.config[c.key] = c.value;
+    const std::string text = refusal(changed);
+    EXPECT_NE(text.find(c.words), std::string::npos) << c.pack << ' ' << c.key << ": " << text;
+  }
+}
+
+TEST(Encoders, RefuseHeadsTheyDoNotKnow) {
+  EditableCheckpoint tokens = golden("bert/b1_cls");
+  tokens.tensors.erase("bert.pooler.dense.weight");
+  tokens.tensors.erase("bert.pooler.dense.bias");
+  EXPECT_NE(refusal(tokens).find("classifies every token"), std::string::npos) << refusal(tokens);
+
+  EditableCheckpoint answers = golden("roformer/ro1");
+  answers.tensors["qa_outputs.weight"] = {{2, 48}, std::vector<float>(96)};
+  EXPECT_NE(refusal(answers).find("does not know: qa_outputs.weight"), std::string::npos)
+      << refusal(answers);
+
+  EditableCheckpoint summary = golden("xlnet/xn1_bi");
+  summary.tensors["sequence_summary.summary.bias"] = {{48}, std::vector<float>(48)};
+  EXPECT_NE(refusal(summary).find("does not know: sequence_summary.summary.bias"),
+            std::string::npos)
+      << refusal(summary);
+}
+
+TEST(Encoders, RunsAreNoLongerThanTheModelsPositions) {
+  ImportOptions options;
+  options.max_segment = 41;
+  const std::string text = refusal(golden("bert/b1_cls"), options);
+  EXPECT_NE(text.find("--max-segment is 41, expected at most the model's positions, 40"),
+            std::string::npos)
+      << text;
+  options.max_segment = 40;
+  EXPECT_EQ(imported(golden("bert/b1_cls"), options).model.symbols[0]->max, 40u);
+  // The rows up to that of the padding belong to no token.
+  EXPECT_EQ(imported(golden("longformer/lf1")).model.symbols[0]->max, 128u);
+}
+
+TEST(Encoders, TheHeadsTellTheTask) {
+  const Graph classifier = imported(golden("bert/b1_cls"));
+  EXPECT_EQ(classifier.model.task, schema::Task::Classify);
+  EXPECT_EQ(classifier.model.metadata->labels,
+            (std::vector<std::string>{"LABEL_0", "LABEL_1", "LABEL_2"}));
+  EXPECT_EQ(imported(golden("bert/b2_mlm")).model.task, schema::Task::FillMask);
+  EXPECT_EQ(imported(golden("roformer/ro1")).model.task, schema::Task::Encode);
+}
+
+TEST(Encoders, TiedWeightsMayBeStoredAndOldNamesKept) {
+  EditableCheckpoint stored = golden("bert/b2_mlm");
+  const auto words = stored.tensors.at("bert.embeddings.word_embeddings.weight");
+  stored.tensors["cls.predictions.decoder.weight"] = words;
+  stored.tensors["cls.predictions.decoder.bias"] = stored.tensors.at("cls.predictions.bias");
+  stored.tensors["bert.embeddings.position_ids"] = {{1, 24}, std::vector<float>(24)};
+  const auto norm = stored.tensors.extract("bert.embeddings.LayerNorm.weight");
+  stored.tensors["bert.embeddings.LayerNorm.gamma"] = norm.mapped();
+  const auto bias = stored.tensors.extract("bert.embeddings.LayerNorm.bias");
+  stored.tensors["bert.embeddings.LayerNorm.beta"] = bias.mapped();
+  EXPECT_EQ(imported(stored).model.task, schema::Task::FillMask);
+  stored.config["tie_word_embeddings"] = false;
+  EXPECT_EQ(refusal(stored), "nothing was refused");
+}
+
+TEST(Encoders, WhatIsLeftOutIsSaid) {
+  EditableCheckpoint pretrained = golden("bert/b2_mlm");
+  pretrained.tensors["cls.seq_relationship.weight"] = {{2, 40}, std::vector<float>(80)};
+  pretrained.tensors["cls.seq_relationship.bias"] = {{2}, std::vector<float>(2)};
+  const Graph graph = imported(pretrained);
+  ASSERT_EQ(graph.warnings.size(), 1u);
+  EXPECT_NE(graph.warnings[0].find("cls.seq_relationship"), std::string::npos);
+}
+
+TEST(Encoders, AMemoryWithoutALengthIsAsLongAsTheContext) {
+  const EditableCheckpoint checkpoint = golden("xlnet/xn2_bi_types_pad");
+  ImportOptions options;
+  options.context = 40;
+  const Graph ends = imported(checkpoint, options);
+  EXPECT_EQ(ends.main_entry().capacity, 40u);
+  EXPECT_EQ(ends.model.rings[0]->capacity, 40u);
+  EXPECT_EQ(ends.model.symbols[0]->max, 40u);
+  options.ring = true;
+  EXPECT_EQ(imported(checkpoint, options).main_entry().capacity, 0u);
+
+  EditableCheckpoint forgets = checkpoint;
+  forgets.config["use_mems_eval"] = false;
+  EXPECT_TRUE(imported(forgets).main_entry().starts);
+  EXPECT_TRUE(imported(forgets).model.rings.empty());
+}
+
+}  // namespace
+}  // namespace oxbow::convert

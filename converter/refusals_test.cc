@@ -1,0 +1,123 @@
+// What importers of models with memories do not support is refused by the key that asks for it.
+
+#include <gtest/gtest.h>
+
+#include "converter/checkpoint.h"
+#include "converter/errors.h"
+#include "converter/importers.h"
+#include "converter/testing/files.h"
+
+namespace oxbow::convert {
+namespace {
+
+using nlohmann::json;
+using testing::EditableCheckpoint;
+using testing::TemporaryDirectory;
+
+json hugging_face_xl() {
+  return {{"model_type", "transfo-xl"},
+          {"vocab_size", 50},
+          {"cutoffs", {10, 20}},
+          {"div_val", 2},
+          {"d_model", 8},
+          {"d_embed", 8},
+          {"n_head", 2},
+          {"d_head", 4},
+          {"d_inner", 16},
+          {"n_layer", 1},
+          {"mem_len", 4}};
+}
+
+json original_xl() {
+  return {{"model_type", "kimiyoung_transformer_xl"},
+          {"n_token", 50},
+          {"d_model", 8},
+          {"n_head", 2},
+          {"d_head", 4},
+          {"d_inner", 16},
+          {"n_layer", 1},
+          {"mem_len", 4}};
+}
+
+json compressive() {
+  return {{"model_type", "lucidrains_compressive_transformer"},
+          {"num_tokens", 50},
+          {"dim", 8},
+          {"heads", 2},
+          {"depth", 2},
+          {"seq_len", 4}};
+}
+
+/// The message for a configuration with one key changed.
+std::string refusal(json config, const std::string& key, const json& value) {
+  config[key] = value;
+  const TemporaryDirectory directory;
+  EditableCheckpoint{config, {{"w", {{1}, {1}}}}}.write(directory / "in");
+  try {
+    import_checkpoint(Checkpoint(directory / "in"), {});
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+void expect_words(const std::string& message, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    EXPECT_NE(message.find(word), std::string::npos) << "no '" << word << "' in: " << message;
+  }
+}
+
+TEST(TransfoXlRefuses, OtherPositions) {
+  for (const json& config : {hugging_face_xl(), original_xl()}) {
+    expect_words(refusal(config, "attn_type", 2), {"attn_type is 2", "expected 0"});
+  }
+}
+
+TEST(TransfoXlRefuses, AnExtendedContext) {
+  expect_words(refusal(original_xl(), "ext_len", 3), {"ext_len is 3", "expected 0"});
+}
+
+TEST(TransfoXlRefuses, ASampledSoftmax) {
+  expect_words(refusal(original_xl(), "sample_softmax", 100), {"sample_softmax is 100"});
+}
+
+TEST(TransfoXlRefuses, SameLengthWithoutAMemory) {
+  expect_words(refusal(hugging_face_xl(), "mem_len", 0), {"mem_len is 0", "same_length"});
+}
+
+TEST(TransfoXlRefuses, CutoffsThatDoNotAscend) {
+  for (const json& cutoffs : {json{20, 20}, json{20, 10}, json{10, 50}, json{10, 60}}) {
+    expect_words(refusal(hugging_face_xl(), "cutoffs", cutoffs), {"cutoffs", "ascending"});
+  }
+  expect_words(refusal(hugging_face_xl(), "cutoffs", {1, 2, 3, 4, 5, 6, 7, 8, 9}),
+               {"cutoffs", "at most 8"});
+}
+
+TEST(TransfoXlRefuses, EmbeddingsDividedToNothing) {
+  expect_words(refusal(hugging_face_xl(), "div_val", 3), {"div_val is 3", "d_embed, 8", "2 times"});
+}
+
+TEST(TransfoXlRefuses, AnOddWidth) {
+  expect_words(refusal(original_xl(), "d_model", 9), {"d_model is 9", "multiple"});
+}
+
+TEST(TransfoXlRefuses, ProjectionsTiedByNumbers) {
+  expect_words(refusal(original_xl(), "tie_projs", {0, 1}), {"tie_projs", "true and false"});
+}
+
+TEST(LucidrainsCompressiveRefuses, AMogrifier) {
+  expect_words(refusal(compressive(), "mogrify_gru", true), {"mogrify_gru is true"});
+}
+
+TEST(LucidrainsCompressiveRefuses, MemoriesTooShort) {
+  expect_words(refusal(compressive(), "mem_len", 3), {"mem_len is 3", "4"});
+  expect_words(refusal(compressive(), "cmem_len", 0), {"cmem_len is 0", "from 1"});
+}
+
+TEST(LucidrainsCompressiveRefuses, LayersThatAreNotThere) {
+  expect_words(refusal(compressive(), "memory_layers", {1, 3}),
+               {"memory_layers is [1,3]", "1 to 2"});
+}
+
+}  // namespace
+}  // namespace oxbow::convert
