@@ -58,8 +58,8 @@ class EntryFeed {
       const oxb_input_info& input = inputs_[i];
       for (size_t v = 0; v < rows * input.width; ++v) {
         if (input.type == OXB_TYPE_I32) {
-          values_[i][v].token = static_cast<int32_t>(
-              static_cast<uint32_t>(random.next()) % std::max(input.limit, 1u));
+          values_[i][v].token = static_cast<int32_t>(static_cast<uint32_t>(random.next()) %
+                                                     std::max(input.limit, 1u));
         } else {
           values_[i][v].number = static_cast<float>(random.next() % 256) / 128.0f - 1.0f;
         }
@@ -374,7 +374,8 @@ int bench_command(int argc, char** argv) {
   Args args("oxbow bench",
             "measures time and memory of a model; by default --prefill 128 --decode 128");
   args.positional("model.oxb", "the model file");
-  args.option("prefill", "N", "time of N tokens fed in segments, as a prompt or a text to encode is");
+  args.option("prefill", "N",
+              "time of N tokens fed in segments, as a prompt or a text to encode is");
   args.option("decode", "N", "time of N tokens fed one by one, with full memories");
   args.option("stream", "N", "N tokens one by one over one stream: does time or memory grow?");
   args.option("input", "KIND",
@@ -412,9 +413,10 @@ int bench_command(int argc, char** argv) {
     throw InputError(path + ": the model reads each text by itself; measure it with --prefill N");
   }
   if (stream > 0 && report.model.capacity != 0) {
-    throw InputError(format("%s: the stream ends after %llu tokens; convert with --ring for an "
-                            "endless one",
-                            path.c_str(), static_cast<unsigned long long>(report.model.capacity)));
+    throw InputError(
+        format("%s: the stream ends after %llu tokens; convert with --ring for an "
+               "endless one",
+               path.c_str(), static_cast<unsigned long long>(report.model.capacity)));
   }
   if (prefill > 0) report.prefill = bench.prefill(prefill, repeat);
   if (decode > 0 && !bench.only_encodes()) report.decode = bench.decode(decode);

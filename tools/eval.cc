@@ -1,5 +1,7 @@
 // oxbow eval: how well a model, or each of two, predicts a text; classifiers are in eval_classify.cc.
 
+#include "tools/eval.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -10,7 +12,6 @@
 #include "converter/describe.h"
 #include "tools/commands.h"
 #include "tools/common.h"
-#include "tools/eval.h"
 
 namespace oxbow::tools {
 namespace {

@@ -73,8 +73,8 @@ class Classifier {
       ids.resize(reader.read(ids));
     }
     if (ids.empty() || ids.size() > info_.max_segment) {
-      throw InputError(format("%s: the model takes 1 to %u tokens", where.c_str(),
-                              info_.max_segment));
+      throw InputError(
+          format("%s: the model takes 1 to %u tokens", where.c_str(), info_.max_segment));
     }
     return ids;
   }

@@ -32,8 +32,9 @@ double rate(uint64_t tokens, double seconds) {
 
 void add_options(Args& args) {
   args.positional("model.oxb", "the model file");
-  args.option("prompt", "TEXT", "what to continue, translate or classify; --prompt=TEXT when it "
-                                "begins with --");
+  args.option("prompt", "TEXT",
+              "what to continue, translate or classify; --prompt=TEXT when it "
+              "begins with --");
   args.option("file", "FILE", "the same from a file of any length; - reads standard input");
   args.option("ids", "1,2,3", "the same as token ids; ids are then printed");
   args.option("tokens", "N", "how many tokens to generate at most (default 200)");
@@ -94,9 +95,10 @@ std::vector<int32_t> read_prompt(const Request& request, uint32_t most) {
   }
   if (ids.empty()) throw UsageError("give a text with --prompt, --file or --ids");
   if (ids.size() > most) {
-    throw InputError(format("%s: the text has %zu tokens and the model takes %u at once; convert "
-                            "with --max-segment where it allows more",
-                            request.path.c_str(), ids.size(), most));
+    throw InputError(
+        format("%s: the text has %zu tokens and the model takes %u at once; convert "
+               "with --max-segment where it allows more",
+               request.path.c_str(), ids.size(), most));
   }
   return ids;
 }
@@ -155,8 +157,9 @@ int run_command(int argc, char** argv) {
   const oxb::Model model = open_model(path);
   const Request request{args, model, path, common, sampling, model.info(), args.has("ids"), tokens};
   if (request.info.task == OXB_TASK_ENCODE || model.input_info(0, 0)->type != OXB_TYPE_I32) {
-    throw InputError(path + ": the model gives hidden states, which oxbow run has no use for; call "
-                            "oxb_session_run_entry, or compare with oxbow verify");
+    throw InputError(path +
+                     ": the model gives hidden states, which oxbow run has no use for; call "
+                     "oxb_session_run_entry, or compare with oxbow verify");
   }
   if (!request.as_ids) need_tokenizer(model, path, ", or give and get ids with --ids 1,2,3");
   switch (request.info.task) {
