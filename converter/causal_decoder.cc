@@ -174,8 +174,4 @@ std::vector<float> alibi_slopes(uint32_t heads) {
   return out;
 }
 
-float attention_scale(uint32_t head_width) {
-  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_width)));
-}
-
 }  // namespace oxbow::convert

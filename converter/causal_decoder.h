@@ -95,7 +95,4 @@ std::vector<float> rope_frequencies(double theta, uint32_t width);
 /// more, then every second one of those for 2n.
 std::vector<float> alibi_slopes(uint32_t heads);
 
-/// 1 / sqrt(head_width).
-float attention_scale(uint32_t head_width);
-
 }  // namespace oxbow::convert

@@ -164,6 +164,10 @@ void require_multiple(const std::string& width_key, uint32_t width, const std::s
                    ", expected a multiple of " + parts_key + ", " + std::to_string(parts));
 }
 
+float attention_scale(uint32_t head_width) {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_width)));
+}
+
 void require_flag(const Checkpoint& checkpoint, const std::string& key, bool expected) {
   if (checkpoint.flag(key, expected) == expected) return;
   throw InputError("config.json: " + key + " is " +

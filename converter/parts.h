@@ -44,6 +44,9 @@ uint32_t read_segment(const Checkpoint& checkpoint, const ImportOptions& options
 void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,
                       uint32_t parts);
 
+/// 1 / sqrt(head_width): what nearly all attention multiplies its scores with.
+float attention_scale(uint32_t head_width);
+
 /// Throws unless the flag `key`, if it is there, is `expected`.
 void require_flag(const Checkpoint& checkpoint, const std::string& key, bool expected);
 

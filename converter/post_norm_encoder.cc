@@ -50,7 +50,7 @@ PostNormEncoder::PostNormEncoder(const Checkpoint& checkpoint, const PostNormCon
       graph_(graph),
       builder_(graph),
       parts_(checkpoint, builder_),
-      prefix_(checkpoint.has_tensor(base + kWords) ? base : "") {
+      prefix_(optional_prefix(checkpoint, base, kWords)) {
   GraphBuilder::Entry entry;
   entry.name = "encode";
   entry.vocabulary = config.vocabulary;
@@ -202,6 +202,7 @@ void PostNormEncoder::write_sizes() {
                   {"num_attention_heads", config_.heads},
                   {"num_hidden_layers", config_.layers},
                   {"vocabulary", config_.vocabulary}});
+  read_generation(checkpoint_, config_.vocabulary, graph_);
 }
 
 }  // namespace oxbow::convert

@@ -19,9 +19,7 @@ uint32_t read_angles(const PostNormConfig& config, PostNormEncoder& encoder) {
 
 void import_roformer(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
   PostNormConfig config = read_post_norm_config(checkpoint, options);
-  if (checkpoint.has_value("embedding_size")) {
-    config.embedding_width = checkpoint.size("embedding_size", 1, kMaxSize);
-  }
+  config.embedding_width = checkpoint.size("embedding_size", 1, kMaxSize, config.width);
   const bool turn_values = checkpoint.flag("rotary_value", false);
   require_multiple("hidden_size / num_attention_heads", config.width / config.heads, "two", 2);
 

@@ -42,12 +42,10 @@ struct Config {
 
 /// A memory without a length keeps everything, which is `context` tokens here: the stream ends then, or
 /// the oldest leave.
-void read_memory(const Checkpoint& checkpoint, const ImportOptions& options, Config& config) {
-  const uint32_t rows =
-      checkpoint.has_value("mem_len") ? checkpoint.size("mem_len", 0, kMaxSize) : 0;
-  if (checkpoint.has_value("reuse_len")) {
-    config.reuse_rows = checkpoint.size("reuse_len", 0, kMaxSize);
-  }
+void read_memory(const Checkpoint& checkpoint, const ImportOptions& options, Config& config,
+                 Graph& graph) {
+  const uint32_t rows = checkpoint.size("mem_len", 0, kMaxSize, 0);
+  config.reuse_rows = checkpoint.size("reuse_len", 0, kMaxSize, 0);
   if (!checkpoint.flag("use_mems_eval", true)) return;
   config.memory_rows = rows;
   if (rows != 0) return;
@@ -55,13 +53,14 @@ void read_memory(const Checkpoint& checkpoint, const ImportOptions& options, Con
     throw InputError("--sinks is " + std::to_string(options.sinks) +
                      ", expected 0: no rows of XLNet's memory stay for ever");
   }
+  graph.keeps_context = true;
   config.memory_rows = options.context == 0 ? kContext : options.context;
   if (options.ring) return;
   config.capacity = config.memory_rows;
   config.max_segment = std::min(config.max_segment, config.capacity);
 }
 
-Config read_config(const Checkpoint& checkpoint, const ImportOptions& options) {
+Config read_config(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
   Config config;
   config.vocabulary = checkpoint.size("vocab_size", 1, kMaxSize);
   config.width = checkpoint.size("d_model", 2, kMaxSize);
@@ -79,12 +78,9 @@ Config read_config(const Checkpoint& checkpoint, const ImportOptions& options) {
   const double clamp = checkpoint.number("clamp_len", -double{kMaxSize}, kMaxSize, -1);
   config.farthest = clamp > 0 ? static_cast<uint32_t>(clamp) : 0;
   config.tied = checkpoint.flag("tie_word_embeddings", true);
-  config.max_segment = kSegment;
-  for (const uint32_t length : checkpoint.sizes("segment_lengths", 1, kMaxSize)) {
-    config.max_segment = std::max(config.max_segment, length);
-  }
-  if (options.max_segment != 0) config.max_segment = options.max_segment;
-  read_memory(checkpoint, options, config);
+  config.max_segment = read_segment(checkpoint, options);
+  if (options.max_segment == 0) config.max_segment = std::max(config.max_segment, kSegment);
+  read_memory(checkpoint, options, config, graph);
   checkpoint.ignore_keys({
       // Of one direction only.
       "same_length",
@@ -129,7 +125,7 @@ class Model {
         graph_(graph),
         builder_(graph),
         parts_(checkpoint, builder_),
-        prefix_(checkpoint.has_tensor("transformer.word_embedding.weight") ? "transformer." : "") {
+        prefix_(optional_prefix(checkpoint, "transformer.", "word_embedding.weight")) {
     GraphBuilder::Entry entry;
     entry.vocabulary = config.vocabulary;
     entry.max_segment = config.max_segment;
@@ -297,7 +293,7 @@ class Model {
 }  // namespace
 
 void import_xlnet(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
-  const Config config = read_config(checkpoint, options);
+  const Config config = read_config(checkpoint, options, graph);
   Model(checkpoint, config, graph).build();
   write_metadata(checkpoint, graph,
                  {{"d_inner", config.inner_width},
@@ -308,6 +304,7 @@ void import_xlnet(const Checkpoint& checkpoint, const ImportOptions& options, Gr
                   {"n_layer", config.layers},
                   {"vocabulary", config.vocabulary}});
   graph.model.metadata->states_time_major = true;
+  read_generation(checkpoint, config.vocabulary, graph);
 }
 
 }  // namespace oxbow::convert

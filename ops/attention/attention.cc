@@ -41,9 +41,8 @@ size_t rows_of(const RunContext& context, const AttentionSource& source) {
 /// Counts slots, and lists what the mask and the flags say.
 AttentionRun start_run(const RunContext& context, const AttentionParams& params) {
   AttentionRun run{context, params, params.shape};
-  for (size_t i = 0; i < params.rooms; ++i) {
-    const AttentionRoom& room = params.room[i];
-    run.shape.relative_zero += room.capacity - context.rings[room.ring].count;
+  for (const int32_t ring : params.rooms) {
+    if (ring >= 0) run.shape.relative_zero -= context.rings[ring].count;
   }
   size_t last_rows = 0;
   for (size_t s = 0; s < params.sources; ++s) {
@@ -92,6 +91,7 @@ void list_pieces(const AttentionRun& run, size_t kv_head, KeyPieces<Element>* li
     }
     piece.types = types;
     piece.pinned = pinned;
+    piece.reach = UINT64_MAX;
   };
   for (size_t s = 0; s < params.sources; ++s) {
     const AttentionSource& source = params.source[s];
@@ -105,6 +105,7 @@ void list_pieces(const AttentionRun& run, size_t kv_head, KeyPieces<Element>* li
     const size_t head = ring_slot(ring, source.rows, source.pinned, source.pinned);
     const size_t up_to_end = std::min<size_t>(moving, source.rows - head);
     add(source, 0, fixed, nullptr, params.pinned_query != nullptr);
+    if (fixed != 0) list->pieces[list->count - 1].reach = slot - fixed + source.rows;
     add(source, head, up_to_end, nullptr, false);
     add(source, source.pinned, moving - up_to_end, nullptr, false);
   }

@@ -67,7 +67,7 @@ namespace oxbow {
 
 inline constexpr size_t kAttentionTile = 64;
 inline constexpr size_t kMaxAttentionSources = 8;
-inline constexpr size_t kMaxAttentionRooms = 4;
+inline constexpr size_t kMaxAttentionRooms = 2;
 /// 2^16 * 127 * 128 < 2^31: a product of two int8 heads fits int32 whatever the bytes in the file
 /// are.
 inline constexpr size_t kMaxHeadWidth = 1 << 16;

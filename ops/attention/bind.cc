@@ -235,12 +235,13 @@ Status bind_rooms(TermInputs& inputs, const schema::AttentionOptions& options,
     return context.fail("has %u rings that tables are read by, expected tables and at most %zu",
                         options.rooms(), kMaxAttentionRooms);
   }
-  for (; params.rooms < options.rooms(); ++params.rooms) {
+  for (uint32_t i = 0; i < options.rooms(); ++i) {
     const Tensor state = inputs.take();
     if (state.ring < 0) {
       return context.fail("state '%s' must be in a ring to have room", state.name);
     }
-    params.room[params.rooms] = {state.ring, context.ring_capacity(state.ring)};
+    params.rooms[i] = state.ring;
+    params.shape.relative_zero += context.ring_capacity(state.ring);
   }
   return Status::kOk;
 }

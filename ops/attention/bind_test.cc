@@ -190,8 +190,8 @@ TEST_P(AttentionBind, RefusesRoomsThatDoNotFit) {
       {"2^32 rooms", [](Attention& a) { a.options.rooms = UINT32_MAX; }},
       {"too many rooms",
        [](Attention& a) {
-         a.options.rooms = 5;
-         a.op.inputs.insert(a.op.inputs.end(), 4, a.k[0]);
+         a.options.rooms = 3;
+         a.op.inputs.insert(a.op.inputs.end(), 2, a.k[0]);
        }},
       {"room without a table",
        [](Attention& a) {

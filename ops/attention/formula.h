@@ -147,7 +147,9 @@ inline Score score_of(const Attention& a, const Queries& queries, size_t i, size
   const size_t dh = c.head_width, column = head * dh;
   const size_t kv_column = head / (c.heads / c.kv_heads) * dh;
   const auto [source, row] = a.slot(j);
-  const auto distance = static_cast<int64_t>(a.query_slot(i)) - static_cast<int64_t>(j);
+  const auto slots_between = static_cast<int64_t>(a.query_slot(i)) - static_cast<int64_t>(j);
+  const int64_t distance =
+      a.is_pinned(j) ? std::min(slots_between, a.pinned_reach(j)) : slots_between;
   const auto t = static_cast<size_t>(std::clamp<int64_t>(
       distance + c.relative_zero + a.room(), 0, std::max<int64_t>(int64_t{c.distances} - 1, 0)));
   Score score;

@@ -30,6 +30,8 @@ struct KeyPiece {
   const float* v_scales;
   const int32_t* types;
   bool pinned;
+  /// Distances to these keys count a query beyond this slot as if it were there.
+  uint64_t reach;
 };
 
 /// All keys there are, for one key/value head.
@@ -90,7 +92,8 @@ class KeyStream {
     run.count = count;
     // A step that is not taken may lead anywhere.
     run.step = count == 1 ? 1 : static_cast<size_t>(step);
-    run.slot = static_cast<size_t>(slot);
+    const uint64_t beyond = query_->slot > piece_->reach ? query_->slot - piece_->reach : 0;
+    run.slot = static_cast<size_t>(slot + beyond);
     run.pinned = piece_->pinned;
     tile_.keys += count;
     if (tile_.keys == kAttentionTile) flush();

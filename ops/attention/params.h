@@ -32,12 +32,6 @@ struct AttentionSource {
   uint32_t pinned = 0;
 };
 
-/// A ring whose missing rows are added to distances.
-struct AttentionRoom {
-  int32_t ring = -1;
-  uint32_t capacity = 0;
-};
-
 struct AttentionParams {
   Tensor q, out;
   AttentionSource source[kMaxAttentionSources];
@@ -46,11 +40,11 @@ struct AttentionParams {
   size_t kv_heads = 0;
   AttentionShape shape;
   PatternParams pattern;
-  AttentionRoom room[kMaxAttentionRooms];
-  size_t rooms = 0;
   bool own = true;
   bool mask_queries = false;
   bool mask_keeps_own = false;
+  /// Rings whose missing rows are added to distances, or -1: `shape` counts them as empty.
+  int32_t rooms[kMaxAttentionRooms] = {-1, -1};
 
   // Tensors of the terms, null without the term; `table` has the type of the keys.
   const std::byte* table = nullptr;

@@ -192,6 +192,11 @@ struct Attention {
     }
     return rows;
   }
+  /// From the pinned row at slot j to the slot behind its full ring.
+  int64_t pinned_reach(size_t j) const {
+    const auto [source, row] = slot(j);
+    return static_cast<int64_t>(test.rings[source].capacity - row);
+  }
   size_t memory_slots() const {
     size_t slots = 0;
     for (const RingCase& ring : test.rings) slots += ring.count;

@@ -24,11 +24,24 @@ struct Request {
   uint64_t tokens = 0;
 };
 
+struct Speed {
+  uint64_t prompt_tokens = 0, generated = 0;
+  double prompt_seconds = 0.0, decode_seconds = 0.0;
+  size_t arena_bytes = 0;
+};
+/// One line about speed and memory, on standard error.
+void print_speed(const Speed& speed);
+
 /// Each prints what comes out and returns an exit code.
 int run_generate(const Request& request);
 int run_translate(const Request& request);
 int run_classify(const Request& request);
 int run_fill_mask(const Request& request);
+
+/// --beams, --n-best and --length-penalty.
+oxb::BeamOptions beam_options(const Args& args);
+/// Of a text that the session has encoded: at most `most` tokens.
+int run_beams(const Request& request, oxb::Session& session, uint64_t most, Speed speed);
 
 /// The numbers of "1,2,3", each below `limit`; `what` is what a message calls the text.
 std::vector<int32_t> parse_ids(const std::string& text, uint32_t limit, const std::string& what);
@@ -58,13 +71,5 @@ class Printer {
 /// The first Ctrl-C ends the text after the current token; the second ends the program.
 void stop_on_interrupt();
 bool stop_wanted();
-
-/// One line about speed and memory, on standard error.
-struct Speed {
-  uint64_t prompt_tokens = 0, generated = 0;
-  double prompt_seconds = 0.0, decode_seconds = 0.0;
-  size_t arena_bytes = 0;
-};
-void print_speed(const Speed& speed);
 
 }  // namespace oxbow::tools

@@ -1,0 +1,51 @@
+// Translates by following several texts at a time; prints the best, or the best few with their scores.
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tools/run/run.h"
+
+namespace oxbow::tools {
+
+oxb::BeamOptions beam_options(const Args& args) {
+  oxb::BeamOptions options;
+  options.beams = static_cast<uint32_t>(args.integer("beams", 1, 1, 64));
+  options.n_best = static_cast<uint32_t>(args.integer("n-best", 1, 1, 64));
+  if (options.n_best > options.beams) {
+    throw UsageError(
+        format("--n-best %u: there are only --beams %u", options.n_best, options.beams));
+  }
+  options.length_penalty = args.number("length-penalty", 1.0, -10.0, 10.0);
+  return options;
+}
+
+int run_beams(const Request& request, oxb::Session& session, uint64_t most, Speed speed) {
+  oxb::BeamOptions options = beam_options(request.args);
+  // With the start token.
+  options.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(most + 1, UINT32_MAX));
+  if (request.info.capacity != 0 && options.max_tokens > request.info.capacity) {
+    options.max_tokens = 0;  // As many as the stream has.
+  }
+  oxb::Expected<oxb::BeamSearch> search = oxb::BeamSearch::create(session, options);
+  check(search.status(), request.path);
+  const Stopwatch time;
+  check(search->run(), request.path);
+  speed.decode_seconds = time.seconds();
+  for (size_t i = 0; i < search->count(); ++i) {
+    const oxb::Expected<oxb::BeamSearch::Text> text = search->result(i);
+    check(text.status(), request.path);
+    if (options.n_best > 1) std::printf("%.6f  ", static_cast<double>(text->score));
+    Printer printer(request);
+    // The first token is the start, and an end is told apart from the text.
+    for (size_t t = 1; t < text->tokens.size(); ++t) {
+      if (text->tokens[t] == request.info.end_token) break;
+      printer.add(text->tokens[t]);
+      speed.generated += i == 0;
+    }
+    std::printf("\n");
+  }
+  print_speed(speed);
+  return convert::kExitGood;
+}
+
+}  // namespace oxbow::tools
