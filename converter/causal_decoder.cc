@@ -59,11 +59,7 @@ void CausalDecoder::plan(const ImportOptions& options) {
     throw UsageError(given + " is too small for a ring, expected at least 2");
   }
 
-  max_segment_ = kDefaultSegment;
-  for (const uint32_t length : checkpoint_.sizes("segment_lengths", 1, kMaxSize)) {
-    max_segment_ = std::max(max_segment_, length);
-  }
-  if (options.max_segment != 0) max_segment_ = options.max_segment;
+  max_segment_ = read_segment(checkpoint_, options);
   // More tokens can never be given. With sinks it keeps a query that still has them among its own rows
   // near enough to see them where they are.
   if (!endless_ || sinks_ != 0) max_segment_ = std::min(max_segment_, context_);

@@ -1,7 +1,5 @@
 #include "converter/labml_decoder.h"
 
-#include "converter/errors.h"
-
 namespace oxbow::convert {
 namespace {
 
@@ -78,13 +76,7 @@ class Builder {
 LabmlDecoder read_labml_decoder(const Checkpoint& checkpoint) {
   LabmlDecoder config;
   CausalShape& shape = config.shape;
-  // Either name will do.
-  const bool has_tokens = checkpoint.has_key("n_tokens");
-  shape.vocabulary = checkpoint.size(has_tokens ? "n_tokens" : "vocab_size", 1, kMaxSize);
-  if (checkpoint.size("vocab_size", 1, kMaxSize, shape.vocabulary) != shape.vocabulary) {
-    throw InputError("config.json: vocab_size differs from n_tokens, " +
-                     std::to_string(shape.vocabulary));
-  }
+  shape.vocabulary = read_labml_vocabulary(checkpoint);
   config.width = checkpoint.size("d_model", 1, kMaxSize);
   shape.heads = shape.kv_heads = checkpoint.size("heads", 1, config.width);
   require_multiple("d_model", config.width, "heads", shape.heads);

@@ -265,14 +265,7 @@ void write_sizes(const Checkpoint& checkpoint, const MemoryDecoder& config, Grap
 
 MemoryDecoder read_memory_decoder(const Checkpoint& checkpoint, const ImportOptions& options) {
   MemoryDecoder config;
-  // Either name will do.
-  const bool has_tokens = checkpoint.has_key("n_tokens");
-  config.vocabulary = checkpoint.size(has_tokens ? "n_tokens" : "vocab_size", 1, kMaxSize);
-  if (checkpoint.size("vocab_size", 1, kMaxSize, config.vocabulary) != config.vocabulary) {
-    throw InputError("config.json: vocab_size is " +
-                     std::to_string(checkpoint.size("vocab_size", 1, kMaxSize)) +
-                     ", expected n_tokens, " + std::to_string(config.vocabulary));
-  }
+  config.vocabulary = read_labml_vocabulary(checkpoint);
   config.width = checkpoint.size("d_model", 1, kMaxSize);
   config.heads = checkpoint.size("heads", 1, config.width);
   require_multiple("d_model", config.width, "heads", config.heads);

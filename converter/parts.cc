@@ -144,6 +144,17 @@ void read_generation(const Checkpoint& checkpoint, uint32_t vocabulary, Graph& g
   graph.model.generation = std::move(generation);
 }
 
+uint32_t read_labml_vocabulary(const Checkpoint& checkpoint) {
+  const bool has_tokens = checkpoint.has_key("n_tokens");
+  const uint32_t size = checkpoint.size(has_tokens ? "n_tokens" : "vocab_size", 1, kMaxSize);
+  const uint32_t other = checkpoint.size("vocab_size", 1, kMaxSize, size);
+  if (other != size) {
+    throw InputError("config.json: vocab_size is " + std::to_string(other) +
+                     ", expected n_tokens, " + std::to_string(size));
+  }
+  return size;
+}
+
 std::string optional_prefix(const Checkpoint& checkpoint, const std::string& prefix,
                             const std::string& name) {
   return checkpoint.has_tensor(prefix + name) || !checkpoint.has_tensor(name) ? prefix : "";

@@ -31,6 +31,9 @@ void ignore_common_keys(const Checkpoint& checkpoint, const std::string& prefix 
 /// The tokens that begin, end and fill texts.
 void read_generation(const Checkpoint& checkpoint, uint32_t vocabulary, Graph& graph);
 
+/// The size of the vocabulary in configurations of labml.ai's models: n_tokens, or vocab_size, or both.
+uint32_t read_labml_vocabulary(const Checkpoint& checkpoint);
+
 /// Tensors' names may lack a prefix when only the inner model was saved: `prefix` if there is a tensor
 /// prefix + name, else nothing.
 std::string optional_prefix(const Checkpoint& checkpoint, const std::string& prefix,
