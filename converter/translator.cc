@@ -11,7 +11,7 @@ namespace {
 uint32_t chosen_length(const std::string& option, uint32_t asked, uint32_t most,
                        const std::string& limit_key) {
   if (asked > most && !limit_key.empty()) {
-    throw InputError(option + " is " + std::to_string(asked) + ", expected at most " +
+    throw UsageError("--" + option + " is " + std::to_string(asked) + ", expected at most " +
                      std::to_string(most) + ": " + limit_key + " of config.json");
   }
   return asked == 0 ? most : asked;
@@ -40,8 +40,9 @@ GraphBuilder::Source key_value_ring(GraphBuilder& builder, const std::string& na
 
 TextLengths read_text_lengths(const ImportOptions& options, uint32_t source, uint32_t target,
                               const std::string& limit_key) {
-  if (options.ring) {
-    throw InputError("a model that translates has no ring: its texts are as long as its memory");
+  if (options.ring || options.sinks != 0) {
+    throw UsageError(
+        "--ring and --sinks are for endless streams; a text that is translated has an end");
   }
   TextLengths lengths;
   lengths.source = chosen_length("max-segment", options.max_segment, source, limit_key);

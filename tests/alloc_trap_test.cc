@@ -63,6 +63,28 @@ TEST(AllocTrap, TheTrapSeesAllocations) {
   EXPECT_GE(trapped.load(), 2u);
 }
 
+// A model with no end token searches to the greatest length. The memory is static, so that it is there
+// before the trap is set.
+bool search_without_allocating(oxb_session* session) {
+  static std::byte memory[1 << 20];
+  oxb_beam_options options;
+  oxb_beam_options_init(&options);
+  options.n_best = 2;
+  options.max_tokens = 20;
+  oxb_beam_search* search = nullptr;
+  oxb_error error = {};
+  const int32_t prompt[3] = {1, 2, 3};
+  const int32_t* tokens = nullptr;
+  size_t count = 0;
+  float score = 0.0f;
+  return oxb_beam_search_create(session, &options, memory, sizeof(memory), &search, &error) ==
+             OXB_OK &&
+         oxb_beam_search_run(search, prompt, 3, &error) == OXB_OK &&
+         oxb_beam_search_result(search, 1, &tokens, &count, &score, &error) == OXB_OK &&
+         oxb_beam_search_result(search, 2, &tokens, &count, &score, &error) != OXB_OK &&
+         oxb_beam_search_run(search, prompt, 1000, &error) == OXB_INVALID_ARGUMENT && count == 20;
+}
+
 void expect_no_allocation(const char* weights, const char* activations, uint32_t threads) {
   TinyModel bytes(weights, activations);
   oxb_model* model = nullptr;
@@ -114,6 +136,7 @@ void expect_no_allocation(const char* weights, const char* activations, uint32_t
     good = good && oxb_session_tensor_read(session, i, rows.data(), rows.size(), &error) == OXB_OK;
   }
   oxb_session_reset(session);
+  good = good && search_without_allocating(session);
   trapping = false;
   EXPECT_TRUE(good) << error.text;
   EXPECT_EQ(trapped.load(), 0u);

@@ -472,6 +472,7 @@ void import_lite_transformer_multibranch_v2(const Checkpoint& checkpoint,
   model.encode();
   model.decode();
   graph.model.task = schema::Task::Translate;
+  graph.keeps_context = true;
   auto generation = std::make_unique<schema::GenerationT>();
   // A text starts with the token that ends one.
   generation->end_token = generation->start_token = checkpoint.token("eos_token_id", -1);

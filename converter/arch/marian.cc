@@ -243,6 +243,7 @@ void import_marian(const Checkpoint& checkpoint, const ImportOptions& options, G
   model.encode();
   model.decode();
   graph.model.task = schema::Task::Translate;
+  graph.keeps_context = true;
   write_generation(checkpoint, graph);
   write_metadata(checkpoint, graph,
                  {{"d_model", config.width},

@@ -29,13 +29,13 @@ struct Config {
 /// "relu", "gelu", "gated-gelu", ...: the activation, and whether another product gates it.
 void read_feed_forward(const Checkpoint& checkpoint, Config& config) {
   std::string name = "relu";
-  if (checkpoint.has_key("feed_forward_proj")) name = checkpoint.note("feed_forward_proj");
+  if (checkpoint.has_value("feed_forward_proj")) name = checkpoint.note("feed_forward_proj");
   const std::string gate = "gated-";
   config.gated = checkpoint.flag("is_gated_act", name.starts_with(gate));
   std::string activation = name.starts_with(gate) ? name.substr(gate.size()) : name;
   // The one name that does not mean what it says.
   if (name == "gated-gelu") activation = "gelu_new";
-  if (!checkpoint.has_key("dense_act_fn") && !is_activation(activation)) {
+  if (!checkpoint.has_value("dense_act_fn") && !is_activation(activation)) {
     throw InputError("config.json: feed_forward_proj is " + printable(name) +
                      ", expected an activation such as relu, or gated- and an activation");
   }
@@ -50,10 +50,8 @@ Config read_config(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.head_width = checkpoint.size("d_kv", 1, 4096);
   config.inner = checkpoint.size("d_ff", 1, kMaxSize);
   config.encoder_layers = checkpoint.size("num_layers", 1, kMaxLayers);
-  config.decoder_layers = config.encoder_layers;
-  if (checkpoint.has_key("num_decoder_layers")) {
-    config.decoder_layers = checkpoint.size("num_decoder_layers", 1, kMaxLayers);
-  }
+  config.decoder_layers =
+      checkpoint.size("num_decoder_layers", 1, kMaxLayers, config.encoder_layers);
   // Half of the encoder's buckets are for keys ahead, half of those for one distance each: at least
   // one of each kind.
   config.buckets = checkpoint.size("relative_attention_num_buckets", 4, 4096, 32);
@@ -282,6 +280,7 @@ void import_t5(const Checkpoint& checkpoint, const ImportOptions& options, Graph
   model.encode();
   model.decode();
   graph.model.task = schema::Task::Translate;
+  graph.keeps_context = true;
   graph.model.generation = read_generation(checkpoint, graph);
   write_metadata(checkpoint, graph,
                  {{"d_ff", config.inner},

@@ -64,7 +64,8 @@ void bench(benchmark::State& state, Isa isa, const AttentionKernel<Element>& ker
                           scales.data() + head,
                           scales.data() + head,
                           nullptr,
-                          false};
+                          false,
+                          UINT64_MAX};
       pieces.count = 1;
       AttentionQuery<Element> query;
       query.q = q.data() + column;

@@ -17,8 +17,6 @@ constexpr NotProduced kNotProduced[] = {
     {"cache_sizes", "how the original sized its caches; the converter does it by itself"},
     {"trim_lens", "how much of its caches the original skips; the result is the same"},
     {".rand_attn", "the blocks the original drew; the checkpoint's configuration tells them"},
-    {"beam.sequences", "a beam search is compared once the runtime has one"},
-    {"beam.scores", "a beam search is compared once the runtime has one"},
 };
 
 }  // namespace

@@ -44,6 +44,7 @@ int run_beams(const Request& request, oxb::Session& session, uint64_t most, Spee
     }
     std::printf("\n");
   }
+  std::fflush(stdout);
   print_speed(speed);
   return convert::kExitGood;
 }

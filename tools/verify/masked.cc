@@ -34,7 +34,7 @@ bool Verifier::can_mask(const Layout& layout, uint64_t stream) const {
   if (io_.find("masked.position_ids") == nullptr) return true;
   const std::vector<int64_t> positions = integer_rows("masked.position_ids", layout, stream);
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (positions[rows[i]] != static_cast<int64_t>(i)) return false;
+    if (rows[i] >= positions.size() || positions[rows[i]] != static_cast<int64_t>(i)) return false;
   }
   return true;
 }
@@ -63,12 +63,16 @@ void Verifier::run_masked() {
 
 void Verifier::run_masked_stream(const Layout& layout, uint64_t stream) {
   const Part& part = parts_.at("masked.");
-  const std::vector<uint64_t> rows =
-      real_rows(integer_rows("masked.attention_mask", layout, stream));
+  const std::vector<int64_t> mask = integer_rows("masked.attention_mask", layout, stream);
+  const std::vector<uint64_t> rows = real_rows(mask);
   const auto plain = parts_.find("");
   std::vector<InputRows> inputs =
       inputs_of(part, 0, stream, plain == parts_.end() ? nullptr : &plain->second);
   const size_t all = inputs[0].rows;
+  if (mask.size() != all) {
+    throw InputError(format("%s: masked.attention_mask is for %zu tokens; there are %zu",
+                            io_.path().c_str(), mask.size(), all));
+  }
   const bool takes_mask = runner_.entries()[0].find("attention_mask") != nullptr;
   if (!takes_mask) inputs = select_rows(inputs, rows);
   runner_.reset();

@@ -119,6 +119,15 @@ void place(Outcome& outcome, const Produced& produced, const Placement& placemen
                              static_cast<unsigned long long>(view->rows));
     return;
   }
+  if (placement.rows_at != nullptr) {
+    for (const uint64_t row : *placement.rows_at) {
+      if (row < view->rows && placement.rows_at->size() == produced.rows) continue;
+      outcome.failure =
+          format("rows of %llu tokens, expected more than %llu",
+                 static_cast<unsigned long long>(view->rows), static_cast<unsigned long long>(row));
+      return;
+    }
+  }
   if (placement.rows_at == nullptr && fewer) {
     outcome.note = format("the first %llu rows", static_cast<unsigned long long>(produced.rows));
   }
