@@ -42,8 +42,7 @@ struct Refused {
 TEST(Encoders, RefuseWhatWouldChangeTheResults) {
   const Refused cases[] = {
       {"bert/b1_cls", "position_embedding_type",
-       "position_embedding_type is \"relative_key_query\", expected one of: absolute, relative_key",
-       "relative_key_query"},
+       "position_embedding_type is \"rotary\", expected one of: absolute, relative_key", "rotary"},
       {"bert/b1_cls", "is_decoder", "is_decoder is true, expected false", true},
       {"bert/b1_cls", "add_cross_attention", "add_cross_attention is true, expected false", true},
       {"bert/b1_cls", "hidden_act", "hidden_act is \"mish\", expected one of", "mish"},

@@ -249,6 +249,7 @@ uint32_t GraphBuilder::attention(const std::string& name, uint32_t q, const Atte
   options.key_mask = optional_input(from.key_mask);
   options.globals = optional_input(from.globals);
   options.pinned_query = optional_input(from.pinned_query);
+  options.relative_keys = from.relative_keys;
   options.rooms = static_cast<uint32_t>(from.rooms.size());
   inputs.insert(inputs.end(), from.rooms.begin(), from.rooms.end());
   const uint32_t y = like(name, q, graph_.tensor(q).width);

@@ -144,6 +144,7 @@ class GraphBuilder {
     uint32_t pinned_query = kNone;
     /// States in rings, whose missing rows are added to distances.
     std::vector<uint32_t> rooms;
+    bool relative_keys = false;
   };
   uint32_t attention(const std::string& name, uint32_t q, const Attention& attention);
 

@@ -7,8 +7,9 @@
 namespace oxbow::convert {
 namespace {
 
-/// relative_key: a query's product with a row for each distance is added to its scores. The rows are
-/// the same for all heads, and the middle one belongs to the token itself.
+/// relative_key: a query's product with a row for each distance is added to its scores, and the key's
+/// product too if relative_key_query. The rows are the same for all heads, and the middle one belongs
+/// to the token itself.
 void add_distances(const Checkpoint& checkpoint, const PostNormConfig& config,
                    PostNormEncoder& encoder, const PostNormEncoder::Layer& layer,
                    GraphBuilder::Attention& attention) {
@@ -33,8 +34,9 @@ void add_distances(const Checkpoint& checkpoint, const PostNormConfig& config,
 
 void import_bert(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
   const PostNormConfig config = read_post_norm_config(checkpoint, options);
-  const bool relative = checkpoint.choice("position_embedding_type", "absolute",
-                                          {"absolute", "relative_key"}) == "relative_key";
+  const std::string kind = checkpoint.choice("position_embedding_type", "absolute",
+                                             {"absolute", "relative_key", "relative_key_query"});
+  const bool relative = kind != "absolute";
   PostNormEncoder encoder(checkpoint, config, "bert.", graph);
   uint32_t positions = GraphBuilder::kNone;
   if (relative) {
@@ -49,6 +51,7 @@ void import_bert(const Checkpoint& checkpoint, const ImportOptions& options, Gra
         GraphBuilder::Attention attention =
             encoder.full_attention(encoder.project(layer, "key"), encoder.project(layer, "value"));
         if (relative) add_distances(checkpoint, config, encoder, layer, attention);
+        attention.relative_keys = kind == "relative_key_query";
         return encoder.builder().attention(layer.name + ".attention", q, attention);
       });
   MaskedHead head;

@@ -27,8 +27,8 @@ double attention_macs(const schema::ModelT& model, const schema::EntryPointT& en
     const schema::TensorT& key = *model.tensors[step.inputs[1 + 2 * source]];
     slots += key.ring >= 0 || entry.starts ? key.rows : 1;
   }
-  // q . k, weights . v, and q . position.
-  return slots * width * (options.relative ? 3 : 2);
+  // q . k, weights . v, and q . position, and k . position.
+  return slots * width * (2 + (options.relative ? 1 : 0) + (options.relative_keys ? 1 : 0));
 }
 
 }  // namespace

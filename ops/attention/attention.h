@@ -2,7 +2,7 @@
 
 // Attention of one query head over any number of keys, in memory that does not grow with them.
 //
-//   score(i, j) = scale * ((q_i + u) . k_j + q_i . R[t] + B[t] + (q_i + g) . G[h_i != h_j])
+//   score(i, j) = scale * ((q_i + u) . k_j + q_i . R[t] + B[t] + k_j . R[t] + (q_i + g) . G[h_i != h_j])
 //                 + D[t] - slope * d
 //   out_i       = sum_j softmax_j(score(i, j)) v_j, zeros when there are no keys
 //
@@ -11,7 +11,7 @@
 //                keys in memory.
 //   pattern      which keys a query sees: patterns/, one small struct each; filters.h adds what masks
 //                take away and flags add.
-//   score terms  what is added to q . k. Each can be missing: relative (u, R, B), segments (g, G, and
+//   score terms  what is added to q . k. Each can be missing: relative (u, R, B), relative keys (k . R), segments (g, G, and
 //                the types h), distance bias (D), alibi (slope). pinned_query: for keys of pinned
 //                rows another q stands in (q_i + u) . k_j.
 //
@@ -33,6 +33,7 @@
 //   for each tile, with its keys numbered j = 0, 1, ... from the tile's first:
 //     s_j    = float(a . k_j) * (sa * sk_j)                                  sk: scale of the key
 //     s_j    = (s_j + float(b . R_t) * (sb * sR_t)) + B_t                    relative
+//     s_j    = s_j + float(k_j . R_t) * (sk_j * sR_t)                        relative keys
 //     s_j    = s_j + g_0, or g_1 when the types differ                       segments
 //     s_j    = s_j * scale
 //     s_j    = s_j + D_t                                                     distance bias
@@ -50,7 +51,7 @@
 // A scale per tile keeps 16 bits for the weights of a tile however small they are beside those of
 // another, so that a tail of thousands of keys with small weights survives.
 //
-// The float kernel is the same with a . k_j = dot(q + u, k_j), b . R_t = dot(q, R_t), all scales 1,
+// The float kernel is the same with a . k_j = dot(q + u, k_j), b . R_t = dot(q, R_t), k_j . R_t = dot(k_j, R_t), all scales 1,
 // acc[d] = ((0 + p_0 * v_0[d]) + p_1 * v_1[d]) + ... in float and out[d] = out[d] * c + acc[d].
 //
 // Numbers that are not finite never lead to undefined behaviour. Mostly they lead to results that are
@@ -124,6 +125,7 @@ struct AttentionShape {
   size_t head_width = 0;
   float scale = 1.0f;
   bool relative = false;
+  bool relative_keys = false;
   bool distance_bias = false;
   bool alibi = false;
   bool segments = false;

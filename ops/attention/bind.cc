@@ -252,6 +252,10 @@ Status bind_terms(BindContext& context, const schema::AttentionOptions& options,
   if (options.relative() && options.distance_bias()) {
     return context.fail("has both a relative term and a distance bias");
   }
+  if (options.relative_keys() && !options.relative()) {
+    return context.fail("has relative keys without a relative term");
+  }
+  params.shape.relative_keys = options.relative_keys();
   if (options.relative()) OXB_TRY(bind_relative(inputs, params, type));
   if (options.distance_bias()) OXB_TRY(bind_distance_bias(inputs, params));
   params.shape.relative_zero = options.relative_zero();

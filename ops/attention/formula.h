@@ -164,6 +164,11 @@ inline Score score_of(const Attention& a, const Queries& queries, size_t i, size
     }
     score.add(a.bias->value(t, head));
   }
+  if (c.relative_keys) {
+    for (size_t d = 0; d < dh; ++d) {
+      score.add(a.k[source]->value(row, kv_column + d) * a.table->value(t, column + d));
+    }
+  }
   if (c.segments) {
     const int32_t key_type = j < a.memory_slots() ? 0 : a.types->i32()[row];
     const size_t differ = key_type != a.types->i32()[i] ? 1 : 0;

@@ -89,7 +89,27 @@ struct RelativeTile {
   /// int8 only.
   float scales[kAttentionTile];
   float bias[kAttentionTile];
+  /// Relative keys only: the whole term.
+  float key_terms[kAttentionTile];
 };
+
+/// The product of key j of a run with row t of the table.
+template <typename Primitives, typename Element>
+float key_term(const AttentionQuery<Element>& query, const AttentionShape& shape,
+               const KeyRun<Element>& run, size_t j, size_t t) {
+  const Element* k = run.k + j * run.step * shape.key_stride;
+  const Element* row = query.table + t * shape.table_stride;
+  if constexpr (sizeof(Element) == 1) {
+    int32_t sum = 0;
+    for (size_t d = 0; d < shape.head_width; ++d) sum += int32_t{k[d]} * int32_t{row[d]};
+    return static_cast<float>(sum) * (run.k_scales[j * run.step * shape.key_scale_stride] *
+                                      query.table_scales[t * shape.table_scale_stride]);
+  } else {
+    float sum = 0.0f;
+    Primitives::dots(k, row, 0, 1, shape.head_width, &sum);
+    return sum;
+  }
+}
 
 /// Fills [index, index + run.count). Keys that share a row of the table share its product.
 template <typename Primitives, typename X, typename Element, typename Dot>
@@ -118,6 +138,9 @@ void relative_run(const X* x, const AttentionQuery<Element>& query, const Attent
     tile->bias[index + j] = query.bias[t * shape.bias_stride];
     if constexpr (sizeof(Element) == 1) {
       tile->scales[index + j] = query.table_scales[t * shape.table_scale_stride];
+    }
+    if (shape.relative_keys) {
+      tile->key_terms[index + j] = key_term<Primitives>(query, shape, run, j, t);
     }
   });
 }
@@ -243,6 +266,9 @@ struct FloatAttention {
         scores[j] = (scores[j] + relative.dots[j]) + relative.bias[j];
       }
     }
+    if (shape.relative_keys) {
+      for (size_t j = 0; j < keys.keys; ++j) scores[j] = scores[j] + relative.key_terms[j];
+    }
     add_terms(query, shape, keys, *state, scores);
     const float rescale = add_scores(scores, keys.keys, state);
 
@@ -306,6 +332,9 @@ struct Int8Attention {
             static_cast<float>(relative.dots[j]) * (state->position_scale * relative.scales[j]);
         scores[j] = (scores[j] + term) + relative.bias[j];
       }
+    }
+    if (shape.relative_keys) {
+      for (size_t j = 0; j < count; ++j) scores[j] = scores[j] + relative.key_terms[j];
     }
     add_terms(query, shape, keys, *state, scores);
     const float rescale = add_scores(scores, count, state);

@@ -92,6 +92,7 @@ TEST_P(AttentionTerms, FollowTheFormulaInEveryCombinationAndVariant) {
     if (c.distances != 0 && seed % 3 == 0) {
       c.rooms = static_cast<uint32_t>(std::min(c.rings.size(), kMaxAttentionRooms));
     }
+    c.relative_keys = c.distances != 0 && !c.distance_bias && seed % 4 == 1;
     SCOPED_TRACE(c.text());
     Attention reference(c), fastest(c);
     ASSERT_EQ(reference.bind_and_run(), Status::kOk) << reference.op.message();

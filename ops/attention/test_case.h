@@ -51,6 +51,7 @@ struct Case {
   bool alibi = false, segments = false, pinned_query = false;
   /// So many of the rings are those whose room is added to distances.
   uint32_t rooms = 0;
+  bool relative_keys = false;
   bool key_mask = false, mask_queries = false, mask_keeps_own = false, globals = false;
 
   bool has_plain_source() const { return own || other_rows.has_value(); }
@@ -76,7 +77,8 @@ struct Case {
       for (uint32_t d : p.dilation) s << " " << d;
     }
     s << ", zero " << relative_zero << ", flags " << distance_bias << alibi << segments << key_mask
-      << mask_queries << mask_keeps_own << globals << pinned_query << ", rooms " << rooms;
+      << mask_queries << mask_keeps_own << globals << pinned_query << ", rooms " << rooms
+      << ", relative keys " << relative_keys;
     return s.str();
   }
 };
@@ -144,6 +146,7 @@ struct Attention {
     options.globals = c.globals;
     options.pinned_query = c.pinned_query;
     options.rooms = c.rooms;
+    options.relative_keys = c.relative_keys;
     op.outputs = {out};
   }
 
