@@ -154,6 +154,10 @@ Status check_entry(const schema::Model& graph, const schema::EntryPoint& entry, 
       tensors.Get(entry.logits())->kind() != TensorKind::Output ||
       tensors.Get(entry.tokens())->rows_symbol() == tensors.Get(entry.logits())->rows_symbol())
     return corrupt(error, "wrong tokens or logits tensor in entry point", name);
+  // A caller may want a row for every token.
+  if (tensors.Get(entry.logits())->rows_symbol() >= 0 &&
+      tensors.Get(entry.logits())->rows() < tensors.Get(entry.tokens())->rows())
+    return corrupt(error, "fewer rows of logits than of tokens in entry point", name);
 
   for (uint32_t i = 0; i < tensors.size(); ++i) alive[i] = {i, kNever, 0};
   // Inputs are there before the first step.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "runtime/base/quantize.h"
 #include "runtime/binder.h"
@@ -134,9 +135,9 @@ uint64_t now_nanoseconds() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-const InputValues* find_input(std::span<const InputValues> inputs, const char* name) {
+const InputValues* find_input(std::span<const InputValues> inputs, std::string_view name) {
   for (const InputValues& input : inputs) {
-    if (std::strcmp(input.name, name) == 0) return &input;
+    if (input.name == name) return &input;
   }
   return nullptr;
 }
@@ -162,10 +163,10 @@ Status check_values(const schema::Tensor& tensor, const InputValues& input, Erro
 }
 
 const schema::Tensor* find_tensor(const schema::Model& graph, const schema::EntryPoint& entry,
-                                  const char* name) {
+                                  std::string_view name) {
   for (size_t i = 0; i < input_count(entry); ++i) {
     const schema::Tensor* tensor = graph.tensors()->Get(input_tensor(entry, i));
-    if (std::strcmp(tensor->name()->c_str(), name) == 0) return tensor;
+    if (tensor->name()->string_view() == name) return tensor;
   }
   return nullptr;
 }
@@ -211,7 +212,7 @@ Status check_output(const schema::Model& graph, const schema::EntryPoint& entry,
                 tensor.name()->c_str(), output == nullptr ? ", with nowhere to put them" : "",
                 tensor.rows());
   }
-  if (rows > tokens || (rows > 0 && output == nullptr)) {
+  if (rows > tokens || rows > tensor.rows() || (rows > 0 && output == nullptr)) {
     return fail(error, Status::kInvalidArgument, "%zu rows of %.40s wanted for %zu tokens, %s",
                 rows, tensor.name()->c_str(), tokens,
                 output == nullptr ? "with nowhere to put them" : "at most one each");
