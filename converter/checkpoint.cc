@@ -317,6 +317,11 @@ std::vector<std::string> Checkpoint::labels(uint32_t classes) const {
   return out;
 }
 
+void Checkpoint::require_object(const std::string& name) const {
+  const nlohmann::json* value = find(name);
+  if (value != nullptr && !value->is_null() && !value->is_object()) fail_key(name, "an object");
+}
+
 void Checkpoint::ignore_keys(const std::vector<std::string>& keys) const {
   used_keys_.insert(keys.begin(), keys.end());
 }

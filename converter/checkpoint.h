@@ -56,6 +56,8 @@ class Checkpoint {
   std::string note(const std::string& key) const;
   /// Names of a classifier's classes from id2label, in order; empty when the key is missing or null.
   std::vector<std::string> labels(uint32_t classes) const;
+  /// Throws unless the key is missing, null or an object.
+  void require_object(const std::string& key) const;
   /// Keys that change no result.
   void ignore_keys(const std::vector<std::string>& keys) const;
 

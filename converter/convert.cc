@@ -38,7 +38,13 @@ struct Built {
   std::vector<std::byte> file() const { return assemble_file(graph.model, packed.data); }
 };
 
-uint32_t vocabulary(const Graph& graph) { return graph.tensor(graph.main_entry().logits).width; }
+/// What a tokenizer must know: the tokens a model gives, or takes when it gives something else.
+uint32_t vocabulary(const Graph& graph) {
+  const bool gives_tokens =
+      graph.model.task != schema::Task::Classify && graph.model.task != schema::Task::Encode;
+  const schema::EntryPointT& entry = graph.main_entry();
+  return gives_tokens ? graph.tensor(entry.logits).width : graph.tensor(entry.tokens).limit;
+}
 
 bool takes_tokens(const Graph& graph) {
   return graph.tensor(graph.main_entry().tokens).type == schema::DataType::I32;

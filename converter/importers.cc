@@ -32,6 +32,33 @@ std::vector<std::string> supported_model_types() {
   return names;
 }
 
+namespace {
+
+/// Tokens of a configuration that the model does not have.
+void check_generation(Graph& graph) {
+  schema::GenerationT* generation = graph.model.generation.get();
+  if (generation == nullptr) return;
+  const int64_t given = graph.tensor(graph.main_entry().logits).width;
+  const int64_t taken = graph.tensor(graph.main_entry().tokens).limit;
+  if (generation->start_token >= taken) {
+    throw InputError("config.json: a text starts with token " +
+                     std::to_string(generation->start_token) + ", expected one below " +
+                     std::to_string(taken) + ": decoder_start_token_id or bos_token_id");
+  }
+  const auto drop = [&](int32_t& token, const char* what) {
+    if (token < given) return;
+    graph.warnings.push_back(std::string("token ") + std::to_string(token) + ", which " + what +
+                             " a text, is not in the vocabulary");
+    token = -1;
+  };
+  drop(generation->end_token, "ends");
+  drop(generation->pad_token, "fills");
+  drop(generation->forced_last_token, "must end");
+  std::erase_if(generation->forbidden_tokens, [&](int32_t token) { return token >= given; });
+}
+
+}  // namespace
+
 Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& options) {
   // A file of C++ cannot be called transfo-xl.
   std::string name = checkpoint.model_type();
@@ -52,6 +79,7 @@ Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& optio
         "--context, --ring and --sinks are for decoders that keep all keys and values; " +
         printable(checkpoint.model_type()) + " is none");
   }
+  check_generation(graph);
   for (const std::string& unused : checkpoint.finish()) {
     graph.warnings.push_back("tensor " + printable(unused) + " is not used");
   }

@@ -35,11 +35,19 @@ std::vector<float> read_frequencies(const Checkpoint& checkpoint, const ImportOp
   const double theta = checkpoint.number(is_new ? key + ".rope_theta" : "rope_theta", 1, 1e12, 1e4);
   std::vector<float> frequencies = rope_frequencies(theta, shape.head_width);
 
-  const bool renamed = checkpoint.has_key(key + ".rope_type");
+  checkpoint.require_object(key);
+  const bool renamed = checkpoint.has_value(key + ".rope_type");
+  if (checkpoint.has_key(key + ".factor") && !renamed && !checkpoint.has_value(key + ".type")) {
+    throw InputError("config.json: key " + key +
+                     ".type is missing, expected one of: default, linear, llama3, dynamic");
+  }
   const std::string type = checkpoint.choice(key + (renamed ? ".rope_type" : ".type"), "default",
                                              {"default", "linear", "llama3", "dynamic"});
-  if (renamed) checkpoint.ignore_keys({key + ".type"});
+  checkpoint.ignore_keys({key + ".type", key + ".rope_type"});
   if (type == "linear") {
+    if (!checkpoint.has_value(key + ".factor")) {
+      throw InputError("config.json: key " + key + ".factor is missing, expected a number");
+    }
     const double factor = checkpoint.number(key + ".factor", 1e-3, 1e6, 1);
     for (float& frequency : frequencies) frequency = static_cast<float>(frequency / factor);
   } else if (type == "llama3") {

@@ -148,7 +148,7 @@ TEST(T5, RefusesWhatItCannotDo) {
   expect_refused(untied, {"lm_head.weight", "missing"});
   EditableCheckpoint gated = t5();
   gated.config["is_gated_act"] = true;
-  expect_refused(gated, {"wi_0.weight", "missing"});
+  expect_refused(gated, {"is_gated_act contradicts feed_forward_proj"});
 }
 
 TEST(LiteTransformer, TheFeedForwardListsMeanNothing) {

@@ -228,8 +228,10 @@ Status check_tokenizer(const schema::Model& graph, Error* error) {
   const auto* tokenizer = graph.tokenizer();
   if (tokenizer == nullptr) return Status::kOk;
   const schema::EntryPoint& entry = *graph.entry_points()->Get(graph.entry_points()->size() - 1);
-  const uint32_t vocabulary = graph.tensors()->Get(entry.logits())->width();
   const uint32_t limit = graph.tensors()->Get(entry.tokens())->limit();
+  const bool gives_tokens =
+      graph.task() != schema::Task::Classify && graph.task() != schema::Task::Encode;
+  const uint32_t vocabulary = gives_tokens ? graph.tensors()->Get(entry.logits())->width() : limit;
   const uint32_t count = length(tokenizer->code_points());
   switch (tokenizer->kind()) {
     case schema::TokenizerKind::None:

@@ -66,7 +66,11 @@ class Classifier {
   std::vector<int32_t> tokens(std::string_view text, const std::string& where) const {
     std::vector<int32_t> ids;
     if (as_ids_) {
-      ids = parse_ids(std::string(text), info_.vocabulary, where);
+      try {
+        ids = parse_ids(std::string(text), info_.vocabulary, where);
+      } catch (const UsageError& error) {
+        throw InputError(error.what());  // What stands in a file is no usage.
+      }
     } else {
       ids.resize(size_t{info_.max_segment} + 1);
       TextReader reader(model_, where, text);

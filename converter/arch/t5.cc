@@ -31,13 +31,18 @@ void read_feed_forward(const Checkpoint& checkpoint, Config& config) {
   std::string name = "relu";
   if (checkpoint.has_value("feed_forward_proj")) name = checkpoint.note("feed_forward_proj");
   const std::string gate = "gated-";
-  config.gated = checkpoint.flag("is_gated_act", name.starts_with(gate));
+  config.gated = name.starts_with(gate);
   std::string activation = name.starts_with(gate) ? name.substr(gate.size()) : name;
   // The one name that does not mean what it says.
   if (name == "gated-gelu") activation = "gelu_new";
-  if (!checkpoint.has_value("dense_act_fn") && !is_activation(activation)) {
+  if (!is_activation(activation)) {
     throw InputError("config.json: feed_forward_proj is " + printable(name) +
                      ", expected an activation such as relu, or gated- and an activation");
+  }
+  // Written beside the name by newer versions; they must say the same.
+  checkpoint.choice("dense_act_fn", activation, {activation});
+  if (checkpoint.flag("is_gated_act", config.gated) != config.gated) {
+    throw InputError("config.json: is_gated_act contradicts feed_forward_proj, " + printable(name));
   }
   config.activation = read_activation(checkpoint, "dense_act_fn", activation);
 }

@@ -141,6 +141,19 @@ void print_speed(const Speed& speed) {
       speed.arena_bytes, static_cast<unsigned long long>(resident_memory().bytes));
 }
 
+/// An option that has no effect on this model is a mistake.
+static void refuse_options_of_other_tasks(const Args& args, oxb_task task) {
+  for (const char* name : {"beams", "n-best", "length-penalty"}) {
+    if (args.has(name) && task != OXB_TASK_TRANSLATE) {
+      throw UsageError(std::string("--") + name +
+                       " is for models that translate; this one does not");
+    }
+  }
+  if (args.has("mask") && task != OXB_TASK_FILL_MASK) {
+    throw UsageError("--mask is for models that fill masks; this one does not");
+  }
+}
+
 int run_command(int argc, char** argv) {
   Args args("oxbow run", "continues a text, or does with it what the model is for");
   add_options(args);
@@ -165,6 +178,7 @@ int run_command(int argc, char** argv) {
                      ": the model gives hidden states, which oxbow run has no use for; call "
                      "oxb_session_run_entry, or compare with oxbow verify");
   }
+  refuse_options_of_other_tasks(args, request.info.task);
   if (!request.as_ids) need_tokenizer(model, path, ", or give and get ids with --ids 1,2,3");
   switch (request.info.task) {
     case OXB_TASK_TRANSLATE:
