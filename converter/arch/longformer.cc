@@ -23,12 +23,20 @@ std::vector<uint32_t> read_windows(const Checkpoint& checkpoint, uint32_t layers
   return windows;
 }
 
+/// Tokens from one that is seen to the next, for each layer: a key of its authors' configurations.
+std::vector<uint32_t> read_dilations(const Checkpoint& checkpoint, uint32_t layers) {
+  if (!checkpoint.has_value("attention_dilation")) return std::vector<uint32_t>(layers, 1);
+  return checkpoint.size_for_each("attention_dilation", 1, kMaxSize, layers);
+}
+
 class Attention {
  public:
-  Attention(const PostNormConfig& config, PostNormEncoder& encoder, std::vector<uint32_t> windows)
+  Attention(const PostNormConfig& config, PostNormEncoder& encoder, std::vector<uint32_t> windows,
+            std::vector<uint32_t> dilations)
       : encoder_(encoder),
         builder_(encoder.builder()),
         windows_(std::move(windows)),
+        dilations_(std::move(dilations)),
         globals_(builder_.input("global_attention_mask", 2, 0)),
         global_rows_(builder_.symbol("global_tokens", config.max_segment)) {}
 
@@ -46,6 +54,7 @@ class Attention {
         encoder_.full_attention(encoder_.project(layer, "key"), encoder_.project(layer, "value"));
     attention.pattern.kind = schema::PatternKind::Window;
     attention.pattern.before = attention.pattern.after = windows_[layer.index];
+    attention.pattern.dilation = {dilations_[layer.index]};
     attention.globals = globals_;
     attention.mask_queries = true;
     return builder_.attention(layer.name + ".attention.local", q, attention);
@@ -63,7 +72,7 @@ class Attention {
 
   PostNormEncoder& encoder_;
   GraphBuilder& builder_;
-  std::vector<uint32_t> windows_;
+  std::vector<uint32_t> windows_, dilations_;
   uint32_t globals_;
   uint32_t global_rows_;
 };
@@ -88,7 +97,8 @@ void import_longformer(const Checkpoint& checkpoint, const ImportOptions& option
   PostNormEncoder encoder(checkpoint, config, "longformer.", graph);
   const uint32_t embedded =
       encoder.embeddings(positions(encoder.builder(), pad_token, config.positions + pad_token + 1));
-  Attention attention(config, encoder, read_windows(checkpoint, config.layers));
+  Attention attention(config, encoder, read_windows(checkpoint, config.layers),
+                      read_dilations(checkpoint, config.layers));
   const uint32_t x = encoder.layers(embedded, attention);
   MaskedHead head;
   head.dense = "lm_head.dense";
