@@ -49,7 +49,10 @@ constexpr OpDef kCareless[] = {{"careless", bind_careless}};
 
 class Executor : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { build(4); }
+
+  /// A model of at most four tokens and this many rows of output.
+  void build(uint32_t output_rows) {
     fail_next_run = false;
     schema::ModelT model;
     const auto add_symbol = [&](const char* name, uint32_t max) {
@@ -59,7 +62,7 @@ class Executor : public ::testing::Test {
       model.symbols.push_back(std::move(symbol));
     };
     add_symbol("tokens", 4);
-    add_symbol("logits_rows", 4);
+    add_symbol("logits_rows", output_rows);
     const auto add_tensor = [&](const char* name, schema::TensorKind kind, schema::DataType type,
                                 int32_t symbol, uint32_t rows) {
       auto tensor = std::make_unique<schema::TensorT>();
@@ -74,7 +77,7 @@ class Executor : public ::testing::Test {
       model.tensors.push_back(std::move(tensor));
     };
     add_tensor("tokens", schema::TensorKind::Input, schema::DataType::I32, 0, 4);
-    add_tensor("logits", schema::TensorKind::Output, schema::DataType::F32, 1, 4);
+    add_tensor("logits", schema::TensorKind::Output, schema::DataType::F32, 1, output_rows);
     add_tensor("count", schema::TensorKind::State, schema::DataType::F32, -1, 1);
     model.plan = std::make_unique<schema::MemoryPlanT>();
     model.plan->activations = 64;
@@ -189,6 +192,12 @@ TEST_F(Executor, RefusedArgumentsChangeNothing) {
   ASSERT_EQ(step(&value), Status::kOk);
   EXPECT_EQ(value, 1.0f);
   EXPECT_EQ(session_->header->position, 1u);
+}
+
+TEST_F(Executor, AnOutputWithoutRoomForEveryTokenIsRefusedWhenOpening) {
+  build(3);
+  EXPECT_EQ(open(kCounting), Status::kFileCorrupt);
+  EXPECT_STREQ(error_.text, "fewer rows of logits than of tokens in entry point 'step'");
 }
 
 TEST_F(Executor, AnOpThatCannotWriteTheCallersMemoryIsRefusedWhenOpening) {
