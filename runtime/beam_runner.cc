@@ -1,6 +1,7 @@
 #include "runtime/beam_runner.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "runtime/base/checked.h"
@@ -32,9 +33,12 @@ Status read_rules(const Model& model, const oxb_beam_options& options, BeamRules
     return fail(error, Status::kInvalidArgument,
                 "beam search: the model does not give logits of the next token");
   }
-  if (options.stop < OXB_BEAM_STOP_UNLIKELY_BETTER || options.stop > OXB_BEAM_STOP_NONE_BETTER) {
-    return fail(error, Status::kInvalidArgument, "beam search: unknown stop %d",
-                static_cast<int>(options.stop));
+  // A caller in C may put any number here, which C++ must not read as the enumeration.
+  int stop = 0;
+  static_assert(sizeof(stop) == sizeof(options.stop));
+  std::memcpy(&stop, &options.stop, sizeof(stop));
+  if (stop < OXB_BEAM_STOP_UNLIKELY_BETTER || stop > OXB_BEAM_STOP_NONE_BETTER) {
+    return fail(error, Status::kInvalidArgument, "beam search: unknown stop %d", stop);
   }
   const uint32_t capacity = entry.capacity();
   rules->vocabulary = model.vocabulary;
@@ -57,7 +61,7 @@ Status read_rules(const Model& model, const oxb_beam_options& options, BeamRules
                 capacity);
   }
   rules->length_penalty = options.length_penalty;
-  rules->stop = static_cast<BeamStop>(options.stop);
+  rules->stop = static_cast<BeamStop>(stop);
   if (const auto* generation = model.graph->generation(); generation != nullptr) {
     rules->end_token = generation->end_token();
     rules->forced_last_token = generation->forced_last_token();
