@@ -12,8 +12,9 @@ namespace oxbow {
 namespace {
 
 // As in linear.cc.
-constexpr size_t kPieceChannels = 64;
-constexpr size_t kPieceRows = 32;
+constexpr size_t kPieceChannels = 256;
+constexpr size_t kPieceRows = 36;
+constexpr size_t kFewRows = 3;
 
 template <typename Element>
 std::vector<Element> random_elements(size_t count) {
@@ -36,6 +37,7 @@ void bench(benchmark::State& state, Isa isa, LinearKernel<X, W> kernel) {
   const auto depth = static_cast<size_t>(state.range(0));
   const auto channels = static_cast<size_t>(state.range(1));
   const auto rows = static_cast<size_t>(state.range(2));
+  const size_t piece = rows <= kFewRows ? channels : kPieceChannels;
   const size_t x_stride = sizeof(X) == 1 ? round_up(depth, kI8RowAlignment) : depth;
   const size_t weight_depth = sizeof(W) == 1 ? round_up(depth, kBlockColumns) : depth;
   const auto x = random_elements<X>(rows * x_stride);
@@ -44,10 +46,10 @@ void bench(benchmark::State& state, Isa isa, LinearKernel<X, W> kernel) {
   std::vector<float> y(rows * channels);
   for (auto _ : state) {
     for (size_t m = 0; m < rows; m += kPieceRows) {
-      for (size_t n = 0; n < channels; n += kPieceChannels) {
+      for (size_t n = 0; n < channels; n += piece) {
         LinearSlice<X, W> slice;
         slice.rows = rows - m < kPieceRows ? rows - m : kPieceRows;
-        slice.channels = channels - n < kPieceChannels ? channels - n : kPieceChannels;
+        slice.channels = channels - n < piece ? channels - n : piece;
         slice.depth = depth;
         slice.x = x.data() + m * x_stride;
         slice.x_stride = x_stride;
@@ -71,7 +73,7 @@ void sizes(benchmark::internal::Benchmark* bench) {
                                     {512, 512},  {512, 2048}, {2048, 512}, {768, 768},
                                     {768, 3072}, {2048, 2048}};
   for (const auto& [depth, channels] : kShapes) {
-    for (int64_t rows : {1, 16, 64}) bench->Args({depth, channels, rows});
+    for (int64_t rows : {1, 16, 64, 256}) bench->Args({depth, channels, rows});
   }
 }
 
