@@ -214,6 +214,14 @@ void few_rows(const LinearSlice<int8_t, int8_t>& s) {
   const size_t length = blocks / kStreams;
   __m256i sums[kRows][kStreams];
   for (size_t i = 0; i < length; ++i) {
+    // Needed after the sums: to wait for them then would stop the streams.
+    for (size_t b = 0; b < kStreams; ++b) {
+      const size_t channel = (i + b * length) * kBlockRows;
+      _mm_prefetch(reinterpret_cast<const char*>(s.weight_scales + channel), _MM_HINT_T0);
+      if (s.bias != nullptr) {
+        _mm_prefetch(reinterpret_cast<const char*>(s.bias + channel), _MM_HINT_T0);
+      }
+    }
     few_rows_tile<kRows, kStreams>(s.x, s.x_stride, s.weight + i * stride, length * stride, groups,
                                    sums);
     for (size_t r = 0; r < kRows; ++r) {
