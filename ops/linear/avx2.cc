@@ -239,21 +239,19 @@ void few_rows(const LinearSlice<int8_t, int8_t>& s) {
 /// `blocks` blocks of sums of each row, kPanelBlocks to a row, from `row` and `channel` on.
 void store_panel(const __m256i* sums, const LinearSlice<int8_t, int8_t>& s, size_t row, size_t rows,
                  size_t channel, size_t blocks) {
-  for (size_t b = 0; b < blocks; ++b, channel += kBlockRows) {
-    if (s.channels - channel < kBlockRows) {
-      for (size_t r = 0; r < rows; ++r) {
-        store_block(sums[r * kPanelBlocks + b], s, row + r, channel);
-      }
-      return;
+  const float* bias = s.bias == nullptr ? nullptr : s.bias + channel;
+  const size_t whole = smaller(blocks, (s.channels - channel) / kBlockRows);
+  for (size_t r = 0; r < rows; ++r, ++row, sums += kPanelBlocks) {
+    const __m256 x_scale = _mm256_set1_ps(s.x_scales[row]);
+    float* y = s.y + row * s.y_stride + channel;
+    for (size_t b = 0; b < whole; ++b) {
+      const size_t at = b * kBlockRows;
+      const __m256 scales = _mm256_mul_ps(x_scale, _mm256_loadu_ps(s.weight_scales + channel + at));
+      const __m256 product = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[b]), scales);
+      const __m256 add = bias == nullptr ? _mm256_setzero_ps() : _mm256_loadu_ps(bias + at);
+      _mm256_storeu_ps(y + at, _mm256_add_ps(product, add));
     }
-    const __m256 weight_scales = _mm256_loadu_ps(s.weight_scales + channel);
-    const __m256 bias = s.bias == nullptr ? _mm256_setzero_ps() : _mm256_loadu_ps(s.bias + channel);
-    for (size_t r = 0; r < rows; ++r) {
-      const __m256 scales = _mm256_mul_ps(_mm256_set1_ps(s.x_scales[row + r]), weight_scales);
-      const __m256 sum = _mm256_cvtepi32_ps(sums[r * kPanelBlocks + b]);
-      _mm256_storeu_ps(s.y + (row + r) * s.y_stride + channel,
-                       _mm256_add_ps(_mm256_mul_ps(sum, scales), bias));
-    }
+    if (whole < blocks) store_block(sums[whole], s, row, channel + whole * kBlockRows);
   }
 }
 
