@@ -3,6 +3,8 @@
 #   ops/*/test.cc, ops/**/*_test.cc   oxbow_op_tests           ops/*/bench.cc            oxbow_bench_kernels
 #   runtime/**/*_test.cc              oxbow_runtime_tests      tests/*_test.cc           oxbow_tests (end to end)
 #   converter/**/*_test.cc            oxbow_converter_tests    tests/alloc_trap_test.cc  oxbow_alloc_tests
+#
+# And the programs that the scripts of tests/bench drive.
 
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
@@ -77,6 +79,10 @@ if(benches AND benchmark_FOUND AND NOT OXBOW_SANITIZE)
   add_executable(oxbow_bench_kernels ${benches})
   target_link_libraries(oxbow_bench_kernels PRIVATE oxbow_flags oxbow_core benchmark::benchmark_main)
 endif()
+
+# Runs a model for the scripts of tests/bench.
+add_executable(oxbow_bench_session tests/bench/session_server.cc)
+target_link_libraries(oxbow_bench_session PRIVATE oxbow_flags oxbow::oxbow)
 
 # The rest looks at sources, so once, in the native build without sanitizers, is enough.
 if(CMAKE_CROSSCOMPILING OR OXBOW_SANITIZE)
