@@ -35,8 +35,8 @@ def stop(message, code=3):
     sys.exit(code)
 
 
-def note(message):
-    print(message, file=sys.stderr, flush=True)
+def note(message, end="\n"):
+    print(message, file=sys.stderr, flush=True, end=end)
 
 
 class ServerError(Exception):

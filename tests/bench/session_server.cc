@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,8 @@ class Stream {
       : session_(std::move(session)),
         max_segment_(model.info().max_segment),
         logits_(model.info().output_width) {}
+
+  std::map<std::string, std::vector<std::byte>> states;
 
   oxb::Session& session() { return session_; }
   std::span<const float> logits() const { return logits_; }
@@ -129,6 +132,17 @@ void answer(Stream& stream, const std::string& line) {
     for (size_t i = 0; i < seconds.size(); ++i)
       std::printf("%s%.9f", i > 0 ? ", " : "", seconds[i]);
     std::puts("]}");
+  } else if (command == "save" || command == "load") {
+    // A state by its name, to go on from it in the same memory.
+    std::vector<std::byte>& state = stream.states[line.substr(space)];
+    if (command == "save") {
+      state.resize(stream.session().state_bytes());
+      check(stream.session().save(state));
+    } else {
+      check(stream.session().load(state));
+    }
+    std::printf("{\"position\": %llu}\n",
+                static_cast<unsigned long long>(stream.session().position()));
   } else if (command == "keep") {
     // What is kept is decided by the file: a full ring stays full.
     std::puts("{}");
@@ -158,6 +172,7 @@ int main(int argc, char** argv) {
   const uint64_t before = status_bytes("VmRSS:");
   const uint64_t anonymous_before = status_bytes("RssAnon:");
 
+  const double processor = processor_seconds();
   const auto start = Clock::now();
   auto model = oxb::Model::open(argv[1]);
   if (!model) fail(model.status().text());
@@ -165,13 +180,15 @@ int main(int argc, char** argv) {
   auto session = oxb::Session::create(*model, options);
   if (!session) fail(session.status().text());
   const double load = seconds_since(start);
+  const double load_processor = processor_seconds() - processor;
 
   const uint64_t arena = session->arena_bytes();
   std::printf(
       "{\"name\": \"Oxbow\", \"version\": \"%d.%d.%d\", \"open_seconds\": %.9f, \"load_seconds\": "
-      "%.9f, \"before\": %llu, \"grown\": %llu, \"anonymous_grown\": %llu, \"arena\": %llu, "
+      "%.9f, \"load_processor\": %.9f, \"before\": %llu, \"grown\": %llu, \"anonymous_grown\": "
+      "%llu, \"arena\": %llu, "
       "\"vocabulary\": %u}\n",
-      OXB_VERSION_MAJOR, OXB_VERSION_MINOR, OXB_VERSION_PATCH, open, load,
+      OXB_VERSION_MAJOR, OXB_VERSION_MINOR, OXB_VERSION_PATCH, open, load, load_processor,
       static_cast<unsigned long long>(before),
       static_cast<unsigned long long>(status_bytes("VmRSS:") - before),
       static_cast<unsigned long long>(status_bytes("RssAnon:") - anonymous_before),
