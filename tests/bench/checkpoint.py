@@ -10,7 +10,8 @@ def need_numpy():
     try:
         import numpy
     except ImportError:
-        sys.exit(f"{os.path.basename(sys.argv[0])}: {sys.executable} has no NumPy (Debian: python3-numpy)")
+        print(f"{os.path.basename(sys.argv[0])}: {sys.executable} has no NumPy (scripts/setup bench)", file=sys.stderr)
+        sys.exit(3)
     return numpy
 
 

@@ -15,6 +15,7 @@ and the time it took to load. Servers wait while others are measured, so a round
 """
 
 import array
+import importlib.util
 import json
 import math
 import os
@@ -152,11 +153,18 @@ def megabytes(count):
 # ------------------------------------------------------------------------------------------------------------------
 
 
+def python_with_numpy():
+    """This one, or the system's, for which scripts/setup installs NumPy."""
+    if importlib.util.find_spec("numpy") is None and os.access("/usr/bin/python3", os.X_OK):
+        return "/usr/bin/python3"
+    return sys.executable
+
+
 def add_common(parser, rounds=7):
     parser.add_argument("--oxbow", metavar="DIR", default=os.path.join(ROOT, "build", "bin"),
                         help="programs of the build to measure (default build/bin)")
-    parser.add_argument("--python", metavar="PROGRAM", default=sys.executable,
-                        help="a Python with NumPy, to write models with (default: this one)")
+    parser.add_argument("--python", metavar="PROGRAM", default=python_with_numpy(),
+                        help="a Python with NumPy, to write models with (default %(default)s)")
     parser.add_argument("--work", metavar="DIR", default=os.path.join(tempfile.gettempdir(), "oxbow-bench"),
                         help="where models are kept between runs (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=rounds, metavar="N", help="default %(default)s")
