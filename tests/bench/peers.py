@@ -26,7 +26,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
+# Threads of the server before may wait for more work in a loop, for a while.
+SETTLE_SECONDS = 0.01
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 
@@ -61,6 +64,8 @@ class Server:
         return json.loads(line)
 
     def ask(self, command, numbers=()):
+        if command in ("prompt", "feed", "decode"):
+            time.sleep(SETTLE_SECONDS)
         self._process.stdin.write(" ".join([command, *map(str, numbers)]) + "\n")
         self._process.stdin.flush()
         return self._answer()
