@@ -30,6 +30,9 @@ import time
 
 # Threads of the server before may wait for more work in a loop, for a while.
 SETTLE_SECONDS = 0.01
+# Other work, when the script began: its own does not count.
+LOAD_BEFORE = os.getloadavg()[0]
+BUSY = 0.5
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 
@@ -139,14 +142,17 @@ def machine():
         name = names[0] if names else name
     except OSError:
         pass
-    load = os.getloadavg()[0]
-    return f"{name}, {os.cpu_count()} cores, load average {load:.1f}"
+    words = f"{name}, {os.cpu_count()} cores, load average before {LOAD_BEFORE:.1f}"
+    if LOAD_BEFORE > BUSY:
+        words += (": **busy**. Times of more than one thread say nothing about programs whose threads wait in a loop; judge "
+                  "one thread by processor time")
+    return words
 
 
 def warn_when_busy():
-    if os.getloadavg()[0] > 0.5:
-        note(f"warning: other work runs on this machine (load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} "
-             "cores); the figures will be worse than they could be, and less sure")
+    if LOAD_BEFORE > BUSY:
+        note(f"warning: other work runs on this machine (load average {LOAD_BEFORE:.1f} on {os.cpu_count()} cores); the "
+             "figures will be worse than they could be, and less sure")
 
 
 def megabytes(count):
