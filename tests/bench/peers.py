@@ -149,6 +149,15 @@ def machine():
     return words
 
 
+def package_version(name):
+    """Of a Debian package."""
+    if shutil.which("dpkg-query") is None:
+        return "of unknown version"
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", name], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=False)
+    return done.stdout or "of unknown version"
+
+
 def warn_when_busy():
     if LOAD_BEFORE > BUSY:
         note(f"warning: other work runs on this machine (load average {LOAD_BEFORE:.1f} on {os.cpu_count()} cores); the "

@@ -9,6 +9,7 @@ and values of their memories anew in each run.
 import json
 import os
 import sys
+from importlib import metadata
 
 import torch
 
@@ -112,4 +113,7 @@ def load(folder, name):
 if __name__ == "__main__":
     torch.set_num_threads(int(sys.argv[2]))
     torch.set_grad_enabled(False)
-    serve("PyTorch", torch.__version__, lambda: load(sys.argv[1], sys.argv[3]))
+    version = torch.__version__
+    if sys.argv[3] == "labml":
+        version += f", labml_nn {metadata.version('labml-nn')}"
+    serve("PyTorch", version, lambda: load(sys.argv[1], sys.argv[3]))
