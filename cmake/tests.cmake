@@ -3,6 +3,8 @@
 #   ops/*/test.cc, ops/**/*_test.cc   oxbow_op_tests           ops/*/bench.cc            oxbow_bench_kernels
 #   runtime/**/*_test.cc              oxbow_runtime_tests      tests/*_test.cc           oxbow_tests (end to end)
 #   converter/**/*_test.cc            oxbow_converter_tests    tests/alloc_trap_test.cc  oxbow_alloc_tests
+#
+# And the programs that the scripts of tests/bench drive.
 
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
@@ -76,6 +78,24 @@ oxbow_glob(benches ops/*/bench.cc)
 if(benches AND benchmark_FOUND AND NOT OXBOW_SANITIZE)
   add_executable(oxbow_bench_kernels ${benches})
   target_link_libraries(oxbow_bench_kernels PRIVATE oxbow_flags oxbow_core benchmark::benchmark_main)
+endif()
+
+# Runs a model for the scripts of tests/bench.
+add_executable(oxbow_bench_session tests/bench/session_server.cc)
+target_link_libraries(oxbow_bench_session PRIVATE oxbow_flags oxbow::oxbow)
+
+# Kernels beside XNNPACK's, where it is installed.
+find_path(XNNPACK_INCLUDE_DIR xnnpack.h)
+find_library(XNNPACK_LIBRARY XNNPACK)
+find_library(PTHREADPOOL_LIBRARY pthreadpool)
+mark_as_advanced(XNNPACK_INCLUDE_DIR XNNPACK_LIBRARY PTHREADPOOL_LIBRARY)
+if(XNNPACK_INCLUDE_DIR AND XNNPACK_LIBRARY AND PTHREADPOOL_LIBRARY AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$"
+   AND NOT OXBOW_SANITIZE)
+  add_executable(oxbow_bench_peers tests/bench/kernel_server.cc tests/bench/machine_limits.cc ops/testing/op_runner.cc)
+  set_source_files_properties(tests/bench/machine_limits.cc PROPERTIES COMPILE_OPTIONS -mavx2)
+  target_include_directories(oxbow_bench_peers SYSTEM PRIVATE "${XNNPACK_INCLUDE_DIR}")
+  target_link_libraries(oxbow_bench_peers PRIVATE oxbow_flags oxbow_core GTest::gtest "${XNNPACK_LIBRARY}"
+                                                  "${PTHREADPOOL_LIBRARY}")
 endif()
 
 # The rest looks at sources, so once, in the native build without sanitizers, is enough.
