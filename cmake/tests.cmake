@@ -74,8 +74,27 @@ endif()
 find_package(benchmark QUIET)
 oxbow_glob(benches ops/*/bench.cc)
 if(benches AND benchmark_FOUND AND NOT OXBOW_SANITIZE)
-  add_executable(oxbow_bench_kernels ${benches})
-  target_link_libraries(oxbow_bench_kernels PRIVATE oxbow_flags oxbow_core benchmark::benchmark_main)
+  add_executable(oxbow_bench_kernels tests/bench/kernels.cc ${benches})
+  target_link_libraries(oxbow_bench_kernels PRIVATE oxbow_flags oxbow_core benchmark::benchmark)
+endif()
+
+# Instructions of kernels, counted by a plugin of qemu, which is a library of the machine qemu runs on.
+if(benches AND CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-aarch64" AND NOT OXBOW_SANITIZE)
+  add_executable(oxbow_count_kernels tests/bench/arm/count_kernels.cc ${benches})
+  target_link_libraries(oxbow_count_kernels PRIVATE oxbow_flags oxbow_core)
+  # The plugin knows functions of the main program only, and must not count a dynamic linker's work.
+  target_link_options(oxbow_count_kernels PRIVATE -static)
+
+  find_program(OXBOW_HOST_CC NAMES gcc cc REQUIRED)
+  set(count_plugin "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libcount_plugin.so")
+  set(count_plugin_source "${PROJECT_SOURCE_DIR}/tests/bench/arm/count_plugin.c")
+  add_custom_command(
+    OUTPUT "${count_plugin}"
+    COMMAND "${OXBOW_HOST_CC}" -shared -fPIC -O2 -Wall -Wextra -Werror -fvisibility=hidden -o "${count_plugin}"
+            "${count_plugin_source}"
+    DEPENDS "${count_plugin_source}"
+    VERBATIM)
+  add_custom_target(oxbow_count_plugin ALL DEPENDS "${count_plugin}")
 endif()
 
 # The rest looks at sources, so once, in the native build without sanitizers, is enough.
