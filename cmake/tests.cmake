@@ -3,6 +3,8 @@
 #   ops/*/test.cc, ops/**/*_test.cc   oxbow_op_tests           ops/*/bench.cc            oxbow_bench_kernels
 #   runtime/**/*_test.cc              oxbow_runtime_tests      tests/*_test.cc           oxbow_tests (end to end)
 #   converter/**/*_test.cc            oxbow_converter_tests    tests/alloc_trap_test.cc  oxbow_alloc_tests
+#
+# In a build for qemu the benchmarks are also oxbow_count_kernels, whose instructions are counted (tests/bench/arm).
 
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
@@ -95,6 +97,8 @@ if(benches AND CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "q
     DEPENDS "${count_plugin_source}"
     VERBATIM)
   add_custom_target(oxbow_count_plugin ALL DEPENDS "${count_plugin}")
+  add_test(NAME InstructionCounts.StayWithinTheirBounds
+           COMMAND "${PROJECT_SOURCE_DIR}/tests/bench/arm/check_counts" "${PROJECT_BINARY_DIR}")
 endif()
 
 # The rest looks at sources, so once, in the native build without sanitizers, is enough.

@@ -1,0 +1,138 @@
+"""Cycles of the loops that a kernel spends its instructions in, by llvm-mca's model of a core.
+
+Which loops these are is not guessed from the code: the blocks that the plugin counted tell. The innermost loop around a
+block is the shortest piece of code that holds it and ends with a branch to its beginning.
+"""
+
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+LLVM = "-19"
+ITERATIONS = 1000
+FEATURES = "+dotprod,+i8mm"
+
+# Instructions that multiply and add, and how many products each has. A float product is rounded before it is added, so
+# fmul tells the number and fadd is its other half.
+MULTIPLIES = [
+    (r"smmla\s+v\d+\.4s", 32),
+    (r"sdot\s+v\d+\.4s", 16),
+    (r"sml[as]l2?\s+v\d+\.8h|smull2?\s+v\d+\.8h", 8),
+    (r"sml[as]l2?\s+v\d+\.4s|smull2?\s+v\d+\.4s", 4),
+    (r"ml[as]\s+v\d+\.4s|mul\s+v\d+\.4s", 4),
+    (r"fml[as]\s+v\d+\.4s|fmul\s+v\d+\.4s", 4),
+]
+
+# The most a core can do with an instruction: as many as the model lets through when nothing else is to be done and none
+# waits for another. MACs of one round of the instructions; {d}: 16 different registers in turn.
+PEAKS = {
+    32: (32, ["smmla v{d}.4s, v16.16b, v17.16b"]),
+    16: (16, ["sdot v{d}.4s, v16.16b, v17.16b"]),
+    8: (8, ["smull v{d}.8h, v16.8b, v17.8b"]),
+    4: (4, ["smlal v{d}.4s, v16.4h, v17.4h"]),
+    "float": (4, ["fmul v{d}.4s, v16.4s, v17.4s", "fadd v{d}.4s, v16.4s, v17.4s"]),
+}
+
+
+def multiplies(instruction):
+    """(products, kind of peak) of one instruction, or None."""
+    for pattern, products in MULTIPLIES:
+        if re.match(pattern, instruction):
+            return products, "float" if instruction.startswith("f") else products
+    return None
+
+
+@dataclass
+class Loop:
+    instructions: list
+    # Of all instructions of the call, how many were executed in this loop.
+    share: float
+
+    @property
+    def products(self):
+        return sum(found[0] for found in map(multiplies, self.instructions) if found)
+
+    @property
+    def peak(self):
+        """The kind of its multiplications; of several, the one with the most products."""
+        sums = {}
+        for found in filter(None, map(multiplies, self.instructions)):
+            sums[found[1]] = sums.get(found[1], 0) + found[0]
+        return max(sums, key=sums.get)
+
+
+class Program:
+    """The disassembled text of a program."""
+
+    def __init__(self, path):
+        command = [f"llvm-objdump{LLVM}", "-d", "--no-show-raw-insn", f"--mattr={FEATURES}", path]
+        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        # By address.
+        self.instructions = {}
+        # Backward branches within a function: (target, address of the branch).
+        self.backward = []
+        function = 0
+        for line in text.splitlines():
+            match = re.match(r"([0-9a-f]+) <.*>:$", line)
+            if match:
+                function = int(match[1], 16)
+            match = re.match(r"\s*([0-9a-f]+):\s+(\S.*)", line)
+            if not match:
+                continue
+            address, instruction = int(match[1], 16), re.sub(r"\s+", " ", match[2])
+            self.instructions[address] = instruction
+            match = re.match(r"(?:b|b\.\w+|cbn?z \w+,|tbn?z \w+, #\w+,) 0x([0-9a-f]+)", instruction)
+            if match and function <= int(match[1], 16) <= address:
+                self.backward.append((int(match[1], 16), address))
+
+    def innermost(self, address):
+        """(first, last) of the shortest loop around an address, or None."""
+        around = [loop for loop in self.backward if loop[0] <= address <= loop[1]]
+        return min(around, key=lambda loop: loop[1] - loop[0], default=None)
+
+    def loops(self, count, least_share):
+        """Loops with multiplications in which a marked call spent at least such a share of its instructions, the most
+        first. Of a loop that does not always run through all of its instructions the cycles cannot be told: it is left
+        out."""
+        executions = {}
+        for block in count.blocks:
+            for address in range(block.address, block.address + 4 * block.length, 4):
+                executions[address] = executions.get(address, 0) + block.executions
+        found = []
+        for first, last in {self.innermost(block.address) for block in count.blocks} - {None}:
+            addresses = range(first, last + 1, 4)
+            executed = [executions.get(address, 0) for address in addresses]
+            loop = Loop([self.instructions[address] for address in addresses], sum(executed) / count.instructions)
+            straight = min(executed) == max(executed)
+            if straight and loop.share >= least_share and any(map(multiplies, loop.instructions)):
+                found.append(loop)
+        return sorted(found, key=lambda loop: -loop.share)
+
+
+class Core:
+    """llvm-mca's model of a core."""
+
+    def __init__(self, name):
+        self.name = name
+        self._peaks = {}
+
+    def cycles(self, instructions):
+        """For one round of the instructions, in the long run, with all data in the first cache."""
+        with tempfile.NamedTemporaryFile("w", suffix=".s") as source:
+            source.write(".Loop:\n")
+            for instruction in instructions:
+                source.write(re.sub(r"0x[0-9a-f]+ <.*>$", ".Loop", instruction) + "\n")
+            source.flush()
+            command = [f"llvm-mca{LLVM}", "-mtriple=aarch64", f"-mcpu={self.name}", f"-mattr={FEATURES}",
+                       f"-iterations={ITERATIONS}", source.name]
+            text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return int(re.search(r"^Total Cycles:\s+(\d+)", text, re.M)[1]) / ITERATIONS
+
+    def peak(self, kind):
+        """Products in a cycle."""
+        if kind not in self._peaks:
+            products, instructions = PEAKS[kind]
+            rounds = [text.format(d=d) for text in instructions for d in range(16)]
+            self._peaks[kind] = round(16 * products / self.cycles(rounds), 1)
+        return self._peaks[kind]
