@@ -101,13 +101,18 @@ if(benches AND CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "q
            COMMAND "${PROJECT_SOURCE_DIR}/tests/bench/arm/check_counts" "${PROJECT_BINARY_DIR}")
 endif()
 
-# The rest looks at sources, so once, in the native build without sanitizers, is enough.
+# The rest is for the native build without sanitizers: most looks at sources, so once is enough.
 if(CMAKE_CROSSCOMPILING OR OXBOW_SANITIZE)
   return()
 endif()
 
 add_test(NAME Layering.IncludesPointOneWay COMMAND "${PROJECT_SOURCE_DIR}/tests/layering")
 add_test(NAME Layering.CheckerSeesBadIncludes COMMAND "${PROJECT_SOURCE_DIR}/tests/layering" --self-test)
+
+# A benchmark that nobody runs would not be missed when it breaks.
+if(TARGET oxbow_bench_kernels)
+  add_test(NAME KernelBenchmarks.AllRunOnce COMMAND oxbow_bench_kernels --benchmark_min_time=0)
+endif()
 
 # Every header compiles alone, and the C header as strict C99.
 oxbow_glob(headers RECURSE runtime/*.h runtime/*.hpp ops/*.h converter/*.h tools/*.h EXCLUDE "^runtime/vulkan/" "/testing/")
