@@ -3,7 +3,8 @@
 //   oxbow_count_kernels --list     names of all kernels with their shapes, of those this core can run
 //   oxbow_count_kernels NAME...    one marked call of each; prints what it computes as "NAME ITEMS"
 //
-// The first marked call, "nothing 0", computes nothing: what it counts is to be taken from the others.
+// The first marked call, "nothing 0", computes nothing: what it counts is to be taken from the others. The NAME
+// "calibration" stands for a loop whose items are its instructions.
 
 #include <cstdio>
 #include <cstring>
@@ -39,7 +40,18 @@ void for_each_shape(const Function& function) {
   }
 }
 
+void calibrate() {
+  static const std::string name = "calibration";
+  CountedRun(std::vector<int64_t>(), name).measure(1 + 2 * 1000, [] {
+    asm volatile("mov x9, #1000\n0: subs x9, x9, #1\n b.ne 0b" ::: "x9", "cc");
+  });
+}
+
 bool run(const char* wanted) {
+  if (std::strcmp(wanted, "calibration") == 0) {
+    calibrate();
+    return true;
+  }
   bool found = false;
   for_each_shape(
       [&](const Bench& bench, const std::vector<int64_t>& values, const std::string& name) {

@@ -49,17 +49,13 @@ class Loop:
     # Of all instructions of the call, how many were executed in this loop.
     share: float
 
-    @property
-    def products(self):
-        return sum(found[0] for found in map(multiplies, self.instructions) if found)
-
-    @property
-    def peak(self):
-        """The kind of its multiplications; of several, the one with the most products."""
+    def __post_init__(self):
+        """Of several kinds of multiplications that with the most products counts: others scale what it computed."""
         sums = {}
         for found in filter(None, map(multiplies, self.instructions)):
             sums[found[1]] = sums.get(found[1], 0) + found[0]
-        return max(sums, key=sums.get)
+        self.peak = max(sums, key=sums.get, default=None)
+        self.products = sums.get(self.peak, 0)
 
 
 class Program:
@@ -93,8 +89,8 @@ class Program:
 
     def loops(self, count, least_share):
         """Loops with multiplications in which a marked call spent at least such a share of its instructions, the most
-        first. Of a loop that does not always run through all of its instructions the cycles cannot be told: it is left
-        out."""
+        first. Left out are loops that do not always run through all of their instructions, since their cycles cannot be
+        told, and in kernels that multiply integers those that multiply floats: they scale, or are exponentials."""
         executions = {}
         for block in count.blocks:
             for address in range(block.address, block.address + 4 * block.length, 4):
@@ -105,8 +101,10 @@ class Program:
             executed = [executions.get(address, 0) for address in addresses]
             loop = Loop([self.instructions[address] for address in addresses], sum(executed) / count.instructions)
             straight = min(executed) == max(executed)
-            if straight and loop.share >= least_share and any(map(multiplies, loop.instructions)):
+            if straight and loop.products and loop.share >= least_share:
                 found.append(loop)
+        if any(loop.peak != "float" for loop in found):
+            found = [loop for loop in found if loop.peak != "float"]
         return sorted(found, key=lambda loop: -loop.share)
 
 
