@@ -82,6 +82,18 @@ class Program:
             if match and function <= int(match[1], 16) <= address:
                 self.backward.append((int(match[1], 16), address))
 
+    def text(self, addresses):
+        """Their instructions, also those that were written as numbers, which a disassembler takes for data."""
+        found = [self.instructions[address] for address in addresses]
+        words = [re.match(r"(\w\w \w\w \w\w \w\w) \.word", instruction) for instruction in found]
+        if any(words):
+            bytes_of_words = "\n".join(" ".join("0x" + byte for byte in word[1].split()) for word in words if word)
+            command = [f"llvm-mc{LLVM}", "--disassemble", "--triple=aarch64", f"--mattr={FEATURES}"]
+            decoded = subprocess.run(command, input=bytes_of_words, check=True, capture_output=True, text=True).stdout
+            lines = iter(line.strip() for line in decoded.splitlines() if not line.strip().startswith("."))
+            found = [re.sub(r"\s+", " ", next(lines)) if word else text for word, text in zip(words, found)]
+        return found
+
     def innermost(self, address):
         """(first, last) of the shortest loop around an address, or None."""
         around = [loop for loop in self.backward if loop[0] <= address <= loop[1]]
@@ -99,7 +111,7 @@ class Program:
         for first, last in {self.innermost(block.address) for block in count.blocks} - {None}:
             addresses = range(first, last + 1, 4)
             executed = [executions.get(address, 0) for address in addresses]
-            loop = Loop([self.instructions[address] for address in addresses], sum(executed) / count.instructions)
+            loop = Loop(self.text(addresses), sum(executed) / count.instructions)
             straight = min(executed) == max(executed)
             if straight and loop.products and loop.share >= least_share:
                 found.append(loop)
