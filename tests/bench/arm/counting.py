@@ -5,7 +5,7 @@ import tempfile
 from dataclasses import dataclass, field
 
 
-@dataclass
+@dataclass(frozen=True)
 class Block:
     """Straight code that ran, as the plugin tells it."""
 

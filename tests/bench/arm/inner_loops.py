@@ -1,7 +1,7 @@
 """Cycles of the loops that a kernel spends its instructions in, by llvm-mca's model of a core.
 
-Which loops these are is not guessed from the code: the blocks that the plugin counted tell. The innermost loop around a
-block is the shortest piece of code that holds it and ends with a branch to its beginning.
+Which loops these are is not guessed from the code: the blocks that the plugin counted tell. From a block one goes on to that
+of its successors which ran more often, until one comes round.
 """
 
 import re
@@ -46,8 +46,8 @@ def multiplies(instruction):
 @dataclass
 class Loop:
     instructions: list
-    # Of all instructions of the call, how many were executed in this loop.
-    share: float
+    # Rounds that the call made.
+    rounds: int
 
     def __post_init__(self):
         """Of several kinds of multiplications that with the most products counts: others scale what it computed."""
@@ -64,23 +64,8 @@ class Program:
     def __init__(self, path):
         command = [f"llvm-objdump{LLVM}", "-d", "--no-show-raw-insn", f"--mattr={FEATURES}", path]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        # By address.
-        self.instructions = {}
-        # Backward branches within a function: (target, address of the branch).
-        self.backward = []
-        function = 0
-        for line in text.splitlines():
-            match = re.match(r"([0-9a-f]+) <.*>:$", line)
-            if match:
-                function = int(match[1], 16)
-            match = re.match(r"\s*([0-9a-f]+):\s+(\S.*)", line)
-            if not match:
-                continue
-            address, instruction = int(match[1], 16), re.sub(r"\s+", " ", match[2])
-            self.instructions[address] = instruction
-            match = re.match(r"(?:b|b\.\w+|cbn?z \w+,|tbn?z \w+, #\w+,) 0x([0-9a-f]+)", instruction)
-            if match and function <= int(match[1], 16) <= address:
-                self.backward.append((int(match[1], 16), address))
+        lines = re.findall(r"^\s*([0-9a-f]+):\s+(\S.*)$", text, re.M)
+        self.instructions = {int(address, 16): re.sub(r"\s+", " ", text) for address, text in lines}
 
     def text(self, addresses):
         """Their instructions, also those that were written as numbers, which a disassembler takes for data."""
@@ -94,30 +79,45 @@ class Program:
             found = [re.sub(r"\s+", " ", next(lines)) if word else text for word, text in zip(words, found)]
         return found
 
-    def innermost(self, address):
-        """(first, last) of the shortest loop around an address, or None."""
-        around = [loop for loop in self.backward if loop[0] <= address <= loop[1]]
-        return min(around, key=lambda loop: loop[1] - loop[0], default=None)
+    def successors(self, block):
+        last = block.address + 4 * (block.length - 1)
+        instruction = self.instructions.get(last, "ret")
+        branch = re.match(r"(b|b\.\w+|cbn?z \w+,|tbn?z \w+, #\w+,) 0x([0-9a-f]+)", instruction)
+        if branch:
+            return [int(branch[2], 16)] + ([] if branch[1] == "b" else [last + 4])
+        return [] if re.match(r"bl|br|ret", instruction) else [last + 4]
+
+    def cycle(self, block, by_address):
+        """The blocks one comes round in, from the lowest address on; none where one does not."""
+        path = []
+        while block not in path:
+            path.append(block)
+            following = [by_address[address] for address in self.successors(block) if address in by_address]
+            if not following:
+                return ()
+            block = max(following, key=lambda following: following.executions)
+        path = path[path.index(block):]
+        first = path.index(min(path, key=lambda block: block.address))
+        return tuple(path[first:] + path[:first])
 
     def loops(self, count, least_share):
-        """Loops with multiplications in which a marked call spent at least such a share of its instructions, the most
-        first. Left out are loops that do not always run through all of their instructions, since their cycles cannot be
-        told, and in kernels that multiply integers those that multiply floats: they scale, or are exponentials."""
+        """Loops that do at least such a share of a marked call's multiply-adds, the most first. That leaves out loops
+        that scale, or are exponentials. Those that take the same path in less than nine of ten rounds are left out
+        too, since their cycles cannot be told."""
         executions = {}
         for block in count.blocks:
             for address in range(block.address, block.address + 4 * block.length, 4):
                 executions[address] = executions.get(address, 0) + block.executions
+        by_address = {block.address: block for block in sorted(count.blocks, key=lambda block: block.executions)}
         found = []
-        for first, last in {self.innermost(block.address) for block in count.blocks} - {None}:
-            addresses = range(first, last + 1, 4)
-            executed = [executions.get(address, 0) for address in addresses]
-            loop = Loop(self.text(addresses), sum(executed) / count.instructions)
-            straight = min(executed) == max(executed)
-            if straight and loop.products and loop.share >= least_share:
-                found.append(loop)
-        if any(loop.peak != "float" for loop in found):
-            found = [loop for loop in found if loop.peak != "float"]
-        return sorted(found, key=lambda loop: -loop.share)
+        for blocks in {self.cycle(block, by_address) for block in count.blocks} - {()}:
+            addresses = [address for block in blocks
+                         for address in range(block.address, block.address + 4 * block.length, 4)]
+            rounds = [executions[address] for address in addresses]
+            if min(rounds) >= 0.9 * max(rounds):
+                found.append(Loop(self.text(addresses), min(rounds)))
+        found = [loop for loop in found if loop.products * loop.rounds >= least_share * count.items]
+        return sorted(found, key=lambda loop: -loop.products * loop.rounds)
 
 
 class Core:
