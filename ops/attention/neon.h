@@ -125,6 +125,16 @@ void accumulate_i8(const int16_t* weights, const int8_t* rows, size_t stride, si
   }
 }
 
+/// Elements from d on, which are fewer than sixteen: the last sixteen again.
+inline void accumulate_end(const int16_t* weights, const int8_t* rows, size_t stride, size_t count,
+                           size_t head_width, size_t d, int32_t* acc) {
+  int32x4_t sums[4];
+  sum_values<1>(weights, rows + head_width - 16, stride, count, sums);
+  int32_t lanes[16];
+  for (size_t i = 0; i < 4; ++i) vst1q_s32(lanes + 4 * i, sums[i]);
+  for (; d < head_width; ++d) acc[d] += lanes[16 - head_width + d];
+}
+
 /// 4 * kParts elements, the keys one after the other.
 template <size_t kParts>
 void accumulate_f32(const float* weights, const float* rows, size_t stride, size_t count,
@@ -239,13 +249,7 @@ struct Neon {
     for (; d + 16 <= head_width; d += 16) {
       accumulate_i8<1>(weights, rows + d, stride, count, acc + d);
     }
-    if (d == head_width) return;
-    // Sixteen elements again, of which those from d on are new.
-    int32x4_t sums[4];
-    sum_values<1>(weights, rows + head_width - 16, stride, count, sums);
-    int32_t lanes[16];
-    for (size_t i = 0; i < 4; ++i) vst1q_s32(lanes + 4 * i, sums[i]);
-    for (; d < head_width; ++d) acc[d] += lanes[16 - head_width + d];
+    if (d < head_width) accumulate_end(weights, rows, stride, count, head_width, d, acc);
   }
 };
 
