@@ -12,12 +12,14 @@ namespace oxbow {
 namespace {
 
 // As in linear.cc.
-constexpr size_t kPieceChannels = 64;
-constexpr size_t kPieceRows = 32;
+constexpr size_t kPieceChannels = 256;
+constexpr size_t kPieceRows = 36;
+constexpr size_t kFewRows = 3;
 
 template <typename X, typename W>
 void bench(testing::BenchRun& run, LinearKernel<X, W> kernel) {
   const size_t depth = run.arg(0), channels = run.arg(1), rows = run.arg(2);
+  const size_t piece = rows <= kFewRows ? channels : kPieceChannels;
   const size_t x_stride = sizeof(X) == 1 ? round_up(depth, kI8RowAlignment) : depth;
   const size_t weight_depth = sizeof(W) == 1 ? round_up(depth, kBlockColumns) : depth;
   const auto x = testing::bench_data<X>(rows * x_stride);
@@ -26,10 +28,10 @@ void bench(testing::BenchRun& run, LinearKernel<X, W> kernel) {
   std::vector<float> y(rows * channels);
   run.measure(depth * channels * rows, [&] {
     for (size_t m = 0; m < rows; m += kPieceRows) {
-      for (size_t n = 0; n < channels; n += kPieceChannels) {
+      for (size_t n = 0; n < channels; n += piece) {
         LinearSlice<X, W> slice;
         slice.rows = rows - m < kPieceRows ? rows - m : kPieceRows;
-        slice.channels = channels - n < kPieceChannels ? channels - n : kPieceChannels;
+        slice.channels = channels - n < piece ? channels - n : piece;
         slice.depth = depth;
         slice.x = x.data() + m * x_stride;
         slice.x_stride = x_stride;
@@ -50,7 +52,7 @@ testing::BenchShapes shapes() {
                                     {768, 3072}, {2048, 2048}};
   testing::BenchShapes shapes = {{"depth", "channels", "rows"}, {}};
   for (const auto& [depth, channels] : kShapes) {
-    for (int64_t rows : {1, 16, 64}) shapes.values.push_back({depth, channels, rows});
+    for (int64_t rows : {1, 16, 64, 256}) shapes.values.push_back({depth, channels, rows});
   }
   return shapes;
 }

@@ -26,7 +26,8 @@ struct LinearSlice {
   size_t rows = 0;
   size_t channels = 0;
   size_t depth = 0;
-  /// [rows][x_stride]. I8: round_up(depth, 16) elements of each row may be read.
+  /// [rows][x_stride]. I8: from -127 on, as quantising gives; round_up(depth, 16) elements of each
+  /// row may be read.
   const X* x = nullptr;
   size_t x_stride = 0;
   /// One per row of x; I8 only.
