@@ -117,6 +117,35 @@ TEST(AttentionKernels, GiveTheBitsOfTheReference) {
 #undef OXB_KERNEL
 }
 
+/// What only a hostile file has: keys and values of -128, and scales that are negative.
+void expect_bits_with_the_worst_codes(Isa isa, const char* name,
+                                      const AttentionKernel<int8_t>& kernel) {
+  if (isa != Isa::kNone && !cpu_supports(isa)) return;
+  for (uint32_t width : {7, 16, 40, 64, 75, 128}) {
+    for (float scale : {1.0f, -1.0f}) {
+      KernelCase<int8_t> test(width, 20, 37);
+      Attention& a = test.attention;
+      for (TestTensor* tensor : {&*a.k[0], &*a.v[0], &*a.table}) {
+        std::memset(tensor->data, -128, tensor->elements_bytes());
+      }
+      for (size_t j = 0; j < 100; ++j) a.v[0]->scales[j] = scale;
+      TestTensor got = f32_tensor("got", 1, width), want = f32_tensor("want", 1, width);
+      test.run(kernel, 1, got);
+      test.run(attention_f32_i8_f32_ref, 1, want);
+      ASSERT_EQ(0, std::memcmp(got.data, want.data, want.elements.size())) << name << " " << width;
+      // Every value is the same, so that their mean is.
+      ASSERT_NEAR(got.f32()[0], -128.0f * scale, 0.02f);
+    }
+  }
+}
+void expect_bits_with_the_worst_codes(Isa, const char*, const AttentionKernel<float>&) {}
+
+TEST(AttentionKernels, GiveTheBitsOfTheReferenceForTheWorstCodes) {
+#define OXB_KERNEL(element, isa, name) expect_bits_with_the_worst_codes(isa, #name, name);
+#include "ops/attention/kernels.inc"
+#undef OXB_KERNEL
+}
+
 TEST(AttentionKernels, GiveZeroForNoKeys) {
 #define OXB_KERNEL(element, isa, name)                            \
   if (isa == Isa::kNone || cpu_supports(isa)) {                   \

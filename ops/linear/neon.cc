@@ -1,51 +1,316 @@
-// NEON: products in 16 bits, which hold any of two int8, added in pairs to sums in 32.
+// NEON as every 64-bit ARM core has it. Int8: sums of two products in 16 bits, added in pairs to sums
+// in 32. Floats: the lanes of math.h are two registers, products are rounded before they are added.
 
-#include <arm_neon.h>
+#include "ops/linear/neon.h"
 
-#include "ops/linear/generic.h"
 #include "ops/linear/linear.h"
+#include "runtime/base/math.h"
 
 namespace oxbow {
 namespace {
 
 struct Neon {
-  /// One block at a time: its eight channels need four registers of sums for each row.
+  // A block needs four registers of sums for each row.
+  static constexpr size_t kMaxRows = 4;
+  template <size_t kRows>
+  static constexpr size_t kBlocks = 4 / kRows;
+
   template <size_t kRows, size_t kBlocks>
-  static void sums(const int8_t* x, size_t x_stride, const int8_t* weight, size_t weight_stride,
-                   size_t groups, int32_t (*sums)[kBlocks * kBlockRows]) {
-    for (size_t b = 0; b < kBlocks; ++b) {
-      const int8_t* w = weight + b * weight_stride;
-      // [row][channels 0 and 1, 2 and 3, ...], two sums for each channel.
-      int32x4_t acc[kRows][4];
+  [[gnu::always_inline]] static void add(const int8_t* x, size_t x_stride, const int8_t* weight,
+                                         size_t weight_stride, size_t groups,
+                                         int32x4_t (&sums)[kRows][2 * kBlocks]) {
+    constexpr size_t kHalves = 2 * kBlocks;
+    // [row][half][channels 0 and 1, or 2 and 3], two sums for each channel.
+    int32x4_t acc[kRows][kHalves][2];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (size_t h = 0; h < kHalves; ++h) acc[r][h][0] = acc[r][h][1] = vdupq_n_s32(0);
+    }
+    const auto columns_of = [&](size_t r, size_t g) __attribute__((always_inline)) {
+      int32_t four;
+      __builtin_memcpy(&four, x + r * x_stride + g * kBlockColumns, sizeof(four));
+      return vreinterpretq_s8_s32(vdupq_n_s32(four));
+    };
+    const auto half_of = [&](size_t h, size_t g) __attribute__((always_inline)) {
+      return vld1q_s8(weight + h / 2 * weight_stride + g * kBlockBytes + h % 2 * 16);
+    };
+    size_t g = 0;
+    for (; g + 2 <= groups; g += 2) {
+      int8x16_t first[kRows], second[kRows];
 #pragma GCC unroll 4
       for (size_t r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-        for (size_t i = 0; i < 4; ++i) acc[r][i] = vdupq_n_s32(0);
+        first[r] = columns_of(r, g);
+        second[r] = columns_of(r, g + 1);
       }
-      for (size_t g = 0; g < groups; ++g, w += kBlockRows * kBlockColumns) {
-        const int8x16_t low = vld1q_s8(w), high = vld1q_s8(w + 16);
+      // Four sums at a time, so that each product has its time until it is needed.
+      constexpr size_t kTogether = 4;
+#pragma GCC unroll 4
+      for (size_t i = 0; i < kRows * kHalves * 2; i += kTogether) {
+        int16x8_t products[kTogether];
+#pragma GCC unroll 4
+        for (size_t j = 0; j < kTogether; ++j) {
+          const size_t r = (i + j) % kRows, part = (i + j) / kRows;
+          const int8x16_t w = half_of(part / 2, g);
+          products[j] = part % 2 == 0 ? vmull_s8(vget_low_s8(w), vget_low_s8(first[r]))
+                                      : vmull_high_s8(w, first[r]);
+        }
+        keep_order();
+#pragma GCC unroll 4
+        for (size_t j = 0; j < kTogether; ++j) {
+          const size_t r = (i + j) % kRows, part = (i + j) / kRows;
+          const int8x16_t w = half_of(part / 2, g + 1);
+          products[j] = part % 2 == 0
+                            ? vmlal_s8(products[j], vget_low_s8(w), vget_low_s8(second[r]))
+                            : vmlal_high_s8(products[j], w, second[r]);
+        }
+        keep_order();
+#pragma GCC unroll 4
+        for (size_t j = 0; j < kTogether; ++j) {
+          int32x4_t& sum = acc[(i + j) % kRows][(i + j) / kRows / 2][(i + j) / kRows % 2];
+          sum = vpadalq_s16(sum, products[j]);
+        }
+        keep_order();
+      }
+    }
+    if (g < groups) {
+#pragma GCC unroll 8
+      for (size_t h = 0; h < kHalves; ++h) {
+        const int8x16_t w = half_of(h, g);
 #pragma GCC unroll 4
         for (size_t r = 0; r < kRows; ++r) {
-          int32_t four;
-          __builtin_memcpy(&four, x + r * x_stride + g * kBlockColumns, sizeof(four));
-          const int8x16_t columns = vreinterpretq_s8_s32(vdupq_n_s32(four));
-          acc[r][0] = vpadalq_s16(acc[r][0], vmull_s8(vget_low_s8(low), vget_low_s8(columns)));
-          acc[r][1] = vpadalq_s16(acc[r][1], vmull_high_s8(low, columns));
-          acc[r][2] = vpadalq_s16(acc[r][2], vmull_s8(vget_low_s8(high), vget_low_s8(columns)));
-          acc[r][3] = vpadalq_s16(acc[r][3], vmull_high_s8(high, columns));
+          const int8x16_t columns = columns_of(r, g);
+          acc[r][h][0] = vpadalq_s16(acc[r][h][0], vmull_s8(vget_low_s8(w), vget_low_s8(columns)));
+          acc[r][h][1] = vpadalq_s16(acc[r][h][1], vmull_high_s8(w, columns));
         }
       }
+    }
 #pragma GCC unroll 4
-      for (size_t r = 0; r < kRows; ++r) {
-        vst1q_s32(sums[r] + b * kBlockRows, vpaddq_s32(acc[r][0], acc[r][1]));
-        vst1q_s32(sums[r] + b * kBlockRows + 4, vpaddq_s32(acc[r][2], acc[r][3]));
-      }
+    for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (size_t h = 0; h < kHalves; ++h) sums[r][h] = vpaddq_s32(acc[r][h][0], acc[r][h][1]);
     }
   }
 };
 
+/// Two products with any weights fit 16 bits unless x has this code too. No quantised row has it, but
+/// a file may.
+bool has_lowest_code(const LinearSlice<int8_t, int8_t>& s) {
+  for (size_t m = 0; m < s.rows; ++m) {
+    int8x16_t lowest = vdupq_n_s8(0);
+    for (size_t k = 0; k < s.depth; k += 16) {
+      lowest = vminq_s8(lowest, vld1q_s8(s.x + m * s.x_stride + k));
+    }
+    if (vminvq_s8(lowest) == INT8_MIN) return true;
+  }
+  return false;
+}
+
+/// combine_sums of four sums, each in two registers.
+float32x4_t combine_four(const float32x4_t (&a)[4][2]) {
+  float32x4_t t[4];
+#pragma GCC unroll 4
+  for (size_t i = 0; i < 4; ++i) t[i] = vaddq_f32(a[i][0], a[i][1]);
+  const auto halves = [](float32x4_t p, float32x4_t q) __attribute__((always_inline)) {
+    const float64x2_t p2 = vreinterpretq_f64_f32(p), q2 = vreinterpretq_f64_f32(q);
+    return vaddq_f32(vreinterpretq_f32_f64(vzip1q_f64(p2, q2)),
+                     vreinterpretq_f32_f64(vzip2q_f64(p2, q2)));
+  };
+  return vpaddq_f32(halves(t[0], t[1]), halves(t[2], t[3]));
+}
+
+/// Eight lanes, of which `count` exist; the others are +0, which leaves a sum that began as +0 as it
+/// is.
+[[gnu::always_inline]] inline void load_lanes(const float* from, size_t count, float32x4_t* low,
+                                              float32x4_t* high) {
+  float eight[kLanes] = {};
+  for (size_t i = 0; i < count; ++i) eight[i] = from[i];
+  *low = vld1q_f32(eight);
+  *high = vld1q_f32(eight + 4);
+}
+
+/// sums[r][c][half] += x[r] * w[c]. Some products are made before the first is added: it is not ready
+/// at once.
+template <size_t kRows, size_t kChannels>
+[[gnu::always_inline]] inline void add_products(const float32x4_t (&x)[kRows],
+                                                const float32x4_t (&w)[kChannels], size_t half,
+                                                float32x4_t (&sums)[kRows][kChannels][2]) {
+  constexpr size_t kTogether = kRows * kChannels < 4 ? kChannels : 4 / kRows;
+#pragma GCC unroll 4
+  for (size_t c = 0; c < kChannels; c += kTogether) {
+    float32x4_t products[kTogether][kRows];
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kTogether; ++i) {
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) products[i][r] = vmulq_f32(x[r], w[c + i]);
+    }
+    keep_order();
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kTogether; ++i) {
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) {
+        sums[r][c + i][half] = vaddq_f32(sums[r][c + i][half], products[i][r]);
+      }
+    }
+  }
+}
+
+template <size_t kRows, size_t kChannels>
+[[gnu::always_inline]] inline void clear(float32x4_t (&sums)[kRows][kChannels][2]) {
+#pragma GCC unroll 4
+  for (auto& row : sums) {
+#pragma GCC unroll 4
+    for (auto& sum : row) sum[0] = sum[1] = vdupq_n_f32(0.0f);
+  }
+}
+
+/// combine_sums of each, row by row; there is room for a multiple of four.
+template <size_t kRows, size_t kChannels>
+[[gnu::always_inline]] inline void combine(const float32x4_t (&sums)[kRows][kChannels][2],
+                                           float* results) {
+  constexpr size_t kCount = kRows * kChannels;
+#pragma GCC unroll 4
+  for (size_t i = 0; i < kCount; i += 4) {
+    float32x4_t four[4][2];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < 4; ++j) {
+      const size_t at = i + j < kCount ? i + j : i;
+      four[j][0] = sums[at / kChannels][at % kChannels][0];
+      four[j][1] = sums[at / kChannels][at % kChannels][1];
+    }
+    vst1q_f32(results + i, combine_four(four));
+  }
+}
+
+float bias_of(const float* bias, size_t channel) { return bias == nullptr ? 0.0f : bias[channel]; }
+
+template <size_t kRows, size_t kChannels>
+void f32_tile(const LinearSlice<float, float>& s, size_t row, size_t channel) {
+  const float* x = s.x + row * s.x_stride;
+  const float* w = s.weight + channel * s.depth;
+  float32x4_t sums[kRows][kChannels][2];
+  clear(sums);
+  size_t k = 0;
+  for (; k + kLanes <= s.depth; k += kLanes) {
+#pragma GCC unroll 2
+    for (size_t half = 0; half < 2; ++half) {
+      float32x4_t xs[kRows], ws[kChannels];
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) xs[r] = vld1q_f32(x + r * s.x_stride + k + 4 * half);
+#pragma GCC unroll 4
+      for (size_t c = 0; c < kChannels; ++c) ws[c] = vld1q_f32(w + c * s.depth + k + 4 * half);
+      add_products(xs, ws, half, sums);
+    }
+  }
+  if (k < s.depth) {
+    float32x4_t xs[2][kRows], ws[2][kChannels];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+      load_lanes(x + r * s.x_stride + k, s.depth - k, &xs[0][r], &xs[1][r]);
+    }
+#pragma GCC unroll 4
+    for (size_t c = 0; c < kChannels; ++c) {
+      load_lanes(w + c * s.depth + k, s.depth - k, &ws[0][c], &ws[1][c]);
+    }
+    add_products(xs[0], ws[0], 0, sums);
+    add_products(xs[1], ws[1], 1, sums);
+  }
+  float results[(kRows * kChannels + 3) / 4 * 4];
+  combine(sums, results);
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+    float* y = s.y + (row + r) * s.y_stride + channel;
+    for (size_t c = 0; c < kChannels; ++c)
+      y[c] = results[r * kChannels + c] + bias_of(s.bias, channel + c);
+  }
+}
+
+/// Rows by two or four channels of a block. The lanes of a sum come from two groups of four columns:
+/// even groups are one register, odd groups the other.
+template <size_t kRows, size_t kChannels>
+void f32_i8_tile(const LinearSlice<float, int8_t>& s, size_t row, size_t channel) {
+  const size_t groups = (s.depth + kBlockColumns - 1) / kBlockColumns;
+  const float* x = s.x + row * s.x_stride;
+  const int8_t* w =
+      s.weight + channel / kBlockRows * groups * kBlockBytes + channel % kBlockRows * kBlockColumns;
+  float32x4_t sums[kRows][kChannels][2];
+  clear(sums);
+  const auto add_group = [&](size_t g, size_t parity, const float32x4_t(&xs)[kRows])
+      __attribute__((always_inline)) {
+    float32x4_t ws[kChannels];
+#pragma GCC unroll 2
+    for (size_t c = 0; c < kChannels; c += 2) {
+      const int16x8_t two = vmovl_s8(vld1_s8(w + g * kBlockBytes + c * kBlockColumns));
+      ws[c] = vcvtq_f32_s32(vmovl_s16(vget_low_s16(two)));
+      ws[c + 1] = vcvtq_f32_s32(vmovl_high_s16(two));
+    }
+    add_products(xs, ws, parity, sums);
+  };
+  size_t g = 0;
+  for (; (g + 2) * kBlockColumns <= s.depth; g += 2) {
+#pragma GCC unroll 2
+    for (size_t parity = 0; parity < 2; ++parity) {
+      float32x4_t xs[kRows];
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) {
+        xs[r] = vld1q_f32(x + r * s.x_stride + (g + parity) * kBlockColumns);
+      }
+      add_group(g + parity, parity, xs);
+    }
+  }
+  if (g < groups) {
+    const size_t k = g * kBlockColumns;
+    float32x4_t xs[2][kRows];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+      load_lanes(x + r * s.x_stride + k, s.depth - k, &xs[0][r], &xs[1][r]);
+    }
+    add_group(g, 0, xs[0]);
+    if (g + 1 < groups) add_group(g + 1, 1, xs[1]);
+  }
+  float results[(kRows * kChannels + 3) / 4 * 4];
+  combine(sums, results);
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+    float* y = s.y + (row + r) * s.y_stride + channel;
+    for (size_t c = 0; c < kChannels && channel + c < s.channels; ++c) {
+      y[c] =
+          results[r * kChannels + c] * s.weight_scales[channel + c] + bias_of(s.bias, channel + c);
+    }
+  }
+}
+
 }  // namespace
 
-void linear_i8_i8_f32_neon(const LinearSlice<int8_t, int8_t>& s) { linear_i8<Neon>(s); }
+void linear_f32_f32_f32_neon(const LinearSlice<float, float>& s) {
+  size_t n = 0;
+  for (; n + 4 <= s.channels; n += 4) {
+    size_t m = 0;
+    for (; m + 2 <= s.rows; m += 2) f32_tile<2, 4>(s, m, n);
+    if (m < s.rows) f32_tile<1, 4>(s, m, n);
+  }
+  for (; n < s.channels; ++n) {
+    for (size_t m = 0; m < s.rows; ++m) f32_tile<1, 1>(s, m, n);
+  }
+}
+
+void linear_f32_i8_f32_neon(const LinearSlice<float, int8_t>& s) {
+  for (size_t n = 0; n < s.channels; n += 4) {
+    size_t m = 0;
+    for (; m + 4 <= s.rows; m += 4) {
+      f32_i8_tile<4, 2>(s, m, n);
+      if (n + 2 < s.channels) f32_i8_tile<4, 2>(s, m, n + 2);
+    }
+    for (; m < s.rows; ++m) f32_i8_tile<1, 4>(s, m, n);
+  }
+}
+
+void linear_i8_i8_f32_neon(const LinearSlice<int8_t, int8_t>& s) {
+  if (has_lowest_code(s)) {
+    linear_i8_i8_f32_ref(s);
+  } else {
+    linear_i8<Neon>(s);
+  }
+}
 
 }  // namespace oxbow

@@ -1,0 +1,159 @@
+// NEON with int8 matrix products: smmla takes two rows by eight columns of both sides. Rows of x are
+// brought into that shape once for many channels. Weights have it after two halves of neighbouring
+// groups are zipped, which is done where they are used: a packed copy would have to be written first.
+// A single row is left to dot products, which read as much.
+
+#include "ops/linear/dotprod.h"
+#include "ops/linear/linear.h"
+
+namespace oxbow {
+namespace {
+
+// What is on the stack at a time: 16 KiB of x, and sums for 64 channels.
+constexpr size_t kPackedPairs = 16;
+constexpr size_t kPackedEights = 64;
+constexpr size_t kPackedGroups = 2 * kPackedEights;
+constexpr size_t kSumBlocks = 8;
+
+size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+/// Two rows by eight columns each.
+struct PackedRows {
+  int8x16_t pairs[kPackedPairs][kPackedEights];
+};
+
+/// Two rows by two channels each.
+struct PairSums {
+  int32x4_t pairs[kPackedPairs][kSumBlocks * 4];
+};
+
+/// `rows` rows of `groups` groups. The second row of the last pair may be missing and is zero then.
+/// Reads whole sixteens, which the padding of rows allows.
+void pack(const int8_t* x, size_t x_stride, size_t rows, size_t groups, PackedRows* packed) {
+  for (size_t r = 0; r < rows; r += 2) {
+    int8x16_t* to = packed->pairs[r / 2];
+    const int8_t* row = x + r * x_stride;
+    for (size_t g = 0; g < groups; g += 4, to += 2) {
+      const int64x2_t first = vreinterpretq_s64_s8(vld1q_s8(row + g * 4));
+      const int64x2_t second =
+          r + 1 < rows ? vreinterpretq_s64_s8(vld1q_s8(row + x_stride + g * 4)) : vdupq_n_s64(0);
+      to[0] = vreinterpretq_s8_s64(vzip1q_s64(first, second));
+      to[1] = vreinterpretq_s8_s64(vzip2q_s64(first, second));
+    }
+  }
+}
+
+/// Adds the products of kPairs pairs of rows with kHalves half blocks, from `weight` on.
+template <size_t kPairs, size_t kHalves>
+void add_tile(const PackedRows& x, size_t pair, const int8_t* weight, size_t groups, size_t column,
+              PairSums* sums) {
+  int32x4_t acc[kPairs][2 * kHalves];
+#pragma GCC unroll 8
+  for (size_t p = 0; p < kPairs; ++p) {
+#pragma GCC unroll 4
+    for (size_t c = 0; c < 2 * kHalves; ++c) acc[p][c] = sums->pairs[pair + p][column + c];
+  }
+  // Columns of two groups, of which the second may be missing.
+  const auto add_eight = [&](size_t eight, const int8_t* w, bool whole)
+      __attribute__((always_inline)) {
+    int8x16_t xs[kPairs];
+#pragma GCC unroll 8
+    for (size_t p = 0; p < kPairs; ++p) xs[p] = x.pairs[pair + p][eight];
+#pragma GCC unroll 2
+    for (size_t h = 0; h < kHalves; ++h) {
+      const int32x4_t first = vreinterpretq_s32_s8(vld1q_s8(w + h * 16));
+      const int32x4_t second =
+          whole ? vreinterpretq_s32_s8(vld1q_s8(w + kBlockBytes + h * 16)) : vdupq_n_s32(0);
+      const int8x16_t low = vreinterpretq_s8_s32(vzip1q_s32(first, second));
+      const int8x16_t high = vreinterpretq_s8_s32(vzip2q_s32(first, second));
+#pragma GCC unroll 8
+      for (size_t p = 0; p < kPairs; ++p) {
+        acc[p][2 * h] = vmmlaq_s32(acc[p][2 * h], xs[p], low);
+        acc[p][2 * h + 1] = vmmlaq_s32(acc[p][2 * h + 1], xs[p], high);
+      }
+    }
+  };
+  size_t eight = 0;
+  for (; eight < groups / 2; ++eight, weight += 2 * kBlockBytes) add_eight(eight, weight, true);
+  if (groups % 2 != 0) add_eight(eight, weight, false);
+#pragma GCC unroll 8
+  for (size_t p = 0; p < kPairs; ++p) {
+#pragma GCC unroll 4
+    for (size_t c = 0; c < 2 * kHalves; ++c) sums->pairs[pair + p][column + c] = acc[p][c];
+  }
+}
+
+/// One block of channels for all pairs of rows.
+void add_block(const PackedRows& x, size_t pairs, const int8_t* weight, size_t groups,
+               size_t column, PairSums* sums) {
+  size_t p = 0;
+  for (; p + 8 <= pairs; p += 8) {
+    add_tile<8, 1>(x, p, weight, groups, column, sums);
+    add_tile<8, 1>(x, p, weight + 16, groups, column + 2, sums);
+  }
+  if (p + 4 <= pairs) add_tile<4, 2>(x, p, weight, groups, column, sums), p += 4;
+  if (p + 2 <= pairs) add_tile<2, 2>(x, p, weight, groups, column, sums), p += 2;
+  if (p < pairs) add_tile<1, 2>(x, p, weight, groups, column, sums);
+}
+
+/// The rows of one pair, of which the second may be missing, from the sums of one block.
+void store_pair(const LinearSlice<int8_t, int8_t>& s, size_t row, size_t channel,
+                const int32x4_t* sums) {
+  int32x4_t first[1][2], both[2][2];
+#pragma GCC unroll 2
+  for (size_t h = 0; h < 2; ++h) {
+    const int64x2_t low = vreinterpretq_s64_s32(sums[2 * h]);
+    const int64x2_t high = vreinterpretq_s64_s32(sums[2 * h + 1]);
+    first[0][h] = both[0][h] = vreinterpretq_s32_s64(vzip1q_s64(low, high));
+    both[1][h] = vreinterpretq_s32_s64(vzip2q_s64(low, high));
+  }
+  if (row + 1 < s.rows) {
+    store_sums(s, row, channel, both);
+  } else {
+    store_sums(s, row, channel, first);
+  }
+}
+
+/// At most 2 * kPackedPairs rows.
+void linear_packed(const LinearSlice<int8_t, int8_t>& s, size_t row, size_t rows) {
+  const size_t groups = group_count(s), pairs = (rows + 1) / 2;
+  PackedRows x;
+  PairSums sums;
+  for (size_t n = 0; n < s.channels; n += kSumBlocks * kBlockRows) {
+    const size_t blocks = smaller(kSumBlocks, (s.channels - n + kBlockRows - 1) / kBlockRows);
+    for (size_t p = 0; p < pairs; ++p) {
+      for (size_t c = 0; c < blocks * 4; ++c) sums.pairs[p][c] = vdupq_n_s32(0);
+    }
+    for (size_t g = 0; g < groups; g += kPackedGroups) {
+      const size_t part = smaller(kPackedGroups, groups - g);
+      // Where everything fits, what was packed for the first channels serves them all.
+      if (n == 0 || groups > kPackedGroups) {
+        pack(s.x + row * s.x_stride + g * kBlockColumns, s.x_stride, rows, part, &x);
+      }
+      for (size_t b = 0; b < blocks; ++b) {
+        const int8_t* weight =
+            s.weight + (n / kBlockRows + b) * groups * kBlockBytes + g * kBlockBytes;
+        add_block(x, pairs, weight, part, b * 4, &sums);
+      }
+    }
+    for (size_t p = 0; p < pairs; ++p) {
+      for (size_t b = 0; b < blocks; ++b) {
+        store_pair(s, row + 2 * p, n + b * kBlockRows, sums.pairs[p] + b * 4);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void linear_i8_i8_f32_neon_i8mm(const LinearSlice<int8_t, int8_t>& s) {
+  if (s.rows == 1) {
+    linear_i8<Dotprod>(s);
+    return;
+  }
+  for (size_t m = 0; m < s.rows; m += 2 * kPackedPairs) {
+    linear_packed(s, m, smaller(2 * kPackedPairs, s.rows - m));
+  }
+}
+
+}  // namespace oxbow

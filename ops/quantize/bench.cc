@@ -1,0 +1,33 @@
+// One row, whole and in heads, for every line of the list. Items are elements.
+
+#include "ops/testing/bench.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/quantize/quantize.h"
+
+namespace oxbow {
+namespace {
+
+using testing::bench_data;
+using testing::BenchRun;
+
+void bench(BenchRun& run, QuantizeKernel kernel) {
+  const size_t width = run.arg(0), groups = run.arg(1);
+  const auto x = bench_data<float>(width);
+  std::vector<int8_t> q(width);
+  std::vector<float> scales(groups);
+  run.measure(width, [&] { kernel(x.data(), width, groups, q.data(), scales.data()); });
+}
+
+// Widths are multiples of 16: there is no padding.
+const testing::BenchShapes kRows = {
+    {"width", "groups"}, {{160, 1}, {160, 4}, {512, 1}, {512, 8}, {768, 1}, {768, 12}, {3072, 1}}};
+
+#define OXB_KERNEL(isa, name) OXB_BENCH(isa, name, kRows, bench(run, name))
+#include "ops/quantize/kernels.inc"
+#undef OXB_KERNEL
+
+}  // namespace
+}  // namespace oxbow
