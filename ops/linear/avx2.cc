@@ -16,7 +16,7 @@ size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 // int8 . int8, exact, in one of two ways.
 //
 // A few rows: what limits them is reading the weights. pmaddubsw multiplies unsigned by signed bytes,
-// so the signs of the weights move to x; 128 * 127 twice fits its 16 bits. Four distant streams of
+// so the signs of x move to the weights; 128 * 127 twice fits its 16 bits. Four distant streams of
 // blocks are read at once, which memory serves at its full rate; neighbouring blocks it does not.
 //
 // Many rows: what limits them are the multipliers. Weights and x are first widened to 16 bits, the
@@ -42,21 +42,21 @@ template <size_t kRows, size_t kBlocks>
     for (size_t b = 0; b < kBlocks; ++b) acc[r][b] = _mm256_setzero_si256();
   }
   const auto add_group = [&](size_t g) __attribute__((always_inline)) {
-    __m256i columns[kRows];
+    __m256i columns[kRows], sizes[kRows];
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) {
       int32_t four;
       __builtin_memcpy(&four, x + r * x_stride + g * kBlockColumns, sizeof(four));
       columns[r] = _mm256_set1_epi32(four);
+      sizes[r] = _mm256_abs_epi8(columns[r]);
     }
 #pragma GCC unroll 4
     for (size_t b = 0; b < kBlocks; ++b) {
       const __m256i codes =
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weight + b * distance + g * kBlock));
-      const __m256i sizes = _mm256_abs_epi8(codes);
 #pragma GCC unroll 4
       for (size_t r = 0; r < kRows; ++r) {
-        const __m256i pairs = _mm256_maddubs_epi16(sizes, _mm256_sign_epi8(columns[r], codes));
+        const __m256i pairs = _mm256_maddubs_epi16(sizes[r], _mm256_sign_epi8(codes, columns[r]));
         acc[r][b] = _mm256_add_epi32(acc[r][b], _mm256_madd_epi16(pairs, ones));
       }
     }

@@ -99,9 +99,11 @@ Status run_to_f32(RunContext& context, const void* params) {
   const size_t width = p.weight.rows;
   const size_t channels = piece_channels(context, rows, width);
   const size_t pieces = ceil_div(width, channels);
-  parallel_for(context.pool, ceil_div(rows, kPieceRows) * pieces, [&](size_t item, size_t) {
-    const size_t row = item / pieces * kPieceRows;
-    compute<X, W>(p, row, smaller(kPieceRows, rows - row), item % pieces * channels, channels,
+  // All rows with some channels before the next ones: their weights then stay in the caches.
+  const size_t row_tiles = ceil_div(rows, kPieceRows);
+  parallel_for(context.pool, row_tiles * pieces, [&](size_t item, size_t) {
+    const size_t row = item % row_tiles * kPieceRows;
+    compute<X, W>(p, row, smaller(kPieceRows, rows - row), item / row_tiles * channels, channels,
                   y + row * width);
   });
   return Status::kOk;

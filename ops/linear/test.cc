@@ -150,13 +150,13 @@ TEST(LinearKernels, WeightOnlyInt8FollowTheFormula) { check_all_sizes<float, int
 TEST(LinearKernels, Int8AreExact) { check_all_sizes<int8_t, int8_t>(); }
 
 TEST(LinearKernels, Int8DoNotOverflowAtTheLargestDepthWithTheWorstCodes) {
-  // -128 is no code the converter writes; a file may hold it all the same. Quantising x never gives it.
-  for (auto [rows, x_code, code] : {std::array{1, -127, -128},
-                                    {1, 127, -128},
+  // -128 is no code that quantising gives, but x may come from a file.
+  for (auto [rows, x_code, code] : {std::array{1, -128, -127},
+                                    {1, -128, 127},
                                     {1, 127, 127},
-                                    {2, -127, -128},
-                                    {9, -127, -128},
-                                    {9, 127, -128}}) {
+                                    {2, -128, -127},
+                                    {9, -128, -127},
+                                    {9, -128, 127}}) {
     SCOPED_TRACE(rows);
     const auto count = static_cast<uint32_t>(rows);
     TestTensor x = i8_tensor("x", count, kMaxI8Depth);
