@@ -22,7 +22,7 @@ template <typename Add, size_t kParts>
 [[gnu::always_inline]] inline void dots_i8(const int8x16_t (&x)[kParts], const int8_t* rows,
                                            ptrdiff_t stride, size_t count, bool set,
                                            int32_t* dots) {
-  const auto four_dots = [&](const int8_t* const (&four)[4]) __attribute__((always_inline)) {
+  const auto four_dots = [&](const int8_t* const(&four)[4]) __attribute__((always_inline)) {
     int32x4_t acc[4];
     int8x16_t values[2][4];
 #pragma GCC unroll 4

@@ -30,7 +30,9 @@ struct Dotprod {
   // four blocks, which lie apart, so that memory gives what it can.
   static constexpr size_t kMaxRows = 8;
   template <size_t kRows>
-  static constexpr size_t kBlocks = kRows == 8 ? 1 : kRows == 1 ? 4 : 2;
+  static constexpr size_t kBlocks = kRows == 8   ? 1
+                                    : kRows == 1 ? 4
+                                                 : 2;
 
   /// Four groups at a time, for which one register has the columns of a row. Weights are loaded a
   /// group ahead, and x as soon as its last group is done.

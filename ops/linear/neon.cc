@@ -220,7 +220,8 @@ void f32_tile(const LinearSlice<float, float>& s, size_t row, size_t channel) {
 #pragma GCC unroll 4
   for (size_t r = 0; r < kRows; ++r) {
     float* y = s.y + (row + r) * s.y_stride + channel;
-    for (size_t c = 0; c < kChannels; ++c) y[c] = results[r * kChannels + c] + bias_of(s.bias, channel + c);
+    for (size_t c = 0; c < kChannels; ++c)
+      y[c] = results[r * kChannels + c] + bias_of(s.bias, channel + c);
   }
 }
 
@@ -230,11 +231,11 @@ template <size_t kRows, size_t kChannels>
 void f32_i8_tile(const LinearSlice<float, int8_t>& s, size_t row, size_t channel) {
   const size_t groups = (s.depth + kBlockColumns - 1) / kBlockColumns;
   const float* x = s.x + row * s.x_stride;
-  const int8_t* w = s.weight + channel / kBlockRows * groups * kBlockBytes +
-                    channel % kBlockRows * kBlockColumns;
+  const int8_t* w =
+      s.weight + channel / kBlockRows * groups * kBlockBytes + channel % kBlockRows * kBlockColumns;
   float32x4_t sums[kRows][kChannels][2];
   clear(sums);
-  const auto add_group = [&](size_t g, size_t parity, const float32x4_t (&xs)[kRows])
+  const auto add_group = [&](size_t g, size_t parity, const float32x4_t(&xs)[kRows])
       __attribute__((always_inline)) {
     float32x4_t ws[kChannels];
 #pragma GCC unroll 2
@@ -273,7 +274,8 @@ void f32_i8_tile(const LinearSlice<float, int8_t>& s, size_t row, size_t channel
   for (size_t r = 0; r < kRows; ++r) {
     float* y = s.y + (row + r) * s.y_stride + channel;
     for (size_t c = 0; c < kChannels && channel + c < s.channels; ++c) {
-      y[c] = results[r * kChannels + c] * s.weight_scales[channel + c] + bias_of(s.bias, channel + c);
+      y[c] =
+          results[r * kChannels + c] * s.weight_scales[channel + c] + bias_of(s.bias, channel + c);
     }
   }
 }

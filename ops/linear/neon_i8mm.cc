@@ -35,8 +35,8 @@ void pack(const int8_t* x, size_t x_stride, size_t rows, size_t groups, PackedRo
     const int8_t* row = x + r * x_stride;
     for (size_t g = 0; g < groups; g += 4, to += 2) {
       const int64x2_t first = vreinterpretq_s64_s8(vld1q_s8(row + g * 4));
-      const int64x2_t second = r + 1 < rows ? vreinterpretq_s64_s8(vld1q_s8(row + x_stride + g * 4))
-                                            : vdupq_n_s64(0);
+      const int64x2_t second =
+          r + 1 < rows ? vreinterpretq_s64_s8(vld1q_s8(row + x_stride + g * 4)) : vdupq_n_s64(0);
       to[0] = vreinterpretq_s8_s64(vzip1q_s64(first, second));
       to[1] = vreinterpretq_s8_s64(vzip2q_s64(first, second));
     }
