@@ -83,9 +83,8 @@ struct Neon {
           for (size_t j = 0; j < kTogether; ++j) {
             const size_t r = (i + j) % kRows, part = (i + j) / kRows;
             const int8x16_t first = now[part / 2][0];
-            products[j] = part % 2 == 0
-                              ? vmull_s8(vget_low_s8(first), vget_low_s8(columns[0][r]))
-                              : vmull_high_s8(first, columns[0][r]);
+            products[j] = part % 2 == 0 ? vmull_s8(vget_low_s8(first), vget_low_s8(columns[0][r]))
+                                        : vmull_high_s8(first, columns[0][r]);
           }
           keep_order();
           if (i == 0 && !last) load_stage(stage + 1, 0, w[(stage + 1) % 2]);
@@ -95,10 +94,9 @@ struct Neon {
           for (size_t j = 0; j < kTogether; ++j) {
             const size_t r = (i + j) % kRows, part = (i + j) / kRows;
             const int8x16_t second = now[part / 2][1];
-            products[j] =
-                part % 2 == 0
-                    ? vmlal_s8(products[j], vget_low_s8(second), vget_low_s8(columns[1][r]))
-                    : vmlal_high_s8(products[j], second, columns[1][r]);
+            products[j] = part % 2 == 0 ? vmlal_s8(products[j], vget_low_s8(second),
+                                                   vget_low_s8(columns[1][r]))
+                                        : vmlal_high_s8(products[j], second, columns[1][r]);
           }
           keep_order();
           if (last_products && more) repeat_columns();
