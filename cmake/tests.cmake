@@ -3,6 +3,9 @@
 #   ops/*/test.cc, ops/**/*_test.cc   oxbow_op_tests           ops/*/bench.cc            oxbow_bench_kernels
 #   runtime/**/*_test.cc              oxbow_runtime_tests      tests/*_test.cc           oxbow_tests (end to end)
 #   converter/**/*_test.cc            oxbow_converter_tests    tests/alloc_trap_test.cc  oxbow_alloc_tests
+#
+# And the programs that the scripts of tests/bench drive.
+# In a build for qemu the benchmarks are also oxbow_count_kernels, whose instructions are counted (tests/bench/arm).
 
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
@@ -80,17 +83,66 @@ endif()
 find_package(benchmark QUIET)
 oxbow_glob(benches ops/*/bench.cc)
 if(benches AND benchmark_FOUND AND NOT OXBOW_SANITIZE)
-  add_executable(oxbow_bench_kernels ${benches})
-  target_link_libraries(oxbow_bench_kernels PRIVATE oxbow_flags oxbow_core benchmark::benchmark_main)
+  add_executable(oxbow_bench_kernels tests/bench/kernels.cc ${benches})
+  target_link_libraries(oxbow_bench_kernels PRIVATE oxbow_flags oxbow_core benchmark::benchmark)
 endif()
 
-# The rest looks at sources, so once, in the native build without sanitizers, is enough.
+# Runs a model for the scripts of tests/bench.
+add_executable(oxbow_bench_session tests/bench/session_server.cc)
+target_link_libraries(oxbow_bench_session PRIVATE oxbow_flags oxbow::oxbow)
+
+# Kernels beside XNNPACK's, where it is installed.
+find_path(XNNPACK_INCLUDE_DIR xnnpack.h)
+find_library(XNNPACK_LIBRARY XNNPACK)
+find_library(PTHREADPOOL_LIBRARY pthreadpool)
+mark_as_advanced(XNNPACK_INCLUDE_DIR XNNPACK_LIBRARY PTHREADPOOL_LIBRARY)
+if(XNNPACK_INCLUDE_DIR AND XNNPACK_LIBRARY AND PTHREADPOOL_LIBRARY AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$"
+   AND NOT OXBOW_SANITIZE)
+  add_executable(oxbow_bench_peers tests/bench/kernel_server.cc tests/bench/machine_limits.cc ops/testing/op_runner.cc)
+  set_source_files_properties(tests/bench/machine_limits.cc PROPERTIES COMPILE_OPTIONS -mavx2)
+  target_include_directories(oxbow_bench_peers SYSTEM PRIVATE "${XNNPACK_INCLUDE_DIR}")
+  target_link_libraries(oxbow_bench_peers PRIVATE oxbow_flags oxbow_core GTest::gtest "${XNNPACK_LIBRARY}"
+                                                  "${PTHREADPOOL_LIBRARY}")
+endif()
+
+# Instructions of kernels, counted by a plugin of qemu, which is a library of the machine qemu runs on.
+if(benches AND CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-aarch64" AND NOT OXBOW_SANITIZE)
+  add_executable(oxbow_count_kernels tests/bench/arm/count_kernels.cc ${benches})
+  target_link_libraries(oxbow_count_kernels PRIVATE oxbow_flags oxbow_core)
+  # The plugin knows functions of the main program only, and must not count a dynamic linker's work.
+  target_link_options(oxbow_count_kernels PRIVATE -static)
+
+  find_program(OXBOW_HOST_CC NAMES gcc cc REQUIRED)
+  set(count_plugin "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/libcount_plugin.so")
+  set(count_plugin_source "${PROJECT_SOURCE_DIR}/tests/bench/arm/count_plugin.c")
+  add_custom_command(
+    OUTPUT "${count_plugin}"
+    COMMAND "${OXBOW_HOST_CC}" -shared -fPIC -O2 -Wall -Wextra -Werror -fvisibility=hidden -o "${count_plugin}"
+            "${count_plugin_source}"
+    DEPENDS "${count_plugin_source}"
+    VERBATIM)
+  add_custom_target(oxbow_count_plugin ALL DEPENDS "${count_plugin}")
+  # The plugin is written to the first version of qemu's interface, which qemu 9 gave up.
+  execute_process(COMMAND qemu-aarch64 --version OUTPUT_VARIABLE qemu_version ERROR_QUIET)
+  string(REGEX MATCH "[0-9]+\\.[0-9.]+" qemu_version "${qemu_version}")
+  if(qemu_version VERSION_LESS 9)
+    add_test(NAME InstructionCounts.StayWithinTheirBounds
+             COMMAND "${PROJECT_SOURCE_DIR}/tests/bench/arm/check_counts" "${PROJECT_BINARY_DIR}")
+  endif()
+endif()
+
+# The rest is for the native build without sanitizers: most looks at sources, so once is enough.
 if(CMAKE_CROSSCOMPILING OR OXBOW_SANITIZE)
   return()
 endif()
 
 add_test(NAME Layering.IncludesPointOneWay COMMAND "${PROJECT_SOURCE_DIR}/tests/layering")
 add_test(NAME Layering.CheckerSeesBadIncludes COMMAND "${PROJECT_SOURCE_DIR}/tests/layering" --self-test)
+
+# A benchmark that nobody runs would not be missed when it breaks.
+if(TARGET oxbow_bench_kernels)
+  add_test(NAME KernelBenchmarks.AllRunOnce COMMAND oxbow_bench_kernels --benchmark_min_time=0)
+endif()
 
 # Every header compiles alone, and the C header as strict C99.
 oxbow_glob(headers RECURSE runtime/*.h runtime/*.hpp ops/*.h converter/*.h tools/*.h EXCLUDE "^runtime/vulkan/" "/testing/")

@@ -356,10 +356,32 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
 }
 
 void reset_session(Session& session) {
-  // All of it, so that a saved state never carries rows of an earlier stream.
-  std::memset(session.state.data(), 0, session.state.size());
+  *session.header = {};
+  std::fill(session.rings.begin(), session.rings.end(), RingPosition{});
   fill_initial_rows(session);
+  const auto& tensors = *session.model->graph->tensors();
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    Tensor state;
+    if (!own_state(session, i, &state) || tensors.Get(i)->initial() >= 0) continue;
+    // Nobody reads rows that a ring does not hold yet, and most of a large memory would be touched for
+    // nothing. Numbers that select something must be right even in a file that breaks this.
+    const bool by_ring = state.ring >= 0 && state.type != DataType::kI32;
+    const size_t rows = by_ring ? session.rings[static_cast<size_t>(state.ring)].count : state.rows;
+    std::memset(state.data, 0, rows * state.stride());
+    if (state.scales != nullptr) {
+      std::memset(state.scales, 0, rows * state.scale_groups * sizeof(float));
+    }
+  }
   session.needs_reset = false;
+}
+
+bool own_state(const Session& session, uint32_t index, Tensor* state) {
+  const schema::Tensor& tensor = *session.model->graph->tensors()->Get(index);
+  if (tensor.kind() != schema::TensorKind::State) return false;
+  const bool shared = tensor.offset() < session.model->graph->plan()->shared_states();
+  if (shared && session.elder != nullptr) return false;
+  *state = session_tensor(session, index);
+  return true;
 }
 
 Tensor session_tensor(const Session& session, uint32_t index) {

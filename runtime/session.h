@@ -103,6 +103,9 @@ Status run_session(Session& session, uint32_t entry, std::span<const InputValues
                    float* output, size_t output_rows, Error* error);
 void reset_session(Session& session);
 
+/// Whether this tensor is a state in the session's own memory, and a view of it.
+bool own_state(const Session& session, uint32_t index, Tensor* state);
+
 /// A view of one of the model's tensors in this session's memory.
 Tensor session_tensor(const Session& session, uint32_t index);
 

@@ -41,6 +41,38 @@ Status check_rings(const Session& session, const std::byte* state, Error* error)
   return Status::kOk;
 }
 
+/// Where row r, the oldest being row 0, lies.
+size_t slot_of_row(const Session& session, const Tensor& tensor, size_t row) {
+  if (tensor.ring < 0) return row;
+  return ring_slot(session.rings[static_cast<size_t>(tensor.ring)], tensor.rows, tensor.pinned,
+                   row);
+}
+
+/// The rows that are filled; all else is zero, so that a saved state depends on its stream alone.
+void copy_filled_rows(const Session& session, std::byte* blob) {
+  std::memset(blob, 0, session.state.size());
+  const std::byte* from = session.state.data();
+  const auto copy = [&](const void* data, size_t bytes) {
+    const std::byte* begin = static_cast<const std::byte*>(data);
+    std::memcpy(blob + (begin - from), begin, bytes);
+  };
+  copy(session.header, sizeof(*session.header));
+  copy(session.rings.data(), session.rings.size_bytes());
+  for (uint32_t i = 0; i < session.model->graph->tensors()->size(); ++i) {
+    Tensor state;
+    if (!own_state(session, i, &state)) continue;
+    const size_t rows =
+        state.ring < 0 ? state.rows : session.rings[static_cast<size_t>(state.ring)].count;
+    for (size_t r = 0; r < rows; ++r) {
+      const size_t slot = slot_of_row(session, state, r);
+      copy(state.data + slot * state.stride(), state.stride());
+      if (state.scales != nullptr) {
+        copy(state.row_scales(slot), state.scale_groups * sizeof(float));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 size_t state_blob_bytes(const Session& session) {
@@ -63,11 +95,14 @@ Status write_state(const Session& session, StateForm form, std::span<std::byte> 
   header.header_bytes = sizeof(BlobHeader);
   header.model_hash = session.model->hash;
   header.state_bytes = session.state.size();
+  std::byte* state = blob.data() + sizeof(header);
   if (form == StateForm::kSaved) {
-    header.checksum = hash_bytes(session.state.data(), session.state.size());
+    copy_filled_rows(session, state);
+    header.checksum = hash_bytes(state, session.state.size());
+  } else {
+    std::memcpy(state, session.state.data(), session.state.size());
   }
   std::memcpy(blob.data(), &header, sizeof(header));
-  std::memcpy(blob.data() + sizeof(header), session.state.data(), session.state.size());
   return Status::kOk;
 }
 
@@ -106,10 +141,8 @@ uint32_t filled_rows(const Session& session, const Tensor& tensor) {
 }
 
 void read_rows(const Session& session, const Tensor& tensor, uint32_t rows, float* values) {
-  const RingPosition* ring =
-      tensor.ring >= 0 ? &session.rings[static_cast<size_t>(tensor.ring)] : nullptr;
   for (uint32_t r = 0; r < rows; ++r, values += tensor.width) {
-    const size_t slot = ring == nullptr ? r : ring_slot(*ring, tensor.rows, tensor.pinned, r);
+    const size_t slot = slot_of_row(session, tensor, r);
     if (tensor.type == DataType::kF32) {
       std::memcpy(values, tensor.f32(slot), tensor.width * sizeof(float));
       continue;

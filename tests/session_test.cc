@@ -30,7 +30,7 @@ struct Opened {
 // A session with its arena; `shift` moves the arena off every alignment.
 struct Started {
   explicit Started(const Opened& opened, uint32_t threads = 1, size_t shift = 0,
-                   oxb_backend backend = OXB_BACKEND_AUTO)
+                   oxb_backend backend = OXB_BACKEND_AUTO, std::byte filler = std::byte{0})
       : vocabulary(opened.info.vocabulary) {
     oxb_session_options options;
     oxb_session_options_init(&options);
@@ -39,7 +39,7 @@ struct Started {
     oxb_error error = {};
     size_t bytes = 0;
     oxb_status status = oxb_session_arena_bytes(opened.model, &options, &bytes, &error);
-    arena.resize(bytes + shift);
+    arena.resize(bytes + shift, filler);
     if (status == OXB_OK) {
       status =
           oxb_session_create(opened.model, &options, arena.data() + shift, bytes, &session, &error);
@@ -119,6 +119,24 @@ TEST_P(SessionTest, AnArenaOfAnyAlignmentGivesTheSameResult) {
   Started aligned(opened_), odd(opened_, 1, 13);
   for (const auto& segment : some_segments(20, 1))
     EXPECT_EQ(aligned.feed(segment), odd.feed(segment));
+}
+
+TEST_P(SessionTest, WhatTheArenaHeldBeforeShowsNeitherInResultsNorInSavedStates) {
+  // As floats, 0xff bytes are NaN.
+  Started clean(opened_), dirty(opened_, 1, 0, OXB_BACKEND_AUTO, std::byte{0xff});
+  const auto saved = [](const Started& started) {
+    std::vector<std::byte> blob(oxb_session_state_bytes(started.session));
+    oxb_error error = {};
+    EXPECT_EQ(oxb_session_save(started.session, blob.data(), blob.size(), &error), OXB_OK);
+    return blob;
+  };
+  EXPECT_EQ(saved(clean), saved(dirty));
+  for (const auto& segment : some_segments(20, 5)) {
+    EXPECT_EQ(clean.feed(segment), dirty.feed(segment));
+    EXPECT_EQ(saved(clean), saved(dirty));
+  }
+  oxb_session_reset(dirty.session);
+  EXPECT_EQ(saved(Started(opened_)), saved(dirty)) << "rows of an earlier stream";
 }
 
 TEST_P(SessionTest, ResetStartsTheSameStreamAgain) {

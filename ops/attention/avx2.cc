@@ -17,11 +17,57 @@ __m256i first_lanes(size_t count) {
 
 __m128i load_16(const int8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
 
-/// Products of x with kKeys rows, kKeys at most four. `tail` has the last head_width % 16 codes of
-/// x, and zeros before them.
+/// Rows of a head lie far apart, which the machine's own prefetching does not follow: those of the next
+/// tile are asked for while this one is computed. Past the end of the keys this asks for nothing useful,
+/// and harms nothing.
+[[gnu::always_inline]] inline void prefetch_next_tile(const int8_t* row, ptrdiff_t stride) {
+  _mm_prefetch(reinterpret_cast<const char*>(row) + ptrdiff_t{8} * stride, _MM_HINT_T0);
+}
+
+/// Sums of the lanes of four registers.
+__m128i sum_lanes(__m256i a, __m256i b, __m256i c, __m256i d) {
+  const __m256i ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+  const __m256i cd = _mm256_add_epi32(_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
+  const __m256i all =
+      _mm256_add_epi32(_mm256_unpacklo_epi64(ab, cd), _mm256_unpackhi_epi64(ab, cd));
+  return _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+}
+
+/// Products of x with rows of 16 * kParts elements.
+template <size_t kParts>
+void dots_i8(const int16_t* x, const int8_t* rows, ptrdiff_t stride, size_t count, int32_t* dots) {
+  __m256i codes[kParts];
+#pragma GCC unroll 8
+  for (size_t i = 0; i < kParts; ++i) {
+    codes[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + 16 * i));
+  }
+  const auto products = [&](const int8_t* row) __attribute__((always_inline)) {
+    prefetch_next_tile(row, stride);
+    __m256i sum = _mm256_madd_epi16(codes[0], _mm256_cvtepi8_epi16(load_16(row)));
+#pragma GCC unroll 8
+    for (size_t i = 1; i < kParts; ++i) {
+      const __m256i part = _mm256_cvtepi8_epi16(load_16(row + 16 * i));
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(codes[i], part));
+    }
+    return sum;
+  };
+  size_t j = 0;
+  for (; j + 4 <= count; j += 4, rows += 4 * stride) {
+    const __m256i sum0 = products(rows), sum1 = products(rows + stride);
+    const __m256i sum2 = products(rows + 2 * stride), sum3 = products(rows + 3 * stride);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dots + j), sum_lanes(sum0, sum1, sum2, sum3));
+  }
+  for (; j < count; ++j, rows += stride) {
+    const __m256i sum = products(rows);
+    dots[j] = _mm_cvtsi128_si32(sum_lanes(sum, sum, sum, sum));
+  }
+}
+
+/// The same for any width from 16 on, kKeys rows at once, kKeys at most four. `tail` has the last
+/// head_width % 16 codes of x, and zeros before them.
 template <size_t kKeys>
-void dots_i8(const int16_t* x, const __m256i tail, const int8_t* rows, ptrdiff_t stride,
-             size_t head_width, int32_t* dots) {
+void dots_i8_any_width(const int16_t* x, const __m256i tail, const int8_t* rows, ptrdiff_t stride,
+                       size_t head_width, int32_t* dots) {
   __m256i acc[4];
 #pragma GCC unroll 4
   for (__m256i& sum : acc) sum = _mm256_setzero_si256();
@@ -43,10 +89,7 @@ void dots_i8(const int16_t* x, const __m256i tail, const int8_t* rows, ptrdiff_t
                                 _mm256_madd_epi16(tail, _mm256_cvtepi8_epi16(load_16(end - 16))));
     }
   }
-  const __m256i pairs =
-      _mm256_hadd_epi32(_mm256_hadd_epi32(acc[0], acc[1]), _mm256_hadd_epi32(acc[2], acc[3]));
-  const __m128i sums =
-      _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+  const __m128i sums = sum_lanes(acc[0], acc[1], acc[2], acc[3]);
   if constexpr (kKeys == 4) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(dots), sums);
   } else {
@@ -97,22 +140,25 @@ void dots_f32(const float* x, const float* rows, ptrdiff_t stride, size_t head_w
 }
 
 /// Adds w0 * row0 + w1 * row1, of which pair has the weights, to sums of 16 * kParts elements: pmaddwd
-/// adds the two.
+/// adds the two. Of sixteen elements, the first sum has 0 to 3 and 8 to 11, the second the others.
 template <size_t kParts>
 [[gnu::always_inline]] inline void add_two_values(int32_t weights, const int8_t* row0,
                                                   const int8_t* row1, __m256i (&sums)[2 * kParts]) {
   const __m256i pair = _mm256_set1_epi32(weights);
 #pragma GCC unroll 4
   for (size_t i = 0; i < kParts; ++i) {
-    const __m128i v0 = load_16(row0 + 16 * i), v1 = load_16(row1 + 16 * i);
-    const __m256i first = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(v0, v1));
-    const __m256i second = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(v0, v1));
-    sums[2 * i] = _mm256_add_epi32(sums[2 * i], _mm256_madd_epi16(first, pair));
-    sums[2 * i + 1] = _mm256_add_epi32(sums[2 * i + 1], _mm256_madd_epi16(second, pair));
+    const __m256i v0 = _mm256_cvtepi8_epi16(load_16(row0 + 16 * i));
+    const __m256i v1 = _mm256_cvtepi8_epi16(load_16(row1 + 16 * i));
+    const __m256i first = _mm256_madd_epi16(_mm256_unpacklo_epi16(v0, v1), pair);
+    const __m256i second = _mm256_madd_epi16(_mm256_unpackhi_epi16(v0, v1), pair);
+    sums[2 * i] = _mm256_add_epi32(sums[2 * i], first);
+    sums[2 * i + 1] = _mm256_add_epi32(sums[2 * i + 1], second);
+    // Compilers would move all additions to the end, for which there are too few registers.
+    asm volatile("" : "+x"(sums[2 * i]), "+x"(sums[2 * i + 1]));
   }
 }
 
-/// Sums of 16 * kParts elements of the values over all keys.
+/// Sums of 16 * kParts elements of the values over all keys, in order.
 template <size_t kParts>
 void sum_values(const int16_t* weights, const int8_t* rows, size_t stride, size_t count,
                 __m256i (&sums)[2 * kParts]) {
@@ -122,9 +168,17 @@ void sum_values(const int16_t* weights, const int8_t* rows, size_t stride, size_
   for (; j + 2 <= count; j += 2, rows += 2 * stride) {
     int32_t two;
     __builtin_memcpy(&two, weights + j, sizeof(two));
+    prefetch_next_tile(rows, static_cast<ptrdiff_t>(stride));
+    prefetch_next_tile(rows + stride, static_cast<ptrdiff_t>(stride));
     add_two_values<kParts>(two, rows, rows + stride, sums);
   }
   if (j < count) add_two_values<kParts>(static_cast<uint16_t>(weights[j]), rows, rows, sums);
+#pragma GCC unroll 4
+  for (size_t i = 0; i < kParts; ++i) {
+    const __m256i first = sums[2 * i], second = sums[2 * i + 1];
+    sums[2 * i] = _mm256_permute2x128_si256(first, second, 0x20);
+    sums[2 * i + 1] = _mm256_permute2x128_si256(first, second, 0x31);
+  }
 }
 
 template <size_t kParts>
@@ -178,15 +232,25 @@ struct Avx2 {
       }
       return;
     }
+    switch (head_width) {
+      case 32:
+        return dots_i8<2>(x, rows, stride, count, dots);
+      case 64:
+        return dots_i8<4>(x, rows, stride, count, dots);
+      case 128:
+        return dots_i8<8>(x, rows, stride, count, dots);
+      default:
+        break;
+    }
     alignas(32) int16_t tail[16] = {};
     for (size_t d = head_width / 16 * 16; d < head_width; ++d) tail[16 - head_width + d] = x[d];
     const __m256i tail_codes = _mm256_load_si256(reinterpret_cast<const __m256i*>(tail));
     size_t j = 0;
     for (; j + 4 <= count; j += 4, rows += 4 * stride) {
-      dots_i8<4>(x, tail_codes, rows, stride, head_width, dots + j);
+      dots_i8_any_width<4>(x, tail_codes, rows, stride, head_width, dots + j);
     }
     for (; j < count; ++j, rows += stride) {
-      dots_i8<1>(x, tail_codes, rows, stride, head_width, dots + j);
+      dots_i8_any_width<1>(x, tail_codes, rows, stride, head_width, dots + j);
     }
   }
 

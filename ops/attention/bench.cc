@@ -1,7 +1,7 @@
 // One query of eight heads over so many keys, for every line of the list: what a decoded token costs one
 // layer. Items are multiply-adds.
 
-#include <benchmark/benchmark.h>
+#include "ops/testing/bench.h"
 
 #include <cstdint>
 #include <vector>
@@ -15,29 +15,12 @@ namespace {
 constexpr size_t kHeads = 8;
 
 template <typename Element>
-std::vector<Element> random_elements(size_t count) {
-  std::vector<Element> values(count);
-  uint32_t state = 1;
-  for (Element& value : values) {
-    state = state * 1664525u + 1013904223u;
-    const int code = static_cast<int>(state >> 24) % 255 - 127;
-    value = sizeof(Element) == 1 ? static_cast<Element>(code) : static_cast<Element>(code / 127.0f);
-  }
-  return values;
-}
-
-template <typename Element>
-void bench(benchmark::State& state, Isa isa, const AttentionKernel<Element>& kernel) {
-  if (isa != Isa::kNone && !cpu_supports(isa)) {
-    state.SkipWithError("not on this machine");
-    return;
-  }
-  const auto head_width = static_cast<size_t>(state.range(0));
-  const auto keys = static_cast<size_t>(state.range(1));
-  const bool relative = state.range(2) != 0;
+void bench(testing::BenchRun& run, const AttentionKernel<Element>& kernel) {
+  const size_t head_width = run.arg(0), keys = run.arg(1);
+  const bool relative = run.arg(2) != 0;
   const size_t width = kHeads * head_width;
-  const auto k = random_elements<Element>(keys * width), v = k, table = k;
-  const auto q = random_elements<float>(width), query_bias = q;
+  const auto k = testing::bench_data<Element>(keys * width), v = k, table = k;
+  const auto q = testing::bench_data<float>(width), query_bias = q;
   const std::vector<float> scales(keys * kHeads, 0.01f), bias(keys * kHeads, 0.1f);
   std::vector<float> out(width);
   std::vector<std::byte> memory(attention_scratch_bytes(head_width, false) + kTensorAlignment);
@@ -53,7 +36,7 @@ void bench(benchmark::State& state, Isa isa, const AttentionKernel<Element>& ker
   shape.table_scale_stride = shape.bias_stride = kHeads;
   shape.relative = relative;
   shape.distances = relative ? keys : 0;
-  for (auto _ : state) {
+  run.measure(keys * width * (relative ? 3 : 2), [&] {
     for (size_t head = 0; head < kHeads; ++head) {
       const size_t column = head * head_width;
       KeyPieces<Element> pieces;
@@ -79,25 +62,20 @@ void bench(benchmark::State& state, Isa isa, const AttentionKernel<Element>& ker
       stream.push({0, keys, 1});
       stream.end();
     }
-    benchmark::DoNotOptimize(out.data());
-    benchmark::ClobberMemory();
-  }
-  state.SetItemsProcessed(state.iterations() *
-                          static_cast<int64_t>(keys * width * (relative ? 3 : 2)));
+  });
 }
 
-void sizes(benchmark::internal::Benchmark* bench) {
-  bench->ArgNames({"head", "keys", "relative"});
+testing::BenchShapes shapes() {
+  testing::BenchShapes shapes = {{"head", "keys", "relative"}, {}};
   for (int64_t head_width : {16, 64, 128}) {
     for (int64_t keys : {256, 1024, 4096}) {
-      for (int64_t relative : {0, 1}) bench->Args({head_width, keys, relative});
+      for (int64_t relative : {0, 1}) shapes.values.push_back({head_width, keys, relative});
     }
   }
+  return shapes;
 }
 
-#define OXB_KERNEL(element, isa, name)                                             \
-  void bench_##name(benchmark::State& state) { bench<element>(state, isa, name); } \
-  BENCHMARK(bench_##name)->Apply(sizes);
+#define OXB_KERNEL(element, isa, name) OXB_BENCH(isa, name, shapes(), bench<element>(run, name))
 #include "ops/attention/kernels.inc"
 #undef OXB_KERNEL
 

@@ -13,125 +13,179 @@ constexpr size_t kBlock = kBlockRows * kBlockColumns;
 
 size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-// int8 . int8, exact.
+// int8 . int8, exact, in one of two ways.
 //
-// A block holds eight channels by four columns: as 16-bit words, channel c is words 2c and 2c + 1,
-// with columns 0 and 2 in the low bytes and 1 and 3 in the high bytes. A shift by eight, or a mask,
-// leaves the even or odd columns as words of 256 times the code. pmaddwd with the same two columns
-// of x in every pair then gives eight channels in eight lanes, in order. The factor 256 is shifted
-// out before sums can overflow: a group of four columns adds at most 2^8 * 4 * 2^14 = 2^24, so 127
-// groups fit.
+// A few rows: what limits them is reading the weights. pmaddubsw multiplies unsigned by signed bytes,
+// so the signs of x move to the weights; 128 * 127 twice fits its 16 bits. Four distant streams of
+// blocks are read at once, which memory serves at its full rate; neighbouring blocks it does not.
 //
-// x is spread beforehand into two arrays of pairs, even columns and odd columns as words.
+// Many rows: what limits them are the multipliers. Weights and x are first widened to 16 bits, the
+// weights of two blocks at a time for all rows, and pmaddwd does the rest. As 16-bit words, channel c
+// of a block is words 2c and 2c + 1, with columns 0 and 2 in the low bytes and 1 and 3 in the high
+// bytes. So even and odd columns are widened each by themselves, and with the same two columns of x
+// in every pair pmaddwd gives eight channels in eight lanes, in order.
 
-constexpr size_t kTileRows = 4;
-constexpr size_t kTileBlocks = 8;
-/// Groups of four columns spread at a time, and summed at a time.
-constexpr size_t kSpreadGroups = 256;
-constexpr size_t kSumGroups = 64;
-static_assert(kSumGroups <= 127 && kSpreadGroups % kSumGroups == 0);
+constexpr size_t kFewRows = 3;
+constexpr size_t kStreams = 4;
+/// How far ahead of its use a line of weights is asked for.
+constexpr size_t kPrefetchBytes = 512;
 
-/// A little longer than needed, so that the arrays of a tile do not compete for the same cache lines.
-struct SpreadRow {
-  alignas(32) int32_t even[kSpreadGroups + 16];
-  alignas(32) int32_t odd[kSpreadGroups + 16];
+/// sums[row][stream] of the blocks that lie `distance` bytes apart from `weight` on.
+template <size_t kRows, size_t kBlocks>
+[[gnu::noinline]] void few_rows_tile(const int8_t* x, size_t x_stride, const int8_t* weight,
+                                     size_t distance, size_t groups, __m256i (*sums)[kStreams]) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  __m256i acc[kRows][kBlocks];
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (size_t b = 0; b < kBlocks; ++b) acc[r][b] = _mm256_setzero_si256();
+  }
+  const auto add_group = [&](size_t g) __attribute__((always_inline)) {
+    __m256i columns[kRows], sizes[kRows];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+      int32_t four;
+      __builtin_memcpy(&four, x + r * x_stride + g * kBlockColumns, sizeof(four));
+      columns[r] = _mm256_set1_epi32(four);
+      sizes[r] = _mm256_abs_epi8(columns[r]);
+    }
+#pragma GCC unroll 4
+    for (size_t b = 0; b < kBlocks; ++b) {
+      const __m256i codes =
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weight + b * distance + g * kBlock));
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) {
+        const __m256i pairs = _mm256_maddubs_epi16(sizes[r], _mm256_sign_epi8(codes, columns[r]));
+        acc[r][b] = _mm256_add_epi32(acc[r][b], _mm256_madd_epi16(pairs, ones));
+      }
+    }
+  };
+  size_t g = 0;
+  for (; g + 2 <= groups; g += 2) {
+#pragma GCC unroll 4
+    for (size_t b = 0; b < kBlocks; ++b) {
+      _mm_prefetch(
+          reinterpret_cast<const char*>(weight + b * distance + g * kBlock) + kPrefetchBytes,
+          _MM_HINT_T0);
+    }
+    add_group(g);
+    add_group(g + 1);
+  }
+  if (g < groups) add_group(g);
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (size_t b = 0; b < kBlocks; ++b) sums[r][b] = acc[r][b];
+  }
+}
+
+constexpr size_t kTileRows = 6;
+constexpr size_t kTileBlocks = 2;
+/// What is widened at a time: rows, groups of four columns, and blocks of sums kept meanwhile.
+constexpr size_t kPanelRows = 36;
+constexpr size_t kPanelGroups = 128;
+constexpr size_t kPanelBlocks = 32;
+/// Groups that lie side by side in a widened row: as many as a register has lanes.
+constexpr size_t kRun = 8;
+static_assert(kPanelGroups % kRun == 0 && kPanelBlocks % kTileBlocks == 0);
+
+/// Runs of one row of a tile, even columns then odd ones. Runs of the rows of a tile alternate, so
+/// that what a tile reads at a time lies in one piece.
+struct alignas(64) WideRun {
+  int32_t even[kRun];
+  int32_t odd[kRun];
 };
 
-/// `columns` is a multiple of 16, at most 4 * kSpreadGroups.
-void spread(const int8_t* x, size_t columns, SpreadRow* row) {
-  size_t i = 0;
-  for (; i + 32 <= columns; i += 32) {
-    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i));
-    const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8);
-    _mm256_store_si256(reinterpret_cast<__m256i*>(row->even + i / 4), even);
-    _mm256_store_si256(reinterpret_cast<__m256i*>(row->odd + i / 4), _mm256_srai_epi16(v, 8));
+/// Widened weights of one group: even columns of both blocks, then odd ones.
+struct WideGroup {
+  __m256i even[kTileBlocks];
+  __m256i odd[kTileBlocks];
+};
+
+/// Row r of a tile of `rows`: runs r, r + rows, ... of the tile.
+void widen_row(const int8_t* x, size_t groups, size_t rows, WideRun* run) {
+  const auto widen = [](__m256i codes, WideRun* to) {
+    _mm256_store_si256(reinterpret_cast<__m256i*>(to->even),
+                       _mm256_srai_epi16(_mm256_slli_epi16(codes, 8), 8));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(to->odd), _mm256_srai_epi16(codes, 8));
+  };
+  for (; groups > kRun / 2; run += rows, x += kRun * kBlockColumns) {
+    widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)), run);
+    groups = groups < kRun ? 0 : groups - kRun;
   }
-  if (i < columns) {
-    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
-    const __m128i even = _mm_srai_epi16(_mm_slli_epi16(v, 8), 8);
-    _mm_store_si128(reinterpret_cast<__m128i*>(row->even + i / 4), even);
-    _mm_store_si128(reinterpret_cast<__m128i*>(row->odd + i / 4), _mm_srai_epi16(v, 8));
+  if (groups == 0) return;
+  // Rows are padded to 16 elements, half a run.
+  widen(_mm256_zextsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x))), run);
+}
+
+/// Both blocks of a group, `stride` bytes apart.
+[[gnu::always_inline]] inline void widen_group(const int8_t* weight, size_t stride,
+                                               WideGroup* wide) {
+#pragma GCC unroll 2
+  for (size_t b = 0; b < kTileBlocks; ++b) {
+    const __m256i codes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weight + b * stride));
+    wide->even[b] = _mm256_srai_epi16(_mm256_slli_epi16(codes, 8), 8);
+    wide->odd[b] = _mm256_srai_epi16(codes, 8);
   }
 }
 
-/// The value itself. Compilers keep the order of these, and so do not start products of several rows
-/// at once or add even and odd products first, for which there are too few registers.
-[[gnu::always_inline]] inline __m256i in_order(__m256i v) {
-  asm volatile("" : "+x"(v));
-  return v;
+/// acc[b] += weights[b] . pair for two blocks. In this order the core keeps its pipes busiest, and in
+/// these registers twelve sums fit without a move; compilers keep neither.
+[[gnu::always_inline]] inline void add_products(const __m256i* weights, int32_t pair,
+                                                __m256i* acc) {
+  __m256i columns = _mm256_set1_epi32(pair), products;
+  asm("vpmaddwd %[columns], %[weights0], %[products]\n\t"
+      "vpmaddwd %[columns], %[weights1], %[columns]\n\t"
+      "vpaddd %[products], %[acc0], %[acc0]\n\t"
+      "vpaddd %[columns], %[acc1], %[acc1]"
+      :
+      [acc0] "+x"(acc[0]), [acc1] "+x"(acc[1]), [columns] "+x"(columns), [products] "=&x"(products)
+      : [weights0] "x"(weights[0]), [weights1] "x"(weights[1]));
 }
 
-/// sums[row][block], kTileBlocks to a row, += x . weight over `groups` groups, or = if `fresh`;
-/// `stride` bytes from block to block.
-template <size_t kRows, size_t kBlocks>
-[[gnu::noinline]] void add_tile(const SpreadRow* x, const int8_t* weight, size_t stride,
-                                size_t groups, bool fresh, __m256i* sums) {
-  const __m256i high_bytes = _mm256_set1_epi16(static_cast<int16_t>(0xff00));
-  for (size_t begin = 0; begin < groups; begin += kSumGroups) {
-    const size_t end = smaller(groups, begin + kSumGroups);
-    __m256i acc[kRows][kBlocks];
+/// sums[row][block], kPanelBlocks to a row, += x . weight over `groups` groups, or = if `fresh`. The
+/// first tile of a panel also widens its weights, from blocks `stride` bytes apart: beside its
+/// products the stores cost nothing.
+template <size_t kRows, bool kWiden>
+[[gnu::noinline]] void many_rows_tile(const WideRun* x, const int8_t* codes, size_t stride,
+                                      WideGroup* weight, size_t groups, bool fresh, __m256i* sums) {
+  __m256i acc[kRows][kTileBlocks];
 #pragma GCC unroll 8
-    for (size_t r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-      for (size_t b = 0; b < kBlocks; ++b) acc[r][b] = _mm256_setzero_si256();
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (size_t b = 0; b < kTileBlocks; ++b) {
+      acc[r][b] = fresh ? _mm256_setzero_si256() : sums[r * kPanelBlocks + b];
     }
-    const int8_t* w = weight + begin * kBlock;
-    for (size_t g = begin; g < end; ++g, w += kBlock) {
-      __m256i part[kBlocks];
-#pragma GCC unroll 8
-      for (size_t b = 0; b < kBlocks; ++b) {
-        part[b] = _mm256_slli_epi16(
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + b * stride)), 8);
+  }
+  for (; groups > 0; x += kRows) {
+    const size_t run = smaller(groups, kRun);
+    groups -= run;
+    for (size_t i = 0; i < run; ++i, ++weight) {
+      if constexpr (kWiden) {
+        widen_group(codes, stride, weight);
+        // The same of the next two blocks.
+        _mm_prefetch(reinterpret_cast<const char*>(codes) + 2 * stride, _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(codes) + 3 * stride, _MM_HINT_T0);
+        codes += kBlock;
       }
 #pragma GCC unroll 8
-      for (size_t r = 0; r < kRows; ++r) {
-        const __m256i pair = in_order(_mm256_set1_epi32(x[r].even[g]));
+      for (size_t r = 0; r < kRows; ++r) add_products(weight->even, x[r].even[i], acc[r]);
 #pragma GCC unroll 8
-        for (size_t b = 0; b < kBlocks; ++b) {
-          acc[r][b] = in_order(_mm256_add_epi32(acc[r][b], _mm256_madd_epi16(part[b], pair)));
-        }
-      }
-#pragma GCC unroll 8
-      for (size_t b = 0; b < kBlocks; ++b) {
-        part[b] = _mm256_and_si256(
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + b * stride)), high_bytes);
-      }
-#pragma GCC unroll 8
-      for (size_t r = 0; r < kRows; ++r) {
-        const __m256i pair = in_order(_mm256_set1_epi32(x[r].odd[g]));
-#pragma GCC unroll 8
-        for (size_t b = 0; b < kBlocks; ++b) {
-          acc[r][b] = in_order(_mm256_add_epi32(acc[r][b], _mm256_madd_epi16(part[b], pair)));
-        }
-      }
+      for (size_t r = 0; r < kRows; ++r) add_products(weight->odd, x[r].odd[i], acc[r]);
     }
+  }
 #pragma GCC unroll 8
-    for (size_t r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-      for (size_t b = 0; b < kBlocks; ++b) {
-        __m256i& sum = sums[r * kTileBlocks + b];
-        const __m256i part = _mm256_srai_epi32(acc[r][b], 8);
-        sum = fresh ? part : _mm256_add_epi32(sum, part);
-      }
-    }
-    fresh = false;
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (size_t b = 0; b < kTileBlocks; ++b) sums[r * kPanelBlocks + b] = acc[r][b];
   }
 }
 
-/// All `blocks` of a piece. For one or two rows, four blocks at a time: four distant streams read
-/// memory at its full rate.
-template <size_t kRows>
-void add_blocks(const SpreadRow* x, const int8_t* weight, size_t stride, size_t groups,
-                size_t blocks, bool fresh, __m256i* sums) {
-  constexpr size_t kStep = kRows <= 2 ? 4 : 2;
-  size_t b = 0;
-  for (; b + kStep <= blocks; b += kStep) {
-    add_tile<kRows, kStep>(x, weight + b * stride, stride, groups, fresh, sums + b);
-  }
-  for (; b < blocks; ++b) {
-    add_tile<kRows, 1>(x, weight + b * stride, stride, groups, fresh, sums + b);
-  }
-}
+template <bool kWiden>
+constexpr decltype(&many_rows_tile<1, kWiden>) kManyRowsTiles[kTileRows] = {
+    many_rows_tile<1, kWiden>, many_rows_tile<2, kWiden>, many_rows_tile<3, kWiden>,
+    many_rows_tile<4, kWiden>, many_rows_tile<5, kWiden>, many_rows_tile<6, kWiden>};
 
 /// sum * (x_scale * weight_scale) + bias for the channels of one block.
 void store_block(__m256i sums, const LinearSlice<int8_t, int8_t>& s, size_t row, size_t channel) {
@@ -149,6 +203,102 @@ void store_block(__m256i sums, const LinearSlice<int8_t, int8_t>& s, size_t row,
   for (size_t c = 0; c < count; ++c) {
     const float scale = s.x_scales[row] * s.weight_scales[channel + c];
     y[c] = static_cast<float>(lanes[c]) * scale + (s.bias == nullptr ? 0.0f : s.bias[channel + c]);
+  }
+}
+
+template <size_t kRows>
+void few_rows(const LinearSlice<int8_t, int8_t>& s) {
+  const size_t groups = (s.depth + kBlockColumns - 1) / kBlockColumns;
+  const size_t stride = groups * kBlock;
+  const size_t blocks = (s.channels + kBlockRows - 1) / kBlockRows;
+  const size_t length = blocks / kStreams;
+  __m256i sums[kRows][kStreams];
+  for (size_t i = 0; i < length; ++i) {
+    // Needed after the sums: to wait for them then would stop the streams.
+    for (size_t b = 0; b < kStreams; ++b) {
+      const size_t channel = (i + b * length) * kBlockRows;
+      _mm_prefetch(reinterpret_cast<const char*>(s.weight_scales + channel), _MM_HINT_T0);
+      if (s.bias != nullptr) {
+        _mm_prefetch(reinterpret_cast<const char*>(s.bias + channel), _MM_HINT_T0);
+      }
+    }
+    few_rows_tile<kRows, kStreams>(s.x, s.x_stride, s.weight + i * stride, length * stride, groups,
+                                   sums);
+    for (size_t r = 0; r < kRows; ++r) {
+      for (size_t b = 0; b < kStreams; ++b) {
+        store_block(sums[r][b], s, r, (i + b * length) * kBlockRows);
+      }
+    }
+  }
+  for (size_t i = kStreams * length; i < blocks; ++i) {
+    few_rows_tile<kRows, 1>(s.x, s.x_stride, s.weight + i * stride, 0, groups, sums);
+    for (size_t r = 0; r < kRows; ++r) store_block(sums[r][0], s, r, i * kBlockRows);
+  }
+}
+
+/// `blocks` blocks of sums of each row, kPanelBlocks to a row, from `row` and `channel` on.
+void store_panel(const __m256i* sums, const LinearSlice<int8_t, int8_t>& s, size_t row, size_t rows,
+                 size_t channel, size_t blocks) {
+  const float* bias = s.bias == nullptr ? nullptr : s.bias + channel;
+  const size_t whole = smaller(blocks, (s.channels - channel) / kBlockRows);
+  for (size_t r = 0; r < rows; ++r, ++row, sums += kPanelBlocks) {
+    const __m256 x_scale = _mm256_set1_ps(s.x_scales[row]);
+    float* y = s.y + row * s.y_stride + channel;
+    for (size_t b = 0; b < whole; ++b) {
+      const size_t at = b * kBlockRows;
+      const __m256 scales = _mm256_mul_ps(x_scale, _mm256_loadu_ps(s.weight_scales + channel + at));
+      const __m256 product = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[b]), scales);
+      const __m256 add = bias == nullptr ? _mm256_setzero_ps() : _mm256_loadu_ps(bias + at);
+      _mm256_storeu_ps(y + at, _mm256_add_ps(product, add));
+    }
+    if (whole < blocks) store_block(sums[whole], s, row, channel + whole * kBlockRows);
+  }
+}
+
+/// Rows [row, row + rows) of the panel's blocks, in parts of the depth.
+void sum_panel(const LinearSlice<int8_t, int8_t>& s, size_t row, size_t rows, size_t block,
+               size_t blocks, __m256i* sums) {
+  const size_t groups = (s.depth + kBlockColumns - 1) / kBlockColumns;
+  const size_t stride = groups * kBlock;
+  // Tiles of nearly the same height: a low one at the end would waste more.
+  const size_t tiles = (rows + kTileRows - 1) / kTileRows;
+  const auto tile_begin = [=](size_t tile) { return tile * rows / tiles; };
+  WideRun x[kPanelRows * kPanelGroups / kRun];
+  WideGroup weight[kPanelGroups];
+  for (size_t g = 0; g < groups; g += kPanelGroups) {
+    const size_t part = smaller(kPanelGroups, groups - g);
+    const size_t runs = (part + kRun - 1) / kRun;
+    for (size_t t = 0; t < tiles; ++t) {
+      const size_t begin = tile_begin(t), height = tile_begin(t + 1) - begin;
+      for (size_t r = 0; r < height; ++r) {
+        widen_row(s.x + (row + begin + r) * s.x_stride + g * kBlockColumns, part, height,
+                  x + begin * runs + r);
+      }
+    }
+    for (size_t b = 0; b < blocks; b += kTileBlocks) {
+      const int8_t* codes = s.weight + (block + b) * stride + g * kBlock;
+      // Without a second block, the first is taken twice.
+      const size_t distance = b + 1 < blocks ? stride : 0;
+      for (size_t t = 0; t < tiles; ++t) {
+        const size_t begin = tile_begin(t), height = tile_begin(t + 1) - begin;
+        const auto tile = (t == 0 ? kManyRowsTiles<true> : kManyRowsTiles<false>)[height - 1];
+        tile(x + begin * runs, codes, distance, weight, part, g == 0,
+             sums + begin * kPanelBlocks + b);
+      }
+    }
+  }
+}
+
+void many_rows(const LinearSlice<int8_t, int8_t>& s) {
+  const size_t blocks = (s.channels + kBlockRows - 1) / kBlockRows;
+  __m256i sums[kPanelRows * kPanelBlocks];
+  for (size_t m = 0; m < s.rows; m += kPanelRows) {
+    const size_t rows = smaller(kPanelRows, s.rows - m);
+    for (size_t n = 0; n < blocks; n += kPanelBlocks) {
+      const size_t panel = smaller(kPanelBlocks, blocks - n);
+      sum_panel(s, m, rows, n, panel, sums);
+      store_panel(sums, s, m, rows, n * kBlockRows, panel);
+    }
   }
 }
 
@@ -318,40 +468,15 @@ void linear_f32_i8_f32_avx2(const LinearSlice<float, int8_t>& s) {
 }
 
 void linear_i8_i8_f32_avx2(const LinearSlice<int8_t, int8_t>& s) {
-  const size_t groups = (s.depth + kBlockColumns - 1) / kBlockColumns;
-  const size_t stride = groups * kBlock;
-  SpreadRow x[kTileRows];
-  __m256i sums[kTileRows * kTileBlocks];
-  for (size_t n = 0; n < s.channels; n += kTileBlocks * kBlockRows) {
-    const size_t blocks = smaller(kTileBlocks, (s.channels - n + kBlockRows - 1) / kBlockRows);
-    for (size_t m = 0; m < s.rows; m += kTileRows) {
-      const size_t rows = smaller(kTileRows, s.rows - m);
-      for (size_t g = 0; g < groups; g += kSpreadGroups) {
-        const size_t part = smaller(kSpreadGroups, groups - g);
-        for (size_t r = 0; r < rows; ++r) {
-          spread(s.x + (m + r) * s.x_stride + g * kBlockColumns, (part + 3) / 4 * 16, x + r);
-        }
-        const int8_t* weight = s.weight + n * groups * kBlockColumns + g * kBlock;
-        switch (rows) {
-          case 1:
-            add_blocks<1>(x, weight, stride, part, blocks, g == 0, sums);
-            break;
-          case 2:
-            add_blocks<2>(x, weight, stride, part, blocks, g == 0, sums);
-            break;
-          case 3:
-            add_blocks<3>(x, weight, stride, part, blocks, g == 0, sums);
-            break;
-          default:
-            add_blocks<4>(x, weight, stride, part, blocks, g == 0, sums);
-            break;
-        }
-      }
-      for (size_t r = 0; r < rows; ++r) {
-        for (size_t b = 0; b < blocks; ++b)
-          store_block(sums[r * kTileBlocks + b], s, m + r, n + b * kBlockRows);
-      }
-    }
+  switch (s.rows) {
+    case 1:
+      return few_rows<1>(s);
+    case 2:
+      return few_rows<2>(s);
+    case 3:
+      return few_rows<3>(s);
+    default:
+      return many_rows(s);
   }
 }
 

@@ -12,12 +12,14 @@ namespace oxbow {
 namespace {
 
 // One piece of parallel work: enough to be worth a thread's while, few enough rows and channels
-// that both stay in the first cache. An I8 output needs whole float rows before it can choose a
-// scale, so it is made one row tile at a time in scratch, which then does not grow with the
-// segment.
-constexpr size_t kPieceChannels = 64;
-constexpr size_t kPieceRows = 32;
-static_assert(kPieceChannels % kBlockRows == 0);
+// that both stay in the caches. An I8 output needs whole float rows before it can choose a scale, so
+// it is made one row tile at a time in scratch, which then does not grow with the segment.
+constexpr size_t kPieceChannels = 256;
+constexpr size_t kPieceRows = 36;
+// So few rows only read weights, which is fastest in pieces as long as the threads allow.
+constexpr size_t kFewRows = 3;
+constexpr size_t kFewRowsChannels = 32;
+static_assert(kPieceChannels % kBlockRows == 0 && kFewRowsChannels % kBlockRows == 0);
 
 struct Params {
   Tensor x, weight, y;
@@ -45,14 +47,22 @@ LinearKernel<X, W> kernel_of(const Params& p) {
   }
 }
 
-/// Rows [row, row + rows) of channel piece `piece`, with activation and residual. `y` is row `row`.
+/// How many channels a piece has. A channel's result is the same in every piece, so this may depend
+/// on the number of threads.
+size_t piece_channels(const RunContext& context, size_t rows, size_t width) {
+  if (rows > kFewRows) return kPieceChannels;
+  const size_t threads = context.pool == nullptr ? 1 : context.pool->threads();
+  return round_up(ceil_div(width, threads == 1 ? 1 : 2 * threads), kFewRowsChannels);
+}
+
+/// Rows [row, row + rows) of channels [channel, channel + channels), with activation and residual.
+/// `y` is row `row`.
 template <typename X, typename W>
-void compute(const Params& p, size_t row, size_t rows, size_t piece, float* y) {
+void compute(const Params& p, size_t row, size_t rows, size_t channel, size_t channels, float* y) {
   const size_t width = p.weight.rows;
-  const size_t channel = piece * kPieceChannels;
   LinearSlice<X, W> slice;
   slice.rows = rows;
-  slice.channels = smaller(kPieceChannels, width - channel);
+  slice.channels = smaller(channels, width - channel);
   slice.depth = p.x.width;
   slice.x = reinterpret_cast<const X*>(p.x.data + row * p.x.stride());
   slice.x_stride = p.x.stride() / sizeof(X);
@@ -87,10 +97,14 @@ Status run_to_f32(RunContext& context, const void* params) {
   float* y = output.data != nullptr ? output.f32() : context.caller_output;
   const size_t rows = context.rows(p.x);
   const size_t width = p.weight.rows;
-  const size_t pieces = ceil_div(width, kPieceChannels);
-  parallel_for(context.pool, ceil_div(rows, kPieceRows) * pieces, [&](size_t item, size_t) {
-    const size_t row = item / pieces * kPieceRows;
-    compute<X, W>(p, row, smaller(kPieceRows, rows - row), item % pieces, y + row * width);
+  const size_t channels = piece_channels(context, rows, width);
+  const size_t pieces = ceil_div(width, channels);
+  // All rows with some channels before the next ones: their weights then stay in the caches.
+  const size_t row_tiles = ceil_div(rows, kPieceRows);
+  parallel_for(context.pool, row_tiles * pieces, [&](size_t item, size_t) {
+    const size_t row = item % row_tiles * kPieceRows;
+    compute<X, W>(p, row, smaller(kPieceRows, rows - row), item / row_tiles * channels, channels,
+                  y + row * width);
   });
   return Status::kOk;
 }
@@ -103,8 +117,10 @@ Status run_to_i8(RunContext& context, const void* params) {
   const size_t rows = context.rows(p.x);
   for (size_t row = 0; row < rows; row += kPieceRows) {
     const size_t tile = smaller(kPieceRows, rows - row);
-    parallel_for(context.pool, ceil_div(y.width, kPieceChannels),
-                 [&](size_t piece, size_t) { compute<X, W>(p, row, tile, piece, scratch); });
+    const size_t channels = piece_channels(context, tile, y.width);
+    parallel_for(context.pool, ceil_div(y.width, channels), [&](size_t piece, size_t) {
+      compute<X, W>(p, row, tile, piece * channels, channels, scratch);
+    });
     parallel_for(context.pool, tile, [&](size_t r, size_t) {
       p.quantize(scratch + r * y.width, y.width, y.scale_groups, y.i8(row + r),
                  y.row_scales(row + r));

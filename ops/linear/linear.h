@@ -31,7 +31,8 @@ struct LinearSlice {
   size_t x_stride = 0;
   /// One per row of x; I8 only.
   const float* x_scales = nullptr;
-  /// F32: [channels][depth]. I8: [ceil(channels/8)][ceil(depth/4)][8][4], padding included.
+  /// F32: [channels][depth]. I8: [ceil(channels/8)][ceil(depth/4)][8][4], padding included. Quantising
+  /// gives codes from -127 on; of -128, which only a strange file holds, AVX2 may mistake the sign.
   const W* weight = nullptr;
   /// One per channel; I8 only.
   const float* weight_scales = nullptr;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -138,8 +139,12 @@ void check_all_sizes() {
     check_kernels<X, W>(2, size, 19, false);
     check_kernels<X, W>(size % 7 + 1, 16, size, size % 2 == 0);
   }
-  // Kernels take deep rows in parts of up to 1024 columns.
-  for (uint32_t depth : {1023, 1024, 1025, 2100}) check_kernels<X, W>(13, 41, depth, true);
+  // Kernels take rows, channels and columns in parts.
+  for (uint32_t depth : {511, 512, 513, 1024, 2100}) check_kernels<X, W>(13, 41, depth, true);
+  for (uint32_t rows : {3, 4, 5, 6, 8, 12, 16, 17, 48, 49, 101}) {
+    check_kernels<X, W>(rows, 24, 65, true);
+  }
+  for (uint32_t channels : {127, 128, 129, 300}) check_kernels<X, W>(7, channels, 35, false);
 }
 
 /// Row counts around the tiles of every ISA, which have up to 16 rows in parts of 32, and shapes that
@@ -195,20 +200,28 @@ TEST(LinearKernels, Int8AreExactForTheCodeThatOnlyAFileHas) {
 }
 
 TEST(LinearKernels, Int8DoNotOverflowAtTheLargestDepthWithTheWorstCodes) {
-  // -128 is no code the converter writes; a file may hold it all the same.
-  for (int code : {-128, -127, 127}) {
-    TestTensor x = i8_tensor("x", 1, kMaxI8Depth), weight = block_tensor("weight", 8, kMaxI8Depth);
-    std::memset(x.data, code, x.elements_bytes());
+  // -128 is no code that quantising gives, but x may come from a file.
+  for (auto [rows, x_code, code] : {std::array{1, -128, -127},
+                                    {1, -128, 127},
+                                    {1, 127, 127},
+                                    {2, -128, -127},
+                                    {9, -128, -127},
+                                    {9, -128, 127}}) {
+    SCOPED_TRACE(rows);
+    const auto count = static_cast<uint32_t>(rows);
+    TestTensor x = i8_tensor("x", count, kMaxI8Depth);
+    TestTensor weight = block_tensor("weight", 8, kMaxI8Depth);
+    std::memset(x.data, x_code, x.elements_bytes());
     std::memset(weight.data, code, weight.elements_bytes());
-    x.scales[0] = 1.0f;
+    for (size_t m = 0; m < count; ++m) x.scales[m] = 1.0f;
     for (size_t n = 0; n < 8; ++n) weight.scales[n] = 1.0f;
     // The padding holds the code too, as in a hostile file: round_up(depth, 4) columns count.
-    const int64_t sum = int64_t{code} * code * static_cast<int64_t>(round_up(kMaxI8Depth, 4));
+    const int64_t sum = int64_t{x_code} * code * static_cast<int64_t>(round_up(kMaxI8Depth, 4));
     for (const auto& variant : variants<int8_t, int8_t>()) {
       SCOPED_TRACE(variant.name);
-      TestTensor y = f32_tensor("y", 1, 8);
+      TestTensor y = f32_tensor("y", count, 8);
       variant.kernel(slice_of<int8_t, int8_t>(x, weight, nullptr, y));
-      for (size_t n = 0; n < 8; ++n) EXPECT_EQ(y.f32()[n], static_cast<float>(sum));
+      for (size_t i = 0; i < count * 8; ++i) EXPECT_EQ(y.f32()[i], static_cast<float>(sum));
     }
   }
 }
@@ -295,7 +308,7 @@ TEST(Linear, ToInt8IsTheFloatRowQuantised) {
     i8.op.outputs = {&i8.y8};
     ASSERT_EQ(f32.op.bind_and_run(), Status::kOk) << f32.op.message();
     ASSERT_EQ(i8.op.bind_and_run(), Status::kOk) << i8.op.message();
-    EXPECT_EQ(i8.op.scratch_bytes(), 32 * 70 * sizeof(float)) << "one tile of float rows";
+    EXPECT_EQ(i8.op.scratch_bytes(), 36 * 70 * sizeof(float)) << "one tile of float rows";
     for (size_t row = 0; row < 39; ++row) {
       TestTensor expected = i8_tensor("expected", 1, 70, 7);
       quantize_f32_i8_ref(f32.y.f32(row), 70, 7, expected.i8(), expected.scales);

@@ -1,6 +1,6 @@
-// Rows of so many elements for every line of the list. Items are elements.
+// One row, whole and in heads, for every line of the list. Items are elements.
 
-#include <benchmark/benchmark.h>
+#include "ops/testing/bench.h"
 
 #include <cstdint>
 #include <vector>
@@ -10,32 +10,22 @@
 namespace oxbow {
 namespace {
 
-void bench(benchmark::State& state, Isa isa, QuantizeKernel kernel) {
-  if (!may_use(isa, false)) {
-    state.SkipWithError("not on this machine");
-    return;
-  }
-  const auto width = static_cast<size_t>(state.range(0));
-  const auto groups = static_cast<size_t>(state.range(1));
-  std::vector<float> x(width), scales(groups);
-  for (size_t i = 0; i < width; ++i) x[i] = static_cast<float>(i % 251) - 125.0f;
-  std::vector<int8_t> q(round_up(width, kI8RowAlignment));
-  for (auto _ : state) {
-    kernel(x.data(), width, groups, q.data(), scales.data());
-    benchmark::DoNotOptimize(q.data());
-    benchmark::ClobberMemory();
-  }
-  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(width));
+using testing::bench_data;
+using testing::BenchRun;
+
+void bench(BenchRun& run, QuantizeKernel kernel) {
+  const size_t width = run.arg(0), groups = run.arg(1);
+  const auto x = bench_data<float>(width);
+  std::vector<int8_t> q(width);
+  std::vector<float> scales(groups);
+  run.measure(width, [&] { kernel(x.data(), width, groups, q.data(), scales.data()); });
 }
 
-void sizes(benchmark::internal::Benchmark* bench) {
-  bench->ArgNames({"width", "groups"});
-  bench->Args({160, 1})->Args({512, 1})->Args({512, 8})->Args({2048, 1});
-}
+// Widths are multiples of 16: there is no padding.
+const testing::BenchShapes kRows = {
+    {"width", "groups"}, {{160, 1}, {160, 4}, {512, 1}, {512, 8}, {768, 1}, {768, 12}, {3072, 1}}};
 
-#define OXB_KERNEL(isa, name)                                             \
-  void bench_##name(benchmark::State& state) { bench(state, isa, name); } \
-  BENCHMARK(bench_##name)->Apply(sizes);
+#define OXB_KERNEL(isa, name) OXB_BENCH(isa, name, kRows, bench(run, name))
 #include "ops/quantize/kernels.inc"
 #undef OXB_KERNEL
 

@@ -1,0 +1,201 @@
+// Runs one model for the scripts of this folder, which measure it beside others: a process that
+// waits for commands on standard input and answers each with one line of JSON. The servers of the
+// other programs know the same commands (README.md).
+//
+//   oxbow_bench_session MODEL [THREADS]
+
+#include <time.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/api/oxbow.hpp"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Processor time of all threads.
+double processor_seconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+/// Bytes of a line of /proc/self/status, such as "VmHWM:"; 0 when there is none.
+uint64_t status_bytes(const char* name) {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(name, 0) == 0) return std::stoull(line.substr(std::strlen(name))) * 1024;
+  }
+  return 0;
+}
+
+[[noreturn]] void fail(const std::string& what) {
+  std::fprintf(stderr, "oxbow_bench_session: %s\n", what.c_str());
+  std::exit(3);
+}
+
+void check(const oxb::Status& status) {
+  if (!status.ok()) fail(status.text());
+}
+
+/// A stream that can be fed as a prompt or token by token.
+class Stream {
+ public:
+  Stream(const oxb::Model& model, oxb::Session session)
+      : session_(std::move(session)),
+        max_segment_(model.info().max_segment),
+        logits_(model.info().output_width) {}
+
+  std::map<std::string, std::vector<std::byte>> states;
+
+  oxb::Session& session() { return session_; }
+  std::span<const float> logits() const { return logits_; }
+
+  /// The logits of the last token only, as a prompt needs them.
+  void feed(std::span<const int32_t> tokens) {
+    while (!tokens.empty()) {
+      const auto part = tokens.first(std::min(tokens.size(), max_segment_));
+      tokens = tokens.subspan(part.size());
+      check(session_.run(part, tokens.empty() ? std::span<float>(logits_) : std::span<float>()));
+    }
+  }
+
+ private:
+  oxb::Session session_;
+  size_t max_segment_;
+  std::vector<float> logits_;
+};
+
+/// Numbers between spaces.
+std::vector<int32_t> numbers(std::string_view text) {
+  std::vector<int32_t> values;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  while (at < end) {
+    if (*at == ' ') {
+      ++at;
+      continue;
+    }
+    int32_t value = 0;
+    const auto [next, error] = std::from_chars(at, end, value);
+    if (error != std::errc()) fail("expected numbers after the command");
+    values.push_back(value);
+    at = next;
+  }
+  return values;
+}
+
+void print_memory() {
+  std::printf("{\"peak\": %llu, \"resident\": %llu, \"anonymous\": %llu}\n",
+              static_cast<unsigned long long>(status_bytes("VmHWM:")),
+              static_cast<unsigned long long>(status_bytes("VmRSS:")),
+              static_cast<unsigned long long>(status_bytes("RssAnon:")));
+}
+
+void answer(Stream& stream, const std::string& line) {
+  const size_t space = std::min(line.find(' '), line.size());
+  const std::string command = line.substr(0, space);
+  if (command == "prompt" || command == "feed") {
+    // At the beginning of a stream or further on: the time until the logits behind it are there.
+    const std::vector<int32_t> tokens = numbers(line.substr(space));
+    if (command == "prompt") stream.session().reset();
+    const double processor = processor_seconds();
+    const auto start = Clock::now();
+    stream.feed(tokens);
+    const double seconds = seconds_since(start);
+    std::printf("{\"seconds\": %.9f, \"processor\": %.9f}\n", seconds,
+                processor_seconds() - processor);
+  } else if (command == "decode") {
+    // One after another; the time of each.
+    const std::vector<int32_t> tokens = numbers(line.substr(space));
+    std::vector<double> seconds;
+    const double processor = processor_seconds();
+    for (const int32_t token : tokens) {
+      const auto start = Clock::now();
+      stream.feed({&token, 1});
+      seconds.push_back(seconds_since(start));
+    }
+    std::printf("{\"processor\": %.9f, \"seconds\": [", processor_seconds() - processor);
+    for (size_t i = 0; i < seconds.size(); ++i)
+      std::printf("%s%.9f", i > 0 ? ", " : "", seconds[i]);
+    std::puts("]}");
+  } else if (command == "save" || command == "load") {
+    // A state by its name, to go on from it in the same memory.
+    std::vector<std::byte>& state = stream.states[line.substr(space)];
+    if (command == "save") {
+      state.resize(stream.session().state_bytes());
+      check(stream.session().save(state));
+    } else {
+      check(stream.session().load(state));
+    }
+    std::printf("{\"position\": %llu}\n",
+                static_cast<unsigned long long>(stream.session().position()));
+  } else if (command == "keep") {
+    // What is kept is decided by the file: a full ring stays full.
+    std::puts("{}");
+  } else if (command == "logits") {
+    std::ofstream file(line.substr(space + 1), std::ios::binary);
+    file.write(reinterpret_cast<const char*>(stream.logits().data()),
+               static_cast<std::streamsize>(stream.logits().size_bytes()));
+    if (!file.flush()) fail("cannot write " + line.substr(space + 1));
+    std::puts("{}");
+  } else if (command == "memory") {
+    print_memory();
+  } else {
+    fail("unknown command '" + command + "'");
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2 || argc > 3) {
+    std::fprintf(stderr, "usage: oxbow_bench_session MODEL [THREADS]\n");
+    return 2;
+  }
+  oxb::SessionOptions options;
+  options.threads = argc > 2 ? static_cast<uint32_t>(std::stoul(argv[2])) : 1;
+  const uint64_t before = status_bytes("VmRSS:");
+  const uint64_t anonymous_before = status_bytes("RssAnon:");
+
+  const double processor = processor_seconds();
+  const auto start = Clock::now();
+  auto model = oxb::Model::open(argv[1]);
+  if (!model) fail(model.status().text());
+  const double open = seconds_since(start);
+  auto session = oxb::Session::create(*model, options);
+  if (!session) fail(session.status().text());
+  const double load = seconds_since(start);
+  const double load_processor = processor_seconds() - processor;
+
+  const uint64_t arena = session->arena_bytes();
+  std::printf(
+      "{\"name\": \"Oxbow\", \"version\": \"%d.%d.%d\", \"open_seconds\": %.9f, \"load_seconds\": "
+      "%.9f, \"load_processor\": %.9f, \"before\": %llu, \"grown\": %llu, \"anonymous_grown\": "
+      "%llu, \"arena\": %llu, "
+      "\"vocabulary\": %u}\n",
+      OXB_VERSION_MAJOR, OXB_VERSION_MINOR, OXB_VERSION_PATCH, open, load, load_processor,
+      static_cast<unsigned long long>(before),
+      static_cast<unsigned long long>(status_bytes("VmRSS:") - before),
+      static_cast<unsigned long long>(status_bytes("RssAnon:") - anonymous_before),
+      static_cast<unsigned long long>(arena), model->info().vocabulary);
+  std::fflush(stdout);
+
+  Stream stream(*model, std::move(*session));
+  for (std::string line; std::getline(std::cin, line) && line != "quit";) answer(stream, line);
+  return 0;
+}
