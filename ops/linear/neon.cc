@@ -115,16 +115,14 @@ struct Neon {
       }
       weight += 2 * kBlockBytes;
     };
-    size_t left = groups;
-    if (left >= 2) {
+    if (groups >= 2) {
       load_stage(0, 0, w[0]);
       load_columns();
       repeat_columns();
-      for (; left >= 4; left -= 2) add_two_groups(true);
+      for (size_t more = groups / 2 - 1; more != 0; --more) add_two_groups(true);
       add_two_groups(false);
-      left -= 2;
     }
-    if (left != 0) {
+    if (groups % 2 != 0) {
 #pragma GCC unroll 4
       for (size_t r = 0; r < kRows; ++r) {
         // The padding of x allows to read the other four.

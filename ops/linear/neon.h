@@ -45,43 +45,58 @@ template <typename Vector>
   asm volatile("" ::"w"(loaded));
 }
 
-/// y = float(sum) * (x_scale * weight_scale) + bias for rows from `row` and channels from `channel`
-/// on, as many as there are.
+/// float(sum) * (x_scale * weight_scale) + bias for rows from `row` on.
+template <size_t kRows, size_t kHalves>
+[[gnu::always_inline]] inline void store_scaled(const int32x4_t (&sums)[kRows][kHalves],
+                                                const float* x_scales, const float* weight_scales,
+                                                const float* bias, float* y, size_t y_stride) {
+  float32x4_t scales[kHalves], biases[kHalves];
+#pragma GCC unroll 8
+  for (size_t h = 0; h < kHalves; ++h) {
+    scales[h] = vld1q_f32(weight_scales + 4 * h);
+    biases[h] = bias == nullptr ? vdupq_n_f32(0.0f) : vld1q_f32(bias + 4 * h);
+  }
+#pragma GCC unroll 8
+  for (size_t r = 0; r < kRows; ++r, y += y_stride) {
+    const float x_scale = x_scales[r];
+#pragma GCC unroll 8
+    for (size_t h = 0; h < kHalves; ++h) {
+      const float32x4_t scale = vmulq_n_f32(scales[h], x_scale);
+      vst1q_f32(y + 4 * h, vaddq_f32(vmulq_f32(vcvtq_f32_s32(sums[r][h]), scale), biases[h]));
+    }
+  }
+}
+
+/// The same where fewer channels are left than there are sums.
+template <size_t kRows, size_t kHalves>
+[[gnu::noinline]] void store_last(const LinearSlice<int8_t, int8_t>& s, size_t row, size_t channel,
+                                  const int32x4_t (&sums)[kRows][kHalves]) {
+  constexpr size_t kChannels = 4 * kHalves;
+  const size_t left = s.channels - channel;
+  float scales[kChannels] = {}, bias[kChannels] = {}, y[kRows][kChannels];
+  for (size_t c = 0; c < left; ++c) {
+    scales[c] = s.weight_scales[channel + c];
+    if (s.bias != nullptr) bias[c] = s.bias[channel + c];
+  }
+  store_scaled(sums, s.x_scales + row, scales, bias, y[0], kChannels);
+  for (size_t r = 0; r < kRows; ++r) {
+    float* to = s.y + (row + r) * s.y_stride + channel;
+    for (size_t c = 0; c < left; ++c) to[c] = y[r][c];
+  }
+}
+
+/// Of rows from `row` on and channels from `channel` on, as many as there are.
 template <size_t kRows, size_t kHalves>
 [[gnu::always_inline]] inline void store_sums(const LinearSlice<int8_t, int8_t>& s, size_t row,
                                               size_t channel,
                                               const int32x4_t (&sums)[kRows][kHalves]) {
-#pragma GCC unroll 8
-  for (size_t h = 0; h < kHalves; ++h, channel += 4) {
-    if (channel >= s.channels) return;
-    const size_t left = s.channels - channel;
-    float32x4_t scales = vdupq_n_f32(0.0f), bias = scales;
-    if (left >= 4) {
-      scales = vld1q_f32(s.weight_scales + channel);
-      if (s.bias != nullptr) bias = vld1q_f32(s.bias + channel);
-    } else {
-      float four[2][4] = {};
-      for (size_t c = 0; c < left; ++c) {
-        four[0][c] = s.weight_scales[channel + c];
-        four[1][c] = s.bias == nullptr ? 0.0f : s.bias[channel + c];
-      }
-      scales = vld1q_f32(four[0]);
-      bias = vld1q_f32(four[1]);
-    }
-#pragma GCC unroll 8
-    for (size_t r = 0; r < kRows; ++r) {
-      float* y = s.y + (row + r) * s.y_stride + channel;
-      const float32x4_t scale = vmulq_n_f32(scales, s.x_scales[row + r]);
-      const float32x4_t result = vaddq_f32(vmulq_f32(vcvtq_f32_s32(sums[r][h]), scale), bias);
-      if (left >= 4) {
-        vst1q_f32(y, result);
-      } else {
-        float four[4];
-        vst1q_f32(four, result);
-        for (size_t c = 0; c < left; ++c) y[c] = four[c];
-      }
-    }
+  if (channel + 4 * kHalves > s.channels) {
+    store_last(s, row, channel, sums);
+    return;
   }
+  store_scaled(sums, s.x_scales + row, s.weight_scales + channel,
+               s.bias == nullptr ? nullptr : s.bias + channel, s.y + row * s.y_stride + channel,
+               s.y_stride);
 }
 
 template <typename Tile, size_t kRows, size_t kBlocks>

@@ -9,8 +9,8 @@
 namespace oxbow {
 namespace {
 
-// What is on the stack at a time: 16 KiB of x, and sums for 64 channels.
-constexpr size_t kPackedPairs = 16;
+// What is on the stack at a time: 18 KiB of x, and sums for 64 channels. The op gives up to 36 rows.
+constexpr size_t kPackedPairs = 18;
 constexpr size_t kPackedEights = 64;
 constexpr size_t kPackedGroups = 2 * kPackedEights;
 constexpr size_t kSumBlocks = 8;
@@ -48,7 +48,7 @@ template <size_t kPairs, size_t kHalves>
 void add_tile(const PackedRows& x, size_t pair, const int8_t* weight, size_t groups, size_t column,
               PairSums* sums) {
   int32x4_t acc[kPairs][2 * kHalves];
-#pragma GCC unroll 8
+#pragma GCC unroll 9
   for (size_t p = 0; p < kPairs; ++p) {
 #pragma GCC unroll 4
     for (size_t c = 0; c < 2 * kHalves; ++c) acc[p][c] = sums->pairs[pair + p][column + c];
@@ -57,7 +57,7 @@ void add_tile(const PackedRows& x, size_t pair, const int8_t* weight, size_t gro
   const auto add_eight = [&](size_t eight, const int8_t* w, bool whole)
       __attribute__((always_inline)) {
     int8x16_t xs[kPairs];
-#pragma GCC unroll 8
+#pragma GCC unroll 9
     for (size_t p = 0; p < kPairs; ++p) xs[p] = x.pairs[pair + p][eight];
 #pragma GCC unroll 2
     for (size_t h = 0; h < kHalves; ++h) {
@@ -66,7 +66,7 @@ void add_tile(const PackedRows& x, size_t pair, const int8_t* weight, size_t gro
           whole ? vreinterpretq_s32_s8(vld1q_s8(w + kBlockBytes + h * 16)) : vdupq_n_s32(0);
       const int8x16_t low = vreinterpretq_s8_s32(vzip1q_s32(first, second));
       const int8x16_t high = vreinterpretq_s8_s32(vzip2q_s32(first, second));
-#pragma GCC unroll 8
+#pragma GCC unroll 9
       for (size_t p = 0; p < kPairs; ++p) {
         acc[p][2 * h] = vmmlaq_s32(acc[p][2 * h], xs[p], low);
         acc[p][2 * h + 1] = vmmlaq_s32(acc[p][2 * h + 1], xs[p], high);
@@ -76,24 +76,40 @@ void add_tile(const PackedRows& x, size_t pair, const int8_t* weight, size_t gro
   size_t eight = 0;
   for (; eight < groups / 2; ++eight, weight += 2 * kBlockBytes) add_eight(eight, weight, true);
   if (groups % 2 != 0) add_eight(eight, weight, false);
-#pragma GCC unroll 8
+#pragma GCC unroll 9
   for (size_t p = 0; p < kPairs; ++p) {
 #pragma GCC unroll 4
     for (size_t c = 0; c < 2 * kHalves; ++c) sums->pairs[pair + p][column + c] = acc[p][c];
   }
 }
 
-/// One block of channels for all pairs of rows.
+// Up to four pairs take a whole block at a time, up to nine half of it: 18 registers for sums, and
+// enough for the rest.
+constexpr size_t kTilePairs = 9;
+
+template <size_t kPairs>
+void add_pairs(const PackedRows& x, size_t pair, const int8_t* weight, size_t groups, size_t column,
+               PairSums* sums) {
+  if constexpr (kPairs <= 4) {
+    add_tile<kPairs, 2>(x, pair, weight, groups, column, sums);
+  } else {
+    add_tile<kPairs, 1>(x, pair, weight, groups, column, sums);
+    add_tile<kPairs, 1>(x, pair, weight + 16, groups, column + 2, sums);
+  }
+}
+
+constexpr decltype(&add_pairs<1>) kAddPairs[kTilePairs + 1] = {
+    nullptr,      add_pairs<1>, add_pairs<2>, add_pairs<3>, add_pairs<4>,
+    add_pairs<5>, add_pairs<6>, add_pairs<7>, add_pairs<8>, add_pairs<9>};
+
+/// One block of channels for all pairs of rows, in tiles of about the same size.
 void add_block(const PackedRows& x, size_t pairs, const int8_t* weight, size_t groups,
                size_t column, PairSums* sums) {
-  size_t p = 0;
-  for (; p + 8 <= pairs; p += 8) {
-    add_tile<8, 1>(x, p, weight, groups, column, sums);
-    add_tile<8, 1>(x, p, weight + 16, groups, column + 2, sums);
+  for (size_t p = 0, tiles = (pairs + kTilePairs - 1) / kTilePairs; tiles != 0; --tiles) {
+    const size_t count = (pairs - p) / tiles;
+    kAddPairs[count](x, p, weight, groups, column, sums);
+    p += count;
   }
-  if (p + 4 <= pairs) add_tile<4, 2>(x, p, weight, groups, column, sums), p += 4;
-  if (p + 2 <= pairs) add_tile<2, 2>(x, p, weight, groups, column, sums), p += 2;
-  if (p < pairs) add_tile<1, 2>(x, p, weight, groups, column, sums);
 }
 
 /// The rows of one pair, of which the second may be missing, from the sums of one block.
