@@ -10,8 +10,9 @@ namespace oxbow {
 namespace {
 
 struct Neon {
-  // A block needs four registers of sums for each row.
-  static constexpr size_t kMaxRows = 4;
+  // A block needs four registers of sums for each row. Two rows by two blocks leave more registers for
+  // the rest than four by one.
+  static constexpr size_t kMaxRows = 2;
   template <size_t kRows>
   static constexpr size_t kBlocks = 4 / kRows;
 

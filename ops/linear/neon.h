@@ -3,13 +3,13 @@
 // What the int8 kernels for ARM share: the loops around their tiles, and what becomes of the sums.
 // A tile is a struct with
 //
-//   static constexpr size_t kMaxRows;                            4 or 8
+//   static constexpr size_t kMaxRows;                            2 or 8
 //   template <size_t kRows> static constexpr size_t kBlocks;     1, 2 or 4
 //   template <size_t kRows, size_t kBlocks>
 //   static void add(const int8_t* x, size_t x_stride, const int8_t* weight, size_t weight_stride,
 //                   size_t groups, int32x4_t (&sums)[kRows][2 * kBlocks]);
 //
-// for 1, 2, 4, kMaxRows rows by that many blocks of eight channels, or one where no more are left.
+// for 1, 2, 4, 8 rows, at most kMaxRows, by that many blocks of eight channels, or one where no more are left.
 // Blocks are `weight_stride` bytes apart and have `groups` groups of four columns. sums[r][h] are
 // those of channels 4 h to 4 h + 3. Everything is in an unnamed namespace: no copy compiled with an
 // ISA's flags gets outside its file.
@@ -32,6 +32,13 @@ constexpr size_t kBlockBytes = kBlockRows * kBlockColumns;
 inline size_t group_count(const LinearSlice<int8_t, int8_t>& s) {
   return (s.depth + kBlockColumns - 1) / kBlockColumns;
 }
+
+// GCC's first scheduling undoes the order in which tiles are written, and then needs more registers.
+#if defined(__clang__)
+#define OXB_AS_WRITTEN
+#else
+#define OXB_AS_WRITTEN [[gnu::optimize("no-schedule-insns")]]
+#endif
 
 // Cores that execute in order wait for loads right before their uses, where compilers like to put
 // them. Neither function is an instruction.
@@ -91,7 +98,14 @@ template <size_t kRows, size_t kHalves>
                                               size_t channel,
                                               const int32x4_t (&sums)[kRows][kHalves]) {
   if (channel + 4 * kHalves > s.channels) {
-    store_last(s, row, channel, sums);
+    // A copy, so that the sums themselves need no memory.
+    int32x4_t copy[kRows][kHalves];
+#pragma GCC unroll 8
+    for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (size_t h = 0; h < kHalves; ++h) copy[r][h] = sums[r][h];
+    }
+    store_last(s, row, channel, copy);
     return;
   }
   store_scaled(sums, s.x_scales + row, s.weight_scales + channel,
@@ -100,7 +114,7 @@ template <size_t kRows, size_t kHalves>
 }
 
 template <typename Tile, size_t kRows, size_t kBlocks>
-void linear_tile(const LinearSlice<int8_t, int8_t>& s, size_t row, size_t channel) {
+OXB_AS_WRITTEN void linear_tile(const LinearSlice<int8_t, int8_t>& s, size_t row, size_t channel) {
   const size_t groups = group_count(s);
   const size_t stride = groups * kBlockBytes;
   int32x4_t sums[kRows][2 * kBlocks];
@@ -139,10 +153,10 @@ void linear_i8(const LinearSlice<int8_t, int8_t>& s) {
     for (; m + Tile::kMaxRows <= s.rows; m += Tile::kMaxRows) {
       linear_rows<Tile, Tile::kMaxRows>(s, m, n, end);
     }
-    if constexpr (Tile::kMaxRows > 4) {
+    if constexpr (Tile::kMaxRows > 2) {
       if (m + 4 <= s.rows) linear_rows<Tile, 4>(s, m, n, end), m += 4;
+      if (m + 2 <= s.rows) linear_rows<Tile, 2>(s, m, n, end), m += 2;
     }
-    if (m + 2 <= s.rows) linear_rows<Tile, 2>(s, m, n, end), m += 2;
     if (m < s.rows) linear_rows<Tile, 1>(s, m, n, end);
   }
 }
