@@ -56,7 +56,7 @@ TEST(Quantize, EveryVariantFollowsTheRule) {
         TestTensor x = f32_tensor("x", 1, size * groups);
         TestTensor q = i8_tensor("q", 1, size * groups, groups);
         fill_uniform(x, size, -3, 3);
-        variant.kernel(x.f32(), x.width, groups, q.i8(), q.scales);
+        variant.kernel(x.f32(), x.width, groups, 0, q.i8(), q.scales);
         expect_rule(x, q);
       }
     }
@@ -76,8 +76,8 @@ TEST(Quantize, EveryVariantGivesTheBitsOfTheReferenceOnNanInfinityAndTinyValues)
         fill(x, std::vector<float>(19, odd[first]));
         x.f32()[17] = odd[second];
         TestTensor q = i8_tensor("q", 1, 19), expected = i8_tensor("expected", 1, 19);
-        variant.kernel(x.f32(), 19, 1, q.i8(), q.scales);
-        quantize_f32_i8_ref(x.f32(), 19, 1, expected.i8(), expected.scales);
+        variant.kernel(x.f32(), 19, 1, 0, q.i8(), q.scales);
+        quantize_f32_i8_ref(x.f32(), 19, 1, 0, expected.i8(), expected.scales);
         EXPECT_TRUE(std::isfinite(*q.scales));
         EXPECT_EQ(*q.scales, *expected.scales);
         EXPECT_EQ(std::memcmp(q.data, expected.data, q.stride()), 0);

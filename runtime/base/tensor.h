@@ -81,6 +81,8 @@ struct Tensor {
   uint32_t pinned = 0;
   /// I32 only: every value is below this.
   uint32_t limit = 0;
+  /// I8 only. Unless 0: the scale of every row; otherwise each row has its own.
+  float static_scale = 0.0f;
 
   size_t stride() const { return row_bytes(type, width); }
   const float* f32(size_t row = 0) const {
