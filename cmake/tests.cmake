@@ -1,6 +1,6 @@
 # Tests and kernel benchmarks, found by name. An empty list gives no target.
 #
-#   ops/*/test.cc, ops/**/*_test.cc   oxbow_op_tests           ops/*/bench.cc            oxbow_bench_kernels
+#   ops/*/test.cc, ops/**/*_test.cc   oxbow_op_tests           ops/*/bench.cc, *_bench.cc  oxbow_bench_kernels
 #   runtime/**/*_test.cc              oxbow_runtime_tests      tests/*_test.cc           oxbow_tests (end to end)
 #   converter/**/*_test.cc            oxbow_converter_tests    tests/alloc_trap_test.cc  oxbow_alloc_tests
 
@@ -72,10 +72,10 @@ if(CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-aarch64"
 endif()
 
 find_package(benchmark QUIET)
-oxbow_glob(benches ops/*/bench.cc)
+oxbow_glob(benches ops/testing/*.cc ops/*/bench.cc ops/*/*_bench.cc)
 if(benches AND benchmark_FOUND AND NOT OXBOW_SANITIZE)
   add_executable(oxbow_bench_kernels ${benches})
-  target_link_libraries(oxbow_bench_kernels PRIVATE oxbow_flags oxbow_core benchmark::benchmark_main)
+  target_link_libraries(oxbow_bench_kernels PRIVATE oxbow_flags oxbow_core benchmark::benchmark_main GTest::gtest)
 endif()
 
 # The rest looks at sources, so once, in the native build without sanitizers, is enough.

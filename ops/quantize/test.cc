@@ -86,6 +86,27 @@ TEST(Quantize, EveryVariantGivesTheBitsOfTheReferenceOnNanInfinityAndTinyValues)
   }
 }
 
+TEST(Quantize, AStaticScaleIsKeptAndSaturates) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const Variant& variant : kVariants) {
+    if (!cpu_supports(variant.isa)) continue;
+    SCOPED_TRACE(variant.name);
+    for (uint32_t size : testing::simd_sizes_up_to(130)) {
+      TestTensor x = f32_tensor("x", 1, size), q = i8_tensor("q", 1, size);
+      fill_uniform(x, size, -3, 3);
+      x.f32()[size / 2] = size % 3 == 0 ? inf : size % 3 == 1 ? -inf : std::nanf("");
+      variant.kernel(x.f32(), size, 1, 0.01f, q.i8(), q.scales);
+      ASSERT_EQ(*q.scales, 0.01f);
+      for (size_t i = 0; i < size; ++i) {
+        const float scaled = std::nearbyint(x.f32()[i] * (1 / 0.01f));
+        const float code = std::isnan(scaled) ? 0 : std::fmax(-127.0f, std::fmin(127.0f, scaled));
+        ASSERT_EQ(q.code(0, i), static_cast<int>(code)) << i;
+      }
+      for (size_t i = size; i < q.stride(); ++i) ASSERT_EQ(q.code(0, i), 0) << "padding " << i;
+    }
+  }
+}
+
 struct Fixture {
   TestTensor x = f32_tensor("x", 5, 24), y = i8_tensor("y", 5, 24, 2);
   OpRunner op{bind_quantize};
@@ -109,6 +130,20 @@ TEST(Quantize, RunsOverTheActualRowsOnly) {
   }
   EXPECT_TRUE(std::isnan(s.y.row_scales(3)[0])) << "untouched";
   EXPECT_EQ(s.y.code(3, 0), -1) << "untouched";
+}
+
+TEST(Quantize, RunsWithTheTensorsStaticScale) {
+  TestTensor x = f32_tensor("x", 2, 24), y = i8_tensor("y", 2, 24);
+  fill_uniform(x, 1);
+  y.static_scale = 0.02f;
+  OpRunner op(bind_quantize);
+  op.inputs = {&x};
+  op.outputs = {&y};
+  ASSERT_EQ(op.bind_and_run(), Status::kOk) << op.message();
+  for (size_t row = 0; row < 2; ++row) {
+    EXPECT_EQ(y.row_scales(row)[0], 0.02f);
+    for (size_t i = 0; i < 24; ++i) EXPECT_NEAR(y.value(row, i), x.value(row, i), 0.010001);
+  }
 }
 
 TEST(Quantize, RefusesStepsThatMakeNoSense) {
