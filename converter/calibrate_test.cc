@@ -102,7 +102,8 @@ TEST(Calibrate, StaticScalesNeedSomethingToCalibrateWith) {
 
 TEST(Calibrate, TokensOfAnotherVocabularyAreRefused) {
   const TemporaryDirectory directory;
-  ConvertOptions options = static_options("labml_compressive/c1_d32_fullP", directory / "model.oxb");
+  ConvertOptions options =
+      static_options("labml_compressive/c1_d32_fullP", directory / "model.oxb");
   options.calibration_file = golden("gpt2/g2_inner_relu") + "/io.safetensors";
   EXPECT_THROW(convert(options), InputError);
 }

@@ -398,7 +398,7 @@ Tensor session_tensor(const Session& session, uint32_t index) {
   tensor.rows = from.rows();
   tensor.width = from.width();
   tensor.scale_groups = from.scale_groups();
-  tensor.rows_symbol = from.rows_symbol();
+  tensor.rows_symbol = static_cast<int16_t>(from.rows_symbol());
   tensor.ring = from.ring();
   if (from.ring() >= 0) {
     tensor.pinned =

@@ -25,12 +25,14 @@ std::string demo_checkpoint() { return std::string(OXB_SOURCE_DIR) + "/examples/
 
 /// Bits per character of the demo model on unseen text; also what the runs are told beside.
 double demo_bits(const std::string& model, const Words& more = {}) {
-  Words words = {"eval",    model,    "--text", demo_checkpoint() + "/heldout.txt",
+  Words words = {"eval",    model,  "--text", demo_checkpoint() + "/heldout.txt",
                  "--limit", "6000", "--json"};
   words.insert(words.end(), more.begin(), more.end());
   const CommandResult result = oxbow(words);
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  return result.exit_code == 0 ? json::parse(result.out)["bits_per_token"].get<double>() : NAN;
+  return result.exit_code == 0
+             ? json::parse(result.out)["models"][0]["bits_per_character"].get<double>()
+             : NAN;
 }
 
 struct Library {
@@ -120,10 +122,11 @@ TEST_P(Backends, WhatTheyTakeIsShown) {
   EXPECT_GT(other, 10u);
   const CommandResult text = oxbow({"inspect", model, "--backend", GetParam().name});
   EXPECT_NE(text.out.find("backend memory"), std::string::npos);
-  const CommandResult bench = oxbow({"bench", model, "--prefill", "64", "--repeat", "1", "--profile",
-                                     "--backend", GetParam().name});
+  const CommandResult bench = oxbow({"bench", model, "--prefill", "64", "--repeat", "1",
+                                     "--profile", "--backend", GetParam().name});
   EXPECT_NE(bench.out.find("backend memory"), std::string::npos) << bench.out;
-  EXPECT_NE(bench.out.find(std::string("Linear ") + GetParam().name), std::string::npos) << bench.out;
+  EXPECT_NE(bench.out.find(std::string("Linear ") + GetParam().name), std::string::npos)
+      << bench.out;
 }
 
 TEST_P(Backends, TheDemoModelIsAsGood) {
@@ -176,7 +179,8 @@ TEST(BackendNames, OneThatIsNotBuiltInIsRefusedWithTheOptionThatBuildsIt) {
 
 TEST(StaticScales, TheDemoModelLosesLittle) {
   const TemporaryDirectory directory;
-  const std::string as_float = convert(demo_checkpoint(), directory / "f.oxb", {"--weights", "f32"});
+  const std::string as_float =
+      convert(demo_checkpoint(), directory / "f.oxb", {"--weights", "f32"});
   const std::string as_static =
       convert(demo_checkpoint(), directory / "s.oxb",
               {"--activations", "static", "--calibrate", demo_checkpoint() + "/heldout.txt"});
@@ -201,9 +205,11 @@ struct Edited {
   oxb_status open(std::string* text) const {
     const std::vector<std::byte> file = convert::assemble_file(graph, data);
     TinyModel aligned;
-    aligned.data.reset(static_cast<std::byte*>(std::aligned_alloc(64, (file.size() + 63) / 64 * 64)));
+    aligned.data.reset(
+        static_cast<std::byte*>(std::aligned_alloc(64, (file.size() + 63) / 64 * 64)));
     std::memcpy(aligned.data.get(), file.data(), file.size());
-    const auto model = oxb::Model::open(std::span<const std::byte>(aligned.data.get(), file.size()));
+    const auto model =
+        oxb::Model::open(std::span<const std::byte>(aligned.data.get(), file.size()));
     *text = model.ok() ? "" : model.status().text();
     if (!model.ok()) return model.status().code();
     const auto memory = model->memory();

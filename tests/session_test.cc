@@ -76,8 +76,7 @@ std::vector<std::vector<int32_t>> some_segments(size_t count, uint32_t seed) {
 
 class SessionTest : public ::testing::TestWithParam<const char*> {
  protected:
-  SessionTest()
-      : bytes_(tiny_model(GetParam())), opened_(bytes_) {}
+  SessionTest() : bytes_(tiny_model(GetParam())), opened_(bytes_) {}
   TinyModel bytes_;
   Opened opened_;
 };
@@ -204,7 +203,7 @@ TEST_P(SessionTest, ADamagedForeignOrShortStateIsRefusedAndChangesNothing) {
 
   TinyCheckpoint other;
   other.tensors["generator.bias"].values[0] += 1.0f;
-  TinyModel other_bytes(GetParam(), std::string(GetParam()) == "f32" ? "f32" : "dynamic", other);
+  TinyModel other_bytes = tiny_model(GetParam(), other);
   Opened other_model(other_bytes);
   Started foreign(other_model);
   ASSERT_EQ(oxb_session_save(foreign.session, blob.data(), blob.size(), &error), OXB_OK);

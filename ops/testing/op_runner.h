@@ -56,7 +56,7 @@ struct TestTensor : Tensor {
              uint32_t scale_groups);
   TestTensor(TestTensor&& other) = default;
 
-  TestTensor& with_symbol(int32_t symbol) {
+  TestTensor& with_symbol(int16_t symbol) {
     rows_symbol = symbol;
     return *this;
   }

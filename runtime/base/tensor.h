@@ -70,11 +70,11 @@ struct Tensor {
   const char* name = "";
   DataType type = DataType::kF32;
   Layout layout = Layout::kRowMajor;
+  /// Which symbol holds the actual row count, -1: `rows` is exact. There are few; sessions hold many of these views.
+  int16_t rows_symbol = -1;
   uint32_t rows = 0;
   uint32_t width = 0;
   uint32_t scale_groups = 0;
-  /// Which symbol holds the actual row count, -1: `rows` is exact.
-  int32_t rows_symbol = -1;
   /// Which ring the rows move in, -1: none.
   int32_t ring = -1;
   /// Rows at the start of that ring that never move.

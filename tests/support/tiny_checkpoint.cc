@@ -113,8 +113,13 @@ TinyModel::TinyModel(const std::string& weights, const std::string& activations,
   const TemporaryDirectory directory;
   checkpoint.write(directory / "checkpoint");
   const std::string file = (directory / "model.oxb").string();
-  std::vector<std::string> words = {(directory / "checkpoint").string(), "-o", file, "--weights",
-                                    weights, "--activations", activations};
+  std::vector<std::string> words = {(directory / "checkpoint").string(),
+                                    "-o",
+                                    file,
+                                    "--weights",
+                                    weights,
+                                    "--activations",
+                                    activations};
   if (activations == "static") {
     write_tokens(directory / "tokens.safetensors");
     words.insert(words.end(), {"--calibrate", (directory / "tokens.safetensors").string()});

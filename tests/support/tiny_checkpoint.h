@@ -46,8 +46,9 @@ struct TinyModel {
 };
 
 /// "f32", "int8" (dynamic) or "static" (int8 with static scales).
-inline TinyModel tiny_model(const std::string& kind) {
-  return TinyModel(kind == "f32" ? "f32" : "int8", kind == "int8" ? "dynamic" : kind);
+inline TinyModel tiny_model(const std::string& kind,
+                            const TinyCheckpoint& checkpoint = TinyCheckpoint()) {
+  return TinyModel(kind == "f32" ? "f32" : "int8", kind == "int8" ? "dynamic" : kind, checkpoint);
 }
 
 }  // namespace oxbow::testing
