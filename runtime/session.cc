@@ -135,7 +135,7 @@ Status lay_out(const Model& model, const SessionOptions& options, std::byte* bas
   }
   Status status = bind_steps(*session, params, steps, &params_bytes, &scratch_bytes, error);
   if (status == Status::kOk && has_pool) {
-    status = ThreadPool::create(pool_at, used.threads, error, &session->pool);
+    status = ThreadPool::create(pool_at, used.threads, error, &session->pool, used.cpu_mask);
   }
   if (status != Status::kOk) {
     destroy_owned(*session);

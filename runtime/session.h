@@ -28,6 +28,8 @@ struct Session;
 struct SessionOptions {
   uint32_t threads = 1;
   Backend backend = Backend::kCpu;
+  /// Cores for the threads it starts; 0: any.
+  uint64_t cpu_mask = 0;
   /// Whose shared states, activations, scratch and threads this session uses; null: its own.
   const Session* sibling = nullptr;
 };

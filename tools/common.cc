@@ -1,14 +1,17 @@
 #include "tools/common.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #if defined(__GLIBC__)
@@ -38,6 +41,28 @@ oxb_backend backend_of(const std::string& wanted) {
   throw UsageError("--backend " + wanted + " does not exist yet");
 }
 
+/// The tool's own thread is one of those that work, and is placed at once.
+uint64_t cpu_mask_of(const Args& args) {
+  const std::optional<std::string> text = args.text("cpu-mask");
+  if (!text) return 0;
+  uint64_t mask = 0;
+  const char* end = text->data() + text->size();
+  const char* begin = text->rfind("0x", 0) == 0 ? text->data() + 2 : text->data();
+  const auto [stop, error] = std::from_chars(begin, end, mask, 16);
+  if (error != std::errc() || stop != end || mask == 0) {
+    throw UsageError("--cpu-mask " + *text + " is not a hexadecimal number above 0");
+  }
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (int core = 0; core < 64; ++core) {
+    if ((mask >> core & 1) != 0) CPU_SET(core, &cores);
+  }
+  if (sched_setaffinity(0, sizeof(cores), &cores) != 0) {
+    throw UsageError("--cpu-mask " + *text + " names no core of this machine");
+  }
+  return mask;
+}
+
 }  // namespace
 
 void add_common_options(Args& args) {
@@ -48,6 +73,7 @@ void add_common_options(Args& args) {
       names += (names.empty() ? "" : ", ") + std::string(name);
   }
   args.option("backend", "NAME", "built in are " + names + " (default auto)");
+  args.option("cpu-mask", "HEX", "cores to run on, bit i being core i, e.g. f0 for cores 4 to 7");
   args.option("memory", "BYTES", "refuse when a session needs more; K, M and G are understood");
 }
 
@@ -57,6 +83,7 @@ CommonOptions read_common_options(const Args& args) {
   options.backend =
       args.choice("backend", "auto", {"auto", "reference", "cpu", "xnnpack", "acl", "vulkan"});
   options.session.backend = backend_of(options.backend);
+  options.session.cpu_mask = cpu_mask_of(args);
   options.memory_limit = args.size("memory", UINT64_MAX, 1, UINT64_MAX);
   return options;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <new>
 
@@ -84,11 +85,12 @@ const BackendName* find_backend(oxb_backend name) {
 Status convert(const oxb_session_options* options, oxbow::SessionOptions* converted, Error* error) {
   if (options == nullptr) return Status::kOk;
   // The fields of the first version; later ones are read only when `size` covers them.
-  if (options->size < sizeof(oxb_session_options)) {
+  constexpr size_t kFirstVersion = offsetof(oxb_session_options, cpu_mask);
+  if (options->size < kFirstVersion) {
     return oxbow::fail(error, Status::kInvalidArgument,
                        "the session options' size is %zu, expected at least %zu: use "
                        "oxb_session_options_init",
-                       options->size, sizeof(oxb_session_options));
+                       options->size, kFirstVersion);
   }
   const BackendName* found = find_backend(options->backend);
   if (found == nullptr) {
@@ -103,6 +105,7 @@ Status convert(const oxb_session_options* options, oxbow::SessionOptions* conver
   converted->backend = found->backend;
   converted->threads = options->threads == 0 ? 1 : options->threads;
   converted->sibling = inner(options->sibling);
+  if (options->size >= sizeof(oxb_session_options)) converted->cpu_mask = options->cpu_mask;
   return Status::kOk;
 }
 
@@ -365,7 +368,7 @@ oxb_status oxb_model_input_info(const oxb_model* model, size_t entry, size_t inp
 }
 
 void oxb_session_options_init(oxb_session_options* options) {
-  *options = {sizeof(oxb_session_options), 1, OXB_BACKEND_AUTO, nullptr};
+  *options = {sizeof(oxb_session_options), 1, OXB_BACKEND_AUTO, nullptr, 0};
 }
 
 oxb_status oxb_session_arena_bytes(const oxb_model* model, const oxb_session_options* options,

@@ -205,6 +205,9 @@ typedef struct oxb_session_options {
    * of a search do. Threads and backend are then that session's, which must outlive this one, and only
    * one of the two may run at a time. */
   const oxb_session* sibling;
+  /* Not 0: the threads it starts run only on the cores whose bit is set, such as the big ones. The calling
+   * thread is the caller's to place. Linux and Android. */
+  uint64_t cpu_mask;
 } oxb_session_options;
 
 /* The defaults. Options may also be passed as null. */

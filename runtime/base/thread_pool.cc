@@ -1,8 +1,12 @@
 #include "runtime/base/thread_pool.h"
 
 #include <signal.h>
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 #include <cassert>
+#include <cerrno>
 #include <cstring>
 #include <new>
 
@@ -24,6 +28,43 @@ void relax() {
 #endif
 }
 
+/// While it lives, the calling thread runs on these cores only, and so do threads it starts, for good.
+class PlacedOnCores {
+ public:
+  explicit PlacedOnCores(uint64_t cpu_mask) {
+    if (cpu_mask == 0) return;
+#if defined(__linux__)
+    cpu_set_t wanted;
+    CPU_ZERO(&wanted);
+    for (int core = 0; core < 64; ++core) {
+      if ((cpu_mask >> core & 1) != 0) CPU_SET(core, &wanted);
+    }
+    placed_ = sched_getaffinity(0, sizeof(before_), &before_) == 0 &&
+              sched_setaffinity(0, sizeof(wanted), &wanted) == 0;
+    failure_ = placed_ ? 0 : errno;
+#else
+    failure_ = ENOSYS;
+#endif
+  }
+  ~PlacedOnCores() {
+#if defined(__linux__)
+    if (placed_) sched_setaffinity(0, sizeof(before_), &before_);
+#endif
+  }
+  PlacedOnCores(const PlacedOnCores&) = delete;
+  PlacedOnCores& operator=(const PlacedOnCores&) = delete;
+
+  /// An errno, or 0.
+  int failure() const { return failure_; }
+
+ private:
+#if defined(__linux__)
+  cpu_set_t before_;
+  bool placed_ = false;
+#endif
+  int failure_ = 0;
+};
+
 }  // namespace
 
 size_t ThreadPool::bytes(size_t threads) {
@@ -31,12 +72,19 @@ size_t ThreadPool::bytes(size_t threads) {
   return round_up(sizeof(ThreadPool), alignof(Worker)) + (threads - 1) * sizeof(Worker);
 }
 
-Status ThreadPool::create(void* memory, size_t threads, Error* error, ThreadPool** pool) {
+Status ThreadPool::create(void* memory, size_t threads, Error* error, ThreadPool** pool,
+                          uint64_t cpu_mask) {
   *pool = nullptr;
   if (threads <= 1) return Status::kOk;
   if (threads > kMaxThreads) {
     return fail(error, Status::kInvalidArgument, "%zu threads; at most %zu are supported", threads,
                 kMaxThreads);
+  }
+  const PlacedOnCores cores(cpu_mask);
+  if (cores.failure() != 0) {
+    return fail(error, Status::kInvalidArgument,
+                "threads cannot run on the cores of mask 0x%llx: %s",
+                static_cast<unsigned long long>(cpu_mask), std::strerror(cores.failure()));
   }
   assert(reinterpret_cast<uintptr_t>(memory) % kAlignment == 0);
   auto* made = new (memory) ThreadPool();

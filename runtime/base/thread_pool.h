@@ -28,7 +28,9 @@ class ThreadPool {
 
   /// Places a pool in `memory`, aligned to kAlignment and of bytes(threads), and starts its
   /// threads. With 0 or 1 threads there is nothing to start: the pool is null, and null is a pool.
-  static Status create(void* memory, size_t threads, Error* error, ThreadPool** pool);
+  /// The threads, not the caller, run only on the cores whose bit is set in `cpu_mask`; 0: on any.
+  static Status create(void* memory, size_t threads, Error* error, ThreadPool** pool,
+                       uint64_t cpu_mask = 0);
 
   /// Ends the threads; the memory is the caller's again. Null is allowed.
   static void destroy(ThreadPool* pool);

@@ -1,10 +1,12 @@
 #include "runtime/base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <numeric>
 #include <string>
@@ -54,6 +56,44 @@ TEST(ThreadPool, OneThreadNeedsNoMemoryAndGivesNull) {
   }
   ThreadPool::destroy(nullptr);
 }
+
+#if defined(__linux__)
+TEST(ThreadPool, ThreadsRunOnTheGivenCoresAndTheCallerStaysFree) {
+  cpu_set_t before, after;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  int allowed = 0;
+  while (allowed < 64 && !CPU_ISSET(allowed, &before)) ++allowed;
+  ASSERT_LT(allowed, 64);
+  std::vector<uint64_t> memory(ThreadPool::bytes(3) / 8 + ThreadPool::kAlignment / 8);
+  void* place = memory.data();
+  size_t room = memory.size() * 8;
+  ASSERT_NE(std::align(ThreadPool::kAlignment, ThreadPool::bytes(3), place, room), nullptr);
+  ThreadPool* pool = nullptr;
+  Error error;
+  ASSERT_EQ(ThreadPool::create(place, 3, &error, &pool, uint64_t{1} << allowed), Status::kOk)
+      << error.text;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after)) << "the caller was moved";
+  // Until every worker has come by: an item waits for the others.
+  std::atomic<int> inside{0}, elsewhere{0};
+  parallel_for(pool, 3, [&](size_t, size_t worker) {
+    ++inside;
+    while (inside.load() < 3) sched_yield();
+    cpu_set_t mine;
+    sched_getaffinity(0, sizeof(mine), &mine);
+    if (worker != 0 && (CPU_COUNT(&mine) != 1 || !CPU_ISSET(allowed, &mine))) ++elsewhere;
+  });
+  EXPECT_EQ(elsewhere.load(), 0);
+  ThreadPool::destroy(pool);
+
+  int missing = 63;
+  while (missing >= 0 && CPU_ISSET(missing, &before)) --missing;
+  if (missing < 0) return;
+  EXPECT_EQ(ThreadPool::create(place, 3, &error, &pool, uint64_t{1} << missing),
+            Status::kInvalidArgument);
+  EXPECT_NE(std::string(error.text).find("mask 0x"), std::string::npos) << error.text;
+}
+#endif
 
 TEST(ThreadPool, TooManyThreadsAreRefused) {
   ThreadPool* pool = nullptr;
