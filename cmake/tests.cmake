@@ -65,12 +65,18 @@ if(TARGET oxbow_converter)
   endforeach()
 endif()
 
-# Cores without dot product and without i8mm: dispatch must not pick what they lack.
+# Cores without dot product, without i8mm, and with everything: dispatch must pick what they have and nothing else, and
+# the bits must be the same.
 if(CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-aarch64" AND TARGET oxbow_op_tests)
   list(GET CMAKE_CROSSCOMPILING_EMULATOR 0 qemu)
-  foreach(cpu cortex-a53 cortex-a76)
+  foreach(cpu cortex-a53 cortex-a76 max,sve=off max)
     add_test(NAME AllOpTestsOn.${cpu} COMMAND ${qemu} -cpu ${cpu} $<TARGET_FILE:oxbow_op_tests> --gtest_brief=1)
-    set_tests_properties(AllOpTestsOn.${cpu} PROPERTIES TIMEOUT 1800)
+    set_tests_properties(AllOpTestsOn.${cpu} PROPERTIES TIMEOUT 1800 ENVIRONMENT "OXB_TEST_CORE=${cpu}")
+    if(TARGET oxbow_tests)
+      add_test(NAME SameBitsOn.${cpu} COMMAND ${qemu} -cpu ${cpu} $<TARGET_FILE:oxbow_tests> --gtest_brief=1
+                                              --gtest_filter=*SameBits.*)
+      set_tests_properties(SameBitsOn.${cpu} PROPERTIES TIMEOUT 1800)
+    endif()
   endforeach()
 endif()
 

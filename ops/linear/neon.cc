@@ -15,6 +15,8 @@ struct Neon {
   template <size_t kRows>
   static constexpr size_t kBlocks = 4 / kRows;
 
+  /// Two groups at a time, and of their products four: each has its time until it is needed. Loads are
+  /// as far ahead as registers allow.
   template <size_t kRows, size_t kBlocks>
   [[gnu::always_inline]] static void add(const int8_t* x, size_t x_stride, const int8_t* weight,
                                          size_t weight_stride, size_t groups,
@@ -27,61 +29,111 @@ struct Neon {
 #pragma GCC unroll 8
       for (size_t h = 0; h < kHalves; ++h) acc[r][h][0] = acc[r][h][1] = vdupq_n_s32(0);
     }
-    const auto columns_of = [&](size_t r, size_t g) __attribute__((always_inline)) {
-      int32_t four;
-      __builtin_memcpy(&four, x + r * x_stride + g * kBlockColumns, sizeof(four));
-      return vreinterpretq_s8_s32(vdupq_n_s32(four));
+    const int8_t* rows[kRows];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) rows[r] = x + r * x_stride;
+    const auto repeat = [](int32x2_t two, size_t lane) __attribute__((always_inline)) {
+      return vreinterpretq_s8_s32(lane == 0 ? vdupq_lane_s32(two, 0) : vdupq_lane_s32(two, 1));
     };
     const auto half_of = [&](size_t h, size_t g) __attribute__((always_inline)) {
       return vld1q_s8(weight + h / 2 * weight_stride + g * kBlockBytes + h % 2 * 16);
     };
-    size_t g = 0;
-    for (; g + 2 <= groups; g += 2) {
-      int8x16_t first[kRows], second[kRows];
+
+    // A stage is the products of as many halves as give four sums or more. Weights of the next one are
+    // loaded meanwhile.
+    constexpr size_t kSpan = kRows == 1 ? 2 : 1;
+    constexpr size_t kStages = kHalves / kSpan;
+    constexpr size_t kTogether = 4;
+    int32x2_t eight[kRows];  // Columns of two groups, which are then repeated.
+    int8x16_t columns[2][kRows], w[2][kSpan][2];
+    size_t at = 0;
+    const auto load_columns = [&]() __attribute__((always_inline)) {
 #pragma GCC unroll 4
       for (size_t r = 0; r < kRows; ++r) {
-        first[r] = columns_of(r, g);
-        second[r] = columns_of(r, g + 1);
+        eight[r] = vreinterpret_s32_s8(vld1_s8(rows[r] + at));
+        keep_before(eight[r]);
       }
-      // Four sums at a time, so that each product has its time until it is needed.
-      constexpr size_t kTogether = 4;
+    };
+    const auto repeat_columns = [&]() __attribute__((always_inline)) {
 #pragma GCC unroll 4
-      for (size_t i = 0; i < kRows * kHalves * 2; i += kTogether) {
-        int16x8_t products[kTogether];
-#pragma GCC unroll 4
-        for (size_t j = 0; j < kTogether; ++j) {
-          const size_t r = (i + j) % kRows, part = (i + j) / kRows;
-          const int8x16_t w = half_of(part / 2, g);
-          products[j] = part % 2 == 0 ? vmull_s8(vget_low_s8(w), vget_low_s8(first[r]))
-                                      : vmull_high_s8(w, first[r]);
-        }
-        keep_order();
-#pragma GCC unroll 4
-        for (size_t j = 0; j < kTogether; ++j) {
-          const size_t r = (i + j) % kRows, part = (i + j) / kRows;
-          const int8x16_t w = half_of(part / 2, g + 1);
-          products[j] = part % 2 == 0
-                            ? vmlal_s8(products[j], vget_low_s8(w), vget_low_s8(second[r]))
-                            : vmlal_high_s8(products[j], w, second[r]);
-        }
-        keep_order();
-#pragma GCC unroll 4
-        for (size_t j = 0; j < kTogether; ++j) {
-          int32x4_t& sum = acc[(i + j) % kRows][(i + j) / kRows / 2][(i + j) / kRows % 2];
-          sum = vpadalq_s16(sum, products[j]);
-        }
-        keep_order();
+      for (size_t r = 0; r < kRows; ++r) {
+        columns[0][r] = repeat(eight[r], 0);
+        columns[1][r] = repeat(eight[r], 1);
       }
+    };
+    const auto load_stage = [&](size_t stage, size_t g, int8x16_t(&to)[kSpan][2])
+        __attribute__((always_inline)) {
+#pragma GCC unroll 4
+      for (size_t i = 0; i < 2 * kSpan; ++i) {
+        to[i / 2][i % 2] = half_of(stage * kSpan + i / 2, g + i % 2);
+        keep_before(to[i / 2][i % 2]);
+      }
+    };
+    const auto add_two_groups = [&](bool more) __attribute__((always_inline)) {
+      at += 8;
+#pragma GCC unroll 4
+      for (size_t stage = 0; stage < kStages; ++stage) {
+        const auto& now = w[stage % 2];
+        const bool last = stage + 1 == kStages;
+#pragma GCC unroll 2
+        for (size_t i = 0; i < kSpan * 2 * kRows; i += kTogether) {
+          const bool last_products = last && i + kTogether == kSpan * 2 * kRows;
+          int16x8_t products[kTogether];
+#pragma GCC unroll 4
+          for (size_t j = 0; j < kTogether; ++j) {
+            const size_t r = (i + j) % kRows, part = (i + j) / kRows;
+            const int8x16_t first = now[part / 2][0];
+            products[j] = part % 2 == 0 ? vmull_s8(vget_low_s8(first), vget_low_s8(columns[0][r]))
+                                        : vmull_high_s8(first, columns[0][r]);
+          }
+          keep_order();
+          if (i == 0 && !last) load_stage(stage + 1, 0, w[(stage + 1) % 2]);
+          if (i == 0 && last && more) load_stage(0, 2, w[(stage + 1) % 2]);
+          if (last_products && more) load_columns();
+#pragma GCC unroll 4
+          for (size_t j = 0; j < kTogether; ++j) {
+            const size_t r = (i + j) % kRows, part = (i + j) / kRows;
+            const int8x16_t second = now[part / 2][1];
+            products[j] = part % 2 == 0 ? vmlal_s8(products[j], vget_low_s8(second),
+                                                   vget_low_s8(columns[1][r]))
+                                        : vmlal_high_s8(products[j], second, columns[1][r]);
+          }
+          keep_order();
+          if (last_products && more) repeat_columns();
+#pragma GCC unroll 4
+          for (size_t j = 0; j < kTogether; ++j) {
+            const size_t r = (i + j) % kRows, part = (i + j) / kRows;
+            int32x4_t& sum = acc[r][stage * kSpan + part / 2][part % 2];
+            sum = vpadalq_s16(sum, products[j]);
+          }
+          keep_order();
+        }
+      }
+      if (kStages == 1) {
+#pragma GCC unroll 2
+        for (size_t i = 0; i < kSpan; ++i) w[0][i][0] = w[1][i][0], w[0][i][1] = w[1][i][1];
+      }
+      weight += 2 * kBlockBytes;
+    };
+    size_t left = groups;
+    if (left >= 2) {
+      load_stage(0, 0, w[0]);
+      load_columns();
+      repeat_columns();
+      for (; left >= 4; left -= 2) add_two_groups(true);
+      add_two_groups(false);
+      left -= 2;
     }
-    if (g < groups) {
-#pragma GCC unroll 8
-      for (size_t h = 0; h < kHalves; ++h) {
-        const int8x16_t w = half_of(h, g);
+    if (left != 0) {
 #pragma GCC unroll 4
-        for (size_t r = 0; r < kRows; ++r) {
-          const int8x16_t columns = columns_of(r, g);
-          acc[r][h][0] = vpadalq_s16(acc[r][h][0], vmull_s8(vget_low_s8(w), vget_low_s8(columns)));
-          acc[r][h][1] = vpadalq_s16(acc[r][h][1], vmull_high_s8(w, columns));
+      for (size_t r = 0; r < kRows; ++r) {
+        // The padding of x allows to read the other four.
+        const int8x16_t four = repeat(vreinterpret_s32_s8(vld1_s8(rows[r] + at)), 0);
+#pragma GCC unroll 8
+        for (size_t h = 0; h < kHalves; ++h) {
+          const int8x16_t half = half_of(h, 0);
+          acc[r][h][0] = vpadalq_s16(acc[r][h][0], vmull_s8(vget_low_s8(half), vget_low_s8(four)));
+          acc[r][h][1] = vpadalq_s16(acc[r][h][1], vmull_high_s8(half, four));
         }
       }
     }

@@ -40,7 +40,10 @@ inline size_t group_count(const LinearSlice<int8_t, int8_t>& s) {
 [[gnu::always_inline]] inline void keep_order() { asm volatile(""); }
 
 /// As keep_order, also for a load whose only use comes later.
-[[gnu::always_inline]] inline void keep_before(int8x16_t loaded) { asm volatile("" ::"w"(loaded)); }
+template <typename Vector>
+[[gnu::always_inline]] inline void keep_before(Vector loaded) {
+  asm volatile("" ::"w"(loaded));
+}
 
 /// y = float(sum) * (x_scale * weight_scale) + bias for rows from `row` and channels from `channel`
 /// on, as many as there are.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "ops/linear/linear.h"
 #include "ops/quantize/quantize.h"
 #include "ops/testing/refusals.h"
+#include "ops/testing/team.h"
 
 namespace oxbow {
 namespace {
@@ -145,9 +147,57 @@ void check_all_sizes() {
   for (uint32_t channels : {127, 128, 129, 300}) check_kernels<X, W>(7, channels, 35, false);
 }
 
+/// Row counts around the tiles of every ISA, which have up to 16 rows in parts of 32, and shapes that
+/// nobody thought of.
+template <typename X, typename W>
+void check_rows_and_random_shapes() {
+  for (uint32_t rows = 1; rows <= 34; ++rows) check_kernels<X, W>(rows, 19 + rows % 3, 37, true);
+  std::mt19937 random(11);
+  for (int i = 0; i < 40; ++i) {
+    const auto rows = static_cast<uint32_t>(1 + random() % 40);
+    const auto channels = static_cast<uint32_t>(1 + random() % 100);
+    const auto depth = static_cast<uint32_t>(1 + random() % (i % 10 == 0 ? 1100 : 90));
+    check_kernels<X, W>(rows, channels, depth, random() % 2 == 0);
+  }
+}
+
 TEST(LinearKernels, F32FollowTheFormula) { check_all_sizes<float, float>(); }
 TEST(LinearKernels, WeightOnlyInt8FollowTheFormula) { check_all_sizes<float, int8_t>(); }
 TEST(LinearKernels, Int8AreExact) { check_all_sizes<int8_t, int8_t>(); }
+
+TEST(LinearKernels, F32AgreeForAnyNumberOfRows) { check_rows_and_random_shapes<float, float>(); }
+TEST(LinearKernels, WeightOnlyInt8AgreeForAnyNumberOfRows) {
+  check_rows_and_random_shapes<float, int8_t>();
+}
+TEST(LinearKernels, Int8AgreeForAnyNumberOfRows) { check_rows_and_random_shapes<int8_t, int8_t>(); }
+
+TEST(LinearKernels, Int8AreExactForTheCodeThatOnlyAFileHas) {
+  for (uint32_t rows : {1, 2, 5, 8, 19}) {
+    for (uint32_t depth : {3, 16, 37, 600}) {
+      TestTensor x = i8_tensor("x", rows, depth), weight = block_tensor("weight", 21, depth);
+      fill_uniform(x, depth);
+      fill_uniform(weight, rows);
+      std::mt19937 random(depth);
+      for (size_t m = 0; m < rows; ++m) {
+        for (size_t k = 0; k < depth; ++k) {
+          if (random() % 3 == 0) reinterpret_cast<int8_t*>(x.data)[m * x.stride() + k] = -128;
+        }
+      }
+      for (size_t i = 0; i < weight.elements_bytes(); ++i) {
+        if (random() % 3 == 0) reinterpret_cast<int8_t*>(weight.data)[i] = -128;
+      }
+      const auto list = variants<int8_t, int8_t>();
+      TestTensor expected = f32_tensor("y", rows, 21);
+      list.back().kernel(slice_of<int8_t, int8_t>(x, weight, nullptr, expected));
+      for (const auto& variant : list) {
+        SCOPED_TRACE(variant.name);
+        TestTensor y = f32_tensor("y", rows, 21);
+        variant.kernel(slice_of<int8_t, int8_t>(x, weight, nullptr, y));
+        for (size_t i = 0; i < rows * 21; ++i) ASSERT_EQ(y.f32()[i], expected.f32()[i]) << i;
+      }
+    }
+  }
+}
 
 TEST(LinearKernels, Int8DoNotOverflowAtTheLargestDepthWithTheWorstCodes) {
   // -128 is no code that quantising gives, but x may come from a file.
@@ -267,6 +317,33 @@ TEST(Linear, ToInt8IsTheFloatRowQuantised) {
       for (size_t g = 0; g < 7; ++g) ASSERT_EQ(i8.y8.row_scales(row)[g], expected.scales[g]);
     }
     EXPECT_TRUE(std::isnan(i8.y8.row_scales(39)[0])) << "untouched";
+  }
+}
+
+TEST(Linear, ThreadsAndKernelsDoNotChangeTheBits) {
+  for (int pair = 0; pair < 3; ++pair) {
+    for (bool to_i8 : {false, true}) {
+      Fixture expected;
+      const auto prepare = [&](Fixture& s) {
+        s.all_rows_symbolic();
+        if (pair == 2) s.op.inputs[0] = &s.x8;
+        if (pair >= 1) s.op.inputs[1] = &s.weight8;
+        if (to_i8) s.op.outputs = {&s.y8};
+      };
+      prepare(expected);
+      ASSERT_EQ(expected.op.bind_and_run(), Status::kOk) << expected.op.message();
+      for (size_t threads : {1, 2, 4}) {
+        Fixture got;
+        prepare(got);
+        const testing::Team team(threads);
+        got.op.pool = team.pool();
+        got.op.threads = threads;
+        got.op.reference_only = false;
+        ASSERT_EQ(got.op.bind_and_run(), Status::kOk) << got.op.message();
+        EXPECT_TRUE(testing::same_bits(got.y, expected.y)) << pair << " on " << threads;
+        EXPECT_TRUE(testing::same_bits(got.y8, expected.y8)) << pair << " on " << threads;
+      }
+    }
   }
 }
 
