@@ -110,7 +110,8 @@ class Program:
                 executions[address] = executions.get(address, 0) + block.executions
         by_address = {block.address: block for block in sorted(count.blocks, key=lambda block: block.executions)}
         found = []
-        for blocks in {self.cycle(block, by_address) for block in count.blocks} - {()}:
+        cycles = {self.cycle(block, by_address) for block in count.blocks} - {()}
+        for blocks in sorted(cycles, key=lambda blocks: blocks[0].address):
             addresses = [address for block in blocks
                          for address in range(block.address, block.address + 4 * block.length, 4)]
             rounds = [executions[address] for address in addresses]
