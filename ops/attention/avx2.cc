@@ -21,8 +21,7 @@ __m128i load_16(const int8_t* p) { return _mm_loadu_si128(reinterpret_cast<const
 /// tile are asked for while this one is computed. Past the end of the keys this asks for nothing useful,
 /// and harms nothing.
 [[gnu::always_inline]] inline void prefetch_next_tile(const int8_t* row, ptrdiff_t stride) {
-  _mm_prefetch(reinterpret_cast<const char*>(row) + ptrdiff_t{8} * stride,
-               _MM_HINT_T0);
+  _mm_prefetch(reinterpret_cast<const char*>(row) + ptrdiff_t{8} * stride, _MM_HINT_T0);
 }
 
 /// Sums of the lanes of four registers.
