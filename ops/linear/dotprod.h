@@ -82,13 +82,14 @@ struct Dotprod {
         keep_order();
       }
     };
-    size_t left = groups;
-    for (size_t at = 16; left > 4; left -= 4, at += 16) {
+    size_t at = 16;
+    for (size_t more = (groups - 1) / 4; more != 0; --more, at += 16) {
 #pragma GCC unroll 4
       for (size_t g = 0; g < 4; ++g) add_group(g, true, g == 3, at);
 #pragma GCC unroll 4
       for (const int8_t*& block : blocks) block += 4 * kBlockBytes;
     }
+    const size_t left = (groups - 1) % 4 + 1;
     // One to four groups; the padding of x allowed to load all four.
 #pragma GCC unroll 4
     for (size_t g = 0; g < 3; ++g) {

@@ -10,8 +10,9 @@ namespace oxbow {
 namespace {
 
 struct Neon {
-  // A block needs four registers of sums for each row.
-  static constexpr size_t kMaxRows = 4;
+  // A block needs four registers of sums for each row. Two rows by two blocks leave more registers for
+  // the rest than four by one.
+  static constexpr size_t kMaxRows = 2;
   template <size_t kRows>
   static constexpr size_t kBlocks = 4 / kRows;
 
@@ -115,16 +116,14 @@ struct Neon {
       }
       weight += 2 * kBlockBytes;
     };
-    size_t left = groups;
-    if (left >= 2) {
+    if (groups >= 2) {
       load_stage(0, 0, w[0]);
       load_columns();
       repeat_columns();
-      for (; left >= 4; left -= 2) add_two_groups(true);
+      for (size_t more = groups / 2 - 1; more != 0; --more) add_two_groups(true);
       add_two_groups(false);
-      left -= 2;
     }
-    if (left != 0) {
+    if (groups % 2 != 0) {
 #pragma GCC unroll 4
       for (size_t r = 0; r < kRows; ++r) {
         // The padding of x allows to read the other four.

@@ -9,8 +9,8 @@
 namespace oxbow {
 namespace {
 
-// What is on the stack at a time: 16 KiB of x, and sums for 64 channels.
-constexpr size_t kPackedPairs = 16;
+// What is on the stack at a time: 18 KiB of x, and sums for 64 channels. The op gives up to 36 rows.
+constexpr size_t kPackedPairs = 18;
 constexpr size_t kPackedEights = 64;
 constexpr size_t kPackedGroups = 2 * kPackedEights;
 constexpr size_t kSumBlocks = 8;
@@ -47,18 +47,21 @@ void pack(const int8_t* x, size_t x_stride, size_t rows, size_t groups, PackedRo
 template <size_t kPairs, size_t kHalves>
 void add_tile(const PackedRows& x, size_t pair, const int8_t* weight, size_t groups, size_t column,
               PairSums* sums) {
+  int32x4_t* to = sums->pairs[pair] + column;
+  constexpr size_t kToStride = kSumBlocks * 4;
   int32x4_t acc[kPairs][2 * kHalves];
-#pragma GCC unroll 8
+#pragma GCC unroll 9
   for (size_t p = 0; p < kPairs; ++p) {
 #pragma GCC unroll 4
-    for (size_t c = 0; c < 2 * kHalves; ++c) acc[p][c] = sums->pairs[pair + p][column + c];
+    for (size_t c = 0; c < 2 * kHalves; ++c) acc[p][c] = to[p * kToStride + c];
   }
   // Columns of two groups, of which the second may be missing.
-  const auto add_eight = [&](size_t eight, const int8_t* w, bool whole)
-      __attribute__((always_inline)) {
+  const int8x16_t* from = x.pairs[pair];
+  const int8_t* w = weight;
+  const auto add_eight = [&](bool whole) __attribute__((always_inline)) {
     int8x16_t xs[kPairs];
-#pragma GCC unroll 8
-    for (size_t p = 0; p < kPairs; ++p) xs[p] = x.pairs[pair + p][eight];
+#pragma GCC unroll 9
+    for (size_t p = 0; p < kPairs; ++p) xs[p] = from[p * kPackedEights];
 #pragma GCC unroll 2
     for (size_t h = 0; h < kHalves; ++h) {
       const int32x4_t first = vreinterpretq_s32_s8(vld1q_s8(w + h * 16));
@@ -66,52 +69,103 @@ void add_tile(const PackedRows& x, size_t pair, const int8_t* weight, size_t gro
           whole ? vreinterpretq_s32_s8(vld1q_s8(w + kBlockBytes + h * 16)) : vdupq_n_s32(0);
       const int8x16_t low = vreinterpretq_s8_s32(vzip1q_s32(first, second));
       const int8x16_t high = vreinterpretq_s8_s32(vzip2q_s32(first, second));
-#pragma GCC unroll 8
+#pragma GCC unroll 9
       for (size_t p = 0; p < kPairs; ++p) {
         acc[p][2 * h] = vmmlaq_s32(acc[p][2 * h], xs[p], low);
         acc[p][2 * h + 1] = vmmlaq_s32(acc[p][2 * h + 1], xs[p], high);
       }
     }
   };
-  size_t eight = 0;
-  for (; eight < groups / 2; ++eight, weight += 2 * kBlockBytes) add_eight(eight, weight, true);
-  if (groups % 2 != 0) add_eight(eight, weight, false);
-#pragma GCC unroll 8
+  for (size_t left = groups / 2; left != 0; --left, ++from, w += 2 * kBlockBytes) add_eight(true);
+  if (groups % 2 != 0) add_eight(false);
+#pragma GCC unroll 9
   for (size_t p = 0; p < kPairs; ++p) {
 #pragma GCC unroll 4
-    for (size_t c = 0; c < 2 * kHalves; ++c) sums->pairs[pair + p][column + c] = acc[p][c];
+    for (size_t c = 0; c < 2 * kHalves; ++c) to[p * kToStride + c] = acc[p][c];
   }
 }
 
-/// One block of channels for all pairs of rows.
+// Up to four pairs take a whole block at a time, up to nine half of it: 18 registers for sums, and
+// enough for the rest.
+constexpr size_t kTilePairs = 9;
+
+template <size_t kPairs>
+void add_pairs(const PackedRows& x, size_t pair, const int8_t* weight, size_t groups, size_t column,
+               PairSums* sums) {
+  if constexpr (kPairs <= 4) {
+    add_tile<kPairs, 2>(x, pair, weight, groups, column, sums);
+  } else {
+    add_tile<kPairs, 1>(x, pair, weight, groups, column, sums);
+    add_tile<kPairs, 1>(x, pair, weight + 16, groups, column + 2, sums);
+  }
+}
+
+constexpr decltype(&add_pairs<1>) kAddPairs[kTilePairs + 1] = {
+    nullptr,      add_pairs<1>, add_pairs<2>, add_pairs<3>, add_pairs<4>,
+    add_pairs<5>, add_pairs<6>, add_pairs<7>, add_pairs<8>, add_pairs<9>};
+
+/// One block of channels for all pairs of rows, in tiles of about the same size.
 void add_block(const PackedRows& x, size_t pairs, const int8_t* weight, size_t groups,
                size_t column, PairSums* sums) {
-  size_t p = 0;
-  for (; p + 8 <= pairs; p += 8) {
-    add_tile<8, 1>(x, p, weight, groups, column, sums);
-    add_tile<8, 1>(x, p, weight + 16, groups, column + 2, sums);
+  for (size_t p = 0, tiles = (pairs + kTilePairs - 1) / kTilePairs; tiles != 0; --tiles) {
+    const size_t count = (pairs - p) / tiles;
+    kAddPairs[count](x, p, weight, groups, column, sums);
+    p += count;
   }
-  if (p + 4 <= pairs) add_tile<4, 2>(x, p, weight, groups, column, sums), p += 4;
-  if (p + 2 <= pairs) add_tile<2, 2>(x, p, weight, groups, column, sums), p += 2;
-  if (p < pairs) add_tile<1, 2>(x, p, weight, groups, column, sums);
 }
 
-/// The rows of one pair, of which the second may be missing, from the sums of one block.
-void store_pair(const LinearSlice<int8_t, int8_t>& s, size_t row, size_t channel,
-                const int32x4_t* sums) {
-  int32x4_t first[1][2], both[2][2];
+/// A row of one block from the sums of its pair: those of two channels are half of each register.
+[[gnu::always_inline]] inline void take_row(const int32x4_t* pair, size_t row,
+                                            int32x4_t (&sums)[1][2]) {
 #pragma GCC unroll 2
   for (size_t h = 0; h < 2; ++h) {
-    const int64x2_t low = vreinterpretq_s64_s32(sums[2 * h]);
-    const int64x2_t high = vreinterpretq_s64_s32(sums[2 * h + 1]);
-    first[0][h] = both[0][h] = vreinterpretq_s32_s64(vzip1q_s64(low, high));
-    both[1][h] = vreinterpretq_s32_s64(vzip2q_s64(low, high));
+    const int64x2_t low = vreinterpretq_s64_s32(pair[2 * h]);
+    const int64x2_t high = vreinterpretq_s64_s32(pair[2 * h + 1]);
+    sums[0][h] = vreinterpretq_s32_s64(row == 0 ? vzip1q_s64(low, high) : vzip2q_s64(low, high));
   }
-  if (row + 1 < s.rows) {
-    store_sums(s, row, channel, both);
-  } else {
-    store_sums(s, row, channel, first);
+}
+
+/// One block of channels of all rows.
+void store_block(const LinearSlice<int8_t, int8_t>& s, size_t row, size_t rows, size_t channel,
+                 const PairSums& sums, size_t column) {
+  // What is the same for all rows, which the compiler cannot know: y might be the scales.
+  const float* x_scales = s.x_scales + row;
+  const bool whole = channel + kBlockRows <= s.channels;
+  float scales[kBlockRows] = {}, bias[kBlockRows] = {};
+  for (size_t c = 0; c < kBlockRows && channel + c < s.channels; ++c) {
+    scales[c] = s.weight_scales[channel + c];
+    if (s.bias != nullptr) bias[c] = s.bias[channel + c];
   }
+  float* y = s.y + row * s.y_stride + channel;
+  const size_t y_stride = s.y_stride;
+  const float32x4_t scale[2] = {vld1q_f32(scales), vld1q_f32(scales + 4)};
+  const float32x4_t add[2] = {vld1q_f32(bias), vld1q_f32(bias + 4)};
+  const auto store_row = [&](size_t r, size_t parity) __attribute__((always_inline)) {
+    int32x4_t of_row[1][2];
+    take_row(sums.pairs[r / 2] + column, parity, of_row);
+    float32x4_t result[2];
+#pragma GCC unroll 2
+    for (size_t h = 0; h < 2; ++h) {
+      result[h] = vaddq_f32(
+          vmulq_f32(vcvtq_f32_s32(of_row[0][h]), vmulq_n_f32(scale[h], x_scales[r])), add[h]);
+    }
+    if (whole) {
+      vst1q_f32(y, result[0]);
+      vst1q_f32(y + 4, result[1]);
+    } else {
+      float eight[kBlockRows];
+      vst1q_f32(eight, result[0]);
+      vst1q_f32(eight + 4, result[1]);
+      for (size_t c = 0; channel + c < s.channels; ++c) y[c] = eight[c];
+    }
+    y += y_stride;
+  };
+  size_t r = 0;
+  for (; r + 2 <= rows; r += 2) {
+    store_row(r, 0);
+    store_row(r + 1, 1);
+  }
+  if (r < rows) store_row(r, 0);
 }
 
 /// At most 2 * kPackedPairs rows.
@@ -136,10 +190,8 @@ void linear_packed(const LinearSlice<int8_t, int8_t>& s, size_t row, size_t rows
         add_block(x, pairs, weight, part, b * 4, &sums);
       }
     }
-    for (size_t p = 0; p < pairs; ++p) {
-      for (size_t b = 0; b < blocks; ++b) {
-        store_pair(s, row + 2 * p, n + b * kBlockRows, sums.pairs[p] + b * 4);
-      }
+    for (size_t b = 0; b < blocks; ++b) {
+      store_block(s, row, rows, n + b * kBlockRows, sums, b * 4);
     }
   }
 }
