@@ -164,32 +164,50 @@ void feed(const AttentionRun& run, size_t head, size_t i, uint64_t slot,
   globals.finish();
 }
 
-/// Queries [first, last) of one head; row i of the result goes to out + (i - out_first) * width.
+/// Sets what changes from query to query. Row i of the result goes to `out`; false: the mask says it is
+/// zero.
 template <typename Element>
-void attend(const AttentionRun& run, size_t head, size_t first, size_t last, std::byte* scratch,
-            float* out, size_t out_first) {
-  const AttentionParams& params = run.params;
-  const size_t width = params.q.width, head_width = params.shape.head_width;
-  const size_t column = head * head_width;
+bool start_query(const AttentionParams& params, size_t head, size_t i, uint64_t slot, float* out,
+                 HeadTask<Element>* task) {
+  const size_t width = params.q.width, column = head * params.shape.head_width;
+  task->out = out + column;
+  if (params.mask_queries && params.mask[i] == 0) {
+    std::fill_n(task->out, params.shape.head_width, 0.0f);
+    return false;
+  }
+  AttentionQuery<Element>& query = task->query;
+  query.q = params.q.f32(i) + column;
+  query.slot = static_cast<size_t>(slot);
+  if (params.pinned_query != nullptr) query.pinned_q = params.pinned_query + i * width + column;
+  if (params.types != nullptr) query.type = params.types[i];
+  return true;
+}
 
+/// Queries [first, last) of `heads` heads from `head` on, several heads only if they see the same slots;
+/// row i of the result goes to out + (i - out_first) * width.
+template <typename Element>
+void attend(const AttentionRun& run, size_t head, size_t heads, size_t first, size_t last,
+            std::byte* scratch, float* out, size_t out_first) {
+  const AttentionParams& params = run.params;
+  const size_t group = params.heads / params.kv_heads;
   KeyPieces<Element> pieces;
-  list_pieces(run, head / (params.heads / params.kv_heads), &pieces);
-  AttentionState state = {};
-  state.scratch = scratch;
-  KeyStream<Element> stream(kernel_of<Element>(params), run.shape, pieces, &state);
-  AttentionQuery<Element> query = query_of_head<Element>(params, head);
+  list_pieces(run, head / group, &pieces);
+  HeadTask<Element> tasks[kMaxHeadsAtOnce];
+  for (size_t h = 0; h < heads; ++h) {
+    tasks[h].query = query_of_head<Element>(params, head + h);
+    tasks[h].state.scratch = scratch + h * head_scratch_bytes(params);
+    tasks[h].kv_head = (head + h) / group - head / group;
+  }
+  KeyStream<Element> stream(kernel_of<Element>(params), run.shape, pieces, {tasks, heads});
   for (size_t i = first; i < last; ++i) {
-    float* to = out + (i - out_first) * width + column;
-    if (params.mask_queries && params.mask[i] == 0) {
-      std::fill_n(to, head_width, 0.0f);
-      continue;
-    }
+    float* row = out + (i - out_first) * params.q.width;
     const uint64_t slot = params.own ? run.memory_slots + i : run.slots;
-    query.q = params.q.f32(i) + column;
-    query.slot = static_cast<size_t>(slot);
-    if (params.pinned_query != nullptr) query.pinned_q = params.pinned_query + i * width + column;
-    if (params.types != nullptr) query.type = params.types[i];
-    stream.begin(query, to);
+    bool visible = true;
+    for (size_t h = 0; h < heads; ++h) {
+      visible = start_query(params, head + h, i, slot, row, tasks + h);
+    }
+    if (!visible) continue;
+    stream.begin();
     feed(run, head, i, slot, &stream);
     stream.end();
   }
@@ -201,8 +219,10 @@ Status run_attention(RunContext& context, const void* raw_params) {
   const AttentionRun run = start_run(context, params);
   const size_t rows = context.rows(params.q);
   const size_t step = float_rows(params, rows);
-  const size_t worker_bytes =
-      attention_scratch_bytes(params.shape.head_width, params.has_pinned_query);
+  const size_t worker_bytes = params.heads_at_once * head_scratch_bytes(params);
+  // One query reads all keys for itself alone, which is what it waits for: see KeyStream.
+  const size_t heads = rows == 1 ? params.heads_at_once : 1;
+  const size_t groups = ceil_div(params.heads, heads);
   const bool quantise = params.out.type == DataType::kI8;
   Tensor out = params.out;
   auto* float_out = reinterpret_cast<float*>(context.scratch);
@@ -212,10 +232,12 @@ Status run_attention(RunContext& context, const void* raw_params) {
     const size_t last = std::min(rows, first + step);
     float* target = quantise ? float_out : out.f32(first);
     const size_t blocks = ceil_div(last - first, kItemQueries);
-    parallel_for(context.pool, blocks * params.heads, [&](size_t item, size_t worker) {
+    parallel_for(context.pool, blocks * groups, [&](size_t item, size_t worker) {
+      const size_t head = item / blocks * heads;
       const size_t begin = first + item % blocks * kItemQueries;
-      attend<Element>(run, item / blocks, begin, std::min(last, begin + kItemQueries),
-                      workers + worker * worker_bytes, target, first);
+      attend<Element>(run, head, std::min(heads, params.heads - head), begin,
+                      std::min(last, begin + kItemQueries), workers + worker * worker_bytes, target,
+                      first);
     });
     if (!quantise) continue;
     parallel_for(context.pool, last - first, [&](size_t row, size_t) {

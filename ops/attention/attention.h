@@ -92,6 +92,21 @@ struct KeyRun {
   bool pinned;
 };
 
+/// Rows that will be wanted after those of a tile. A kernel asks for them a few at a time while it
+/// computes: machines forget much of what they are asked for all at once.
+template <typename Element>
+struct RowsAhead {
+  /// Null: there is nothing to ask for.
+  const Element* k = nullptr;
+  const Element* v = nullptr;
+  size_t stride = 0;
+  size_t head_width = 0;
+  /// Heads side by side in a row. Counted along the rows, this tile's are [first, first + count).
+  size_t heads = 1;
+  size_t first = 0;
+  size_t count = 0;
+};
+
 /// The next keys that a query sees, in ascending order of their slots.
 template <typename Element>
 struct KeyTile {
@@ -99,6 +114,7 @@ struct KeyTile {
   size_t run_count;
   /// In all runs: 1 to kAttentionTile.
   size_t keys;
+  RowsAhead<Element> ahead;
 };
 
 /// One query row of one head. What belongs to a term that AttentionShape does not name is not read.

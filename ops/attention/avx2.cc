@@ -17,13 +17,6 @@ __m256i first_lanes(size_t count) {
 
 __m128i load_16(const int8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
 
-/// Rows of a head lie far apart, which the machine's own prefetching does not follow: those of the next
-/// tile are asked for while this one is computed. Past the end of the keys this asks for nothing useful,
-/// and harms nothing.
-[[gnu::always_inline]] inline void prefetch_next_tile(const int8_t* row, ptrdiff_t stride) {
-  _mm_prefetch(reinterpret_cast<const char*>(row) + ptrdiff_t{8} * stride, _MM_HINT_T0);
-}
-
 /// Sums of the lanes of four registers.
 __m128i sum_lanes(__m256i a, __m256i b, __m256i c, __m256i d) {
   const __m256i ab = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
@@ -42,7 +35,6 @@ void dots_i8(const int16_t* x, const int8_t* rows, ptrdiff_t stride, size_t coun
     codes[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + 16 * i));
   }
   const auto products = [&](const int8_t* row) __attribute__((always_inline)) {
-    prefetch_next_tile(row, stride);
     __m256i sum = _mm256_madd_epi16(codes[0], _mm256_cvtepi8_epi16(load_16(row)));
 #pragma GCC unroll 8
     for (size_t i = 1; i < kParts; ++i) {
@@ -168,8 +160,6 @@ void sum_values(const int16_t* weights, const int8_t* rows, size_t stride, size_
   for (; j + 2 <= count; j += 2, rows += 2 * stride) {
     int32_t two;
     __builtin_memcpy(&two, weights + j, sizeof(two));
-    prefetch_next_tile(rows, static_cast<ptrdiff_t>(stride));
-    prefetch_next_tile(rows + stride, static_cast<ptrdiff_t>(stride));
     add_two_values<kParts>(two, rows, rows + stride, sums);
   }
   if (j < count) add_two_values<kParts>(static_cast<uint16_t>(weights[j]), rows, rows, sums);

@@ -23,9 +23,9 @@ void bench(testing::BenchRun& run, const AttentionKernel<Element>& kernel) {
   const auto q = testing::bench_data<float>(width), query_bias = q;
   const std::vector<float> scales(keys * kHeads, 0.01f), bias(keys * kHeads, 0.1f);
   std::vector<float> out(width);
-  std::vector<std::byte> memory(attention_scratch_bytes(head_width, false) + kTensorAlignment);
-  AttentionState softmax = {};
-  softmax.scratch = reinterpret_cast<std::byte*>(
+  const size_t scratch_bytes = attention_scratch_bytes(head_width, false);
+  std::vector<std::byte> memory(kHeads * scratch_bytes + kTensorAlignment);
+  auto* scratch = reinterpret_cast<std::byte*>(
       round_up(reinterpret_cast<uintptr_t>(memory.data()), kTensorAlignment));
 
   AttentionShape shape;
@@ -36,32 +36,29 @@ void bench(testing::BenchRun& run, const AttentionKernel<Element>& kernel) {
   shape.table_scale_stride = shape.bias_stride = kHeads;
   shape.relative = relative;
   shape.distances = relative ? keys : 0;
+  KeyPieces<Element> pieces;
+  pieces.pieces[0] = {0,       keys,  k.data(),  v.data(), scales.data(), scales.data(),
+                      nullptr, false, UINT64_MAX};
+  pieces.count = 1;
+  HeadTask<Element> tasks[kHeads];
+  for (size_t head = 0; head < kHeads; ++head) {
+    const size_t column = head * head_width;
+    AttentionQuery<Element>& query = tasks[head].query;
+    query.q = q.data() + column;
+    query.slot = keys - 1;
+    query.query_bias = query_bias.data() + column;
+    query.table = table.data() + column;
+    query.table_scales = scales.data() + head;
+    query.bias = bias.data() + head;
+    tasks[head].state.scratch = scratch + head * scratch_bytes;
+    tasks[head].out = out.data() + column;
+    tasks[head].kv_head = head;
+  }
   run.measure(keys * width * (relative ? 3 : 2), [&] {
-    for (size_t head = 0; head < kHeads; ++head) {
-      const size_t column = head * head_width;
-      KeyPieces<Element> pieces;
-      pieces.pieces[0] = {0,
-                          keys,
-                          k.data() + column,
-                          v.data() + column,
-                          scales.data() + head,
-                          scales.data() + head,
-                          nullptr,
-                          false,
-                          UINT64_MAX};
-      pieces.count = 1;
-      AttentionQuery<Element> query;
-      query.q = q.data() + column;
-      query.slot = keys - 1;
-      query.query_bias = query_bias.data() + column;
-      query.table = table.data() + column;
-      query.table_scales = scales.data() + head;
-      query.bias = bias.data() + head;
-      KeyStream<Element> stream(kernel, shape, pieces, &softmax);
-      stream.begin(query, out.data() + column);
-      stream.push({0, keys, 1});
-      stream.end();
-    }
+    KeyStream<Element> stream(kernel, shape, pieces, tasks);
+    stream.begin();
+    stream.push({0, keys, 1});
+    stream.end();
   });
 }
 

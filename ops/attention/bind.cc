@@ -357,8 +357,11 @@ Status request_scratch(BindContext& context, AttentionParams& params) {
   if (params.has_mask) params.turns_at = take(last_rows);
   if (params.has_globals) params.globals_at = take(last_rows);
   params.workers_at = static_cast<size_t>(bytes);
-  const size_t worker_bytes =
-      attention_scratch_bytes(params.shape.head_width, params.has_pinned_query);
+  if (!depends_on_head(params.pattern)) {
+    params.heads_at_once = std::min(ceil_div(params.heads, context.threads()), kMaxHeadsAtOnce);
+  }
+  // Sixteen times four rows of 2^30 floats.
+  const uint64_t worker_bytes = params.heads_at_once * uint64_t{head_scratch_bytes(params)};
   uint64_t workers = 0;
   if (!checked_mul(context.threads(), worker_bytes, &workers) ||
       !checked_add(bytes, workers, &bytes) || bytes > SIZE_MAX / 2) {

@@ -47,6 +47,41 @@ void for_each_run(const KeyTile<Element>& keys, const Visit& visit) {
   }
 }
 
+/// Keys that are computed between two looks ahead, and how much is asked for at once.
+constexpr size_t kKeysAtOnce = 16;
+constexpr size_t kCacheLine = 64;
+
+/// Asks for the part of the rows ahead, of keys or values, that falls to keys [begin, end) of a tile.
+template <typename Element>
+void ask_ahead(const RowsAhead<Element>& ahead, const Element* rows, size_t begin, size_t end) {
+  size_t at = ahead.first + ahead.count * begin / kAttentionTile;
+  const size_t last = ahead.first + ahead.count * end / kAttentionTile;
+  const Element* row = rows + at / ahead.heads * ahead.stride;
+  for (size_t head = at % ahead.heads; at < last; ++at) {
+    const auto* bytes = reinterpret_cast<const char*>(row + head * ahead.head_width);
+    for (size_t i = 0; i < ahead.head_width * sizeof(Element); i += kCacheLine) {
+      __builtin_prefetch(bytes + i);
+    }
+    if (++head == ahead.heads) {
+      head = 0;
+      row += ahead.stride;
+    }
+  }
+}
+
+/// Calls body(first, count) for the keys of a run, a few at a time, with looks ahead before each.
+template <typename Element, typename Body>
+[[gnu::always_inline]] inline void with_looks_ahead(const KeyTile<Element>& keys,
+                                                    const Element* ahead, size_t index,
+                                                    size_t count, const Body& body) {
+  if (keys.ahead.k == nullptr) return body(size_t{0}, count);
+  for (size_t j = 0; j < count; j += kKeysAtOnce) {
+    const size_t part = count - j < kKeysAtOnce ? count - j : kKeysAtOnce;
+    ask_ahead(keys.ahead, ahead, index + j, index + j + part);
+    body(j, part);
+  }
+}
+
 /// How the keys of a run share the rows of a table of distances. The first `last_row_keys` are so
 /// far back that they have its last row; then rows follow each other down, a step apart, from `row`;
 /// keys from `end` on have row 0.
@@ -256,9 +291,11 @@ struct FloatAttention {
     float scores[kAttentionTile];
     RelativeTile<float> relative;
     for_each_run(keys, [&](const KeyRun<float>& run, size_t index) {
-      Primitives::dots(run.pinned ? pinned : content, run.k,
-                       static_cast<ptrdiff_t>(run.step * shape.key_stride), run.count, head_width,
-                       scores + index);
+      const size_t stride = run.step * shape.key_stride;
+      with_looks_ahead(keys, keys.ahead.k, index, run.count, [&](size_t first, size_t part) {
+        Primitives::dots(run.pinned ? pinned : content, run.k + first * stride,
+                         static_cast<ptrdiff_t>(stride), part, head_width, scores + index + first);
+      });
       if (shape.relative) relative_run<Primitives>(query.q, query, shape, run, index, &relative);
     });
     if (shape.relative) {
@@ -275,8 +312,11 @@ struct FloatAttention {
     float* acc = scratch_vector<float>(*state, kSums, shape);
     for (size_t d = 0; d < head_width; ++d) acc[d] = 0.0f;
     for_each_run(keys, [&](const KeyRun<float>& run, size_t index) {
-      Primitives::accumulate(scores + index, run.v, run.step * shape.key_stride, run.count,
-                             head_width, acc);
+      const size_t stride = run.step * shape.key_stride;
+      with_looks_ahead(keys, keys.ahead.v, index, run.count, [&](size_t first, size_t part) {
+        Primitives::accumulate(scores + index + first, run.v + first * stride, stride, part,
+                               head_width, acc);
+      });
     });
     for (size_t d = 0; d < head_width; ++d) out[d] = out[d] * rescale + acc[d];
   }
@@ -314,9 +354,11 @@ struct Int8Attention {
     float scales[kAttentionTile], value_scales[kAttentionTile], scores[kAttentionTile];
     RelativeTile<int32_t> relative;
     for_each_run(keys, [&](const KeyRun<int8_t>& run, size_t index) {
-      Primitives::dots(run.pinned ? pinned : content, run.k,
-                       static_cast<ptrdiff_t>(run.step * shape.key_stride), run.count, head_width,
-                       dots + index);
+      const size_t stride = run.step * shape.key_stride;
+      with_looks_ahead(keys, keys.ahead.k, index, run.count, [&](size_t first, size_t part) {
+        Primitives::dots(run.pinned ? pinned : content, run.k + first * stride,
+                         static_cast<ptrdiff_t>(stride), part, head_width, dots + index + first);
+      });
       const float query_scale = run.pinned ? state->pinned_scale : state->content_scale;
       for (size_t j = 0; j < run.count; ++j) {
         const size_t at = j * run.step * shape.key_scale_stride;
@@ -353,8 +395,11 @@ struct Int8Attention {
     int32_t* acc = scratch_vector<int32_t>(*state, kSums, shape);
     for (size_t d = 0; d < head_width; ++d) acc[d] = 0;
     for_each_run(keys, [&](const KeyRun<int8_t>& run, size_t index) {
-      Primitives::accumulate(weights + index, run.v, run.step * shape.key_stride, run.count,
-                             head_width, acc);
+      const size_t stride = run.step * shape.key_stride;
+      with_looks_ahead(keys, keys.ahead.v, index, run.count, [&](size_t first, size_t part) {
+        Primitives::accumulate(weights + index + first, run.v + first * stride, stride, part,
+                               head_width, acc);
+      });
     });
     for (size_t d = 0; d < head_width; ++d) {
       out[d] = out[d] * rescale + static_cast<float>(acc[d]) * tile_scale;

@@ -66,10 +66,12 @@ struct KernelCase {
 
   void run(const AttentionKernel<Element>& kernel, size_t step, TestTensor& out) {
     testing::Buffer scratch(attention_scratch_bytes(shape.head_width, true));
-    AttentionState state = {};
-    state.scratch = scratch.data();
-    KeyStream<Element> stream(kernel, shape, pieces, &state);
-    stream.begin(query, out.f32());
+    HeadTask<Element> task;
+    task.query = query;
+    task.state.scratch = scratch.data();
+    task.out = out.f32();
+    KeyStream<Element> stream(kernel, shape, pieces, {&task, 1});
+    stream.begin();
     stream.push({1, 98 / step, step});
     stream.end();
   }

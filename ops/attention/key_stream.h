@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "ops/attention/attention.h"
 #include "ops/attention/patterns/slot_span.h"
@@ -41,21 +42,34 @@ struct KeyPieces {
   size_t count;
 };
 
-/// Collects what one query sees and gives it to the kernel, tile by tile.
+/// What one head does with the keys.
+template <typename Element>
+struct HeadTask {
+  AttentionQuery<Element> query;
+  /// Has its scratch.
+  AttentionState state = {};
+  float* out = nullptr;
+  /// Which head of keys and values, counted from that of the first task.
+  size_t kv_head = 0;
+};
+
+/// Collects what one query sees and gives it to the kernel, tile by tile. Several heads that see the
+/// same slots take each tile in turn: their keys lie side by side, and memory gives whole rows faster
+/// than columns of them.
 template <typename Element>
 class KeyStream {
  public:
-  /// All of these live longer than the stream. `state` has its scratch.
+  /// All of these live longer than the stream. `pieces` are of the first head.
   KeyStream(const AttentionKernel<Element>& kernel, const AttentionShape& shape,
-            const KeyPieces<Element>& pieces, AttentionState* state)
-      : kernel_(kernel), shape_(shape), pieces_(pieces), state_(state) {}
+            const KeyPieces<Element>& pieces, std::span<HeadTask<Element>> heads)
+      : kernel_(kernel), shape_(shape), pieces_(pieces), heads_(heads) {}
 
-  void begin(const AttentionQuery<Element>& query, float* out) {
-    query_ = &query;
-    out_ = out;
+  void begin() {
     piece_ = pieces_.pieces;
     tile_.run_count = tile_.keys = 0;
-    kernel_.begin(query, shape_, state_, out);
+    for (HeadTask<Element>& head : heads_) {
+      kernel_.begin(head.query, shape_, &head.state, head.out);
+    }
   }
 
   /// The next keys; each is newer than all before.
@@ -73,7 +87,7 @@ class KeyStream {
 
   void end() {
     if (tile_.keys != 0) flush();
-    kernel_.end(shape_, state_, out_);
+    for (HeadTask<Element>& head : heads_) kernel_.end(shape_, &head.state, head.out);
   }
 
  private:
@@ -92,7 +106,8 @@ class KeyStream {
     run.count = count;
     // A step that is not taken may lead anywhere.
     run.step = count == 1 ? 1 : static_cast<size_t>(step);
-    const uint64_t beyond = query_->slot > piece_->reach ? query_->slot - piece_->reach : 0;
+    const uint64_t query = heads_[0].query.slot;
+    const uint64_t beyond = query > piece_->reach ? query - piece_->reach : 0;
     run.slot = static_cast<size_t>(slot + beyond);
     run.pinned = piece_->pinned;
     tile_.keys += count;
@@ -100,16 +115,52 @@ class KeyStream {
   }
 
   void flush() {
-    kernel_.tile(*query_, shape_, tile_, state_, out_);
+    size_t kv_head = 0;
+    for (size_t h = 0; h < heads_.size(); ++h) {
+      move_runs(heads_[h].kv_head - kv_head);
+      kv_head = heads_[h].kv_head;
+      look_ahead(h);
+      kernel_.tile(heads_[h].query, shape_, tile_, &heads_[h].state, heads_[h].out);
+    }
     tile_.run_count = tile_.keys = 0;
+  }
+
+  /// To a head so many further on.
+  void move_runs(size_t kv_heads) {
+    if (kv_heads == 0) return;
+    for (size_t r = 0; r < tile_.run_count; ++r) {
+      KeyRun<Element>& run = tile_.runs[r];
+      run.k += kv_heads * shape_.head_width;
+      run.v += kv_heads * shape_.head_width;
+      if (shape_.key_scale_stride != 0) {
+        run.k_scales += kv_heads;
+        run.v_scales += kv_heads;
+      }
+    }
+  }
+
+  /// The next tile likely follows this one in memory; each head asks for a part of it. Where that is
+  /// wrong nothing is lost. One head alone reads keys that its other queries have just read.
+  void look_ahead(size_t h) {
+    const KeyRun<Element>& run = tile_.runs[tile_.run_count - 1];
+    RowsAhead<Element>& ahead = tile_.ahead;
+    ahead.k = nullptr;
+    if (heads_.size() == 1 || run.step != 1) return;
+    const size_t next = run.count * shape_.key_stride - heads_[h].kv_head * shape_.head_width;
+    ahead.k = run.k + next;
+    ahead.v = run.v + next;
+    ahead.stride = shape_.key_stride;
+    ahead.head_width = shape_.head_width;
+    ahead.heads = heads_.back().kv_head + 1;
+    const size_t all = kAttentionTile * ahead.heads;
+    ahead.first = all * h / heads_.size();
+    ahead.count = all * (h + 1) / heads_.size() - ahead.first;
   }
 
   const AttentionKernel<Element>& kernel_;
   const AttentionShape& shape_;
   const KeyPieces<Element>& pieces_;
-  AttentionState* state_;
-  const AttentionQuery<Element>* query_ = nullptr;
-  float* out_ = nullptr;
+  std::span<HeadTask<Element>> heads_;
   const KeyPiece<Element>* piece_ = nullptr;
   KeyTile<Element> tile_;
 };

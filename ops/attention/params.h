@@ -17,6 +17,9 @@ namespace oxbow {
 /// Rows computed in float at a time before they are quantised, when the output is int8.
 inline constexpr size_t kQuantisedRows = 32;
 
+/// Heads that take the keys of one query tile by tile, at most.
+inline constexpr size_t kMaxHeadsAtOnce = 16;
+
 /// Where the keys and values of one source are. The views of the schema would not fit the room for
 /// parameters.
 struct AttentionSource {
@@ -38,6 +41,8 @@ struct AttentionParams {
   size_t sources = 0;
   size_t heads = 0;
   size_t kv_heads = 0;
+  /// How many of them one thread serves at once when there is one query.
+  size_t heads_at_once = 1;
   AttentionShape shape;
   PatternParams pattern;
   bool own = true;
@@ -79,6 +84,10 @@ struct AttentionParams {
 /// Rows of the output that are computed before they are quantised, at most.
 inline size_t float_rows(const AttentionParams& params, size_t rows) {
   return params.out.type == DataType::kI8 ? std::min(rows, kQuantisedRows) : rows;
+}
+
+inline size_t head_scratch_bytes(const AttentionParams& params) {
+  return attention_scratch_bytes(params.shape.head_width, params.has_pinned_query);
 }
 
 /// In attention.cc.

@@ -40,6 +40,12 @@ inline uint64_t dilation_of(const PatternParams& p, uint64_t head) {
   return p.dilations == 0 ? 1 : p.dilation[p.dilations == 1 ? 0 : head];
 }
 
+/// Whether heads see different slots.
+inline bool depends_on_head(const PatternParams& p) {
+  return (p.kind == schema::PatternKind::Window && p.dilations > 1) ||
+         (p.kind == schema::PatternKind::Fixed && p.summary_sets > 1);
+}
+
 /// Emits what the query at slot `query` sees of slots [0, slots) with this head.
 template <typename Emit>
 void visit_pattern(const PatternParams& p, uint64_t head, uint64_t query, uint64_t slots,
