@@ -24,7 +24,9 @@ install(FILES "${PROJECT_BINARY_DIR}/oxbowConfig.cmake" "${PROJECT_BINARY_DIR}/o
 # A static library hands its own needs to the user's link line; a shared one has them inside.
 set(pc_libs "")
 if(NOT BUILD_SHARED_LIBS)
-  set(pc_libs "-lstdc++ -lm -pthread")
+  list(TRANSFORM backend_libraries PREPEND "-l" OUTPUT_VARIABLE pc_backends)
+  list(JOIN pc_backends " " pc_backends)
+  string(STRIP "${pc_backends} -lstdc++ -lm -pthread" pc_libs)
 endif()
 # The .pc file finds its prefix from where it lies, so a staged or moved install works.
 file(RELATIVE_PATH pc_prefix "/x/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/x")

@@ -1,6 +1,6 @@
 # Tests and kernel benchmarks, found by name. An empty list gives no target.
 #
-#   ops/*/test.cc, ops/**/*_test.cc   oxbow_op_tests           ops/*/bench.cc            oxbow_bench_kernels
+#   ops/*/test.cc, ops/**/*_test.cc   oxbow_op_tests           ops/*/bench.cc, *_bench.cc  oxbow_bench_kernels
 #   runtime/**/*_test.cc              oxbow_runtime_tests      tests/*_test.cc           oxbow_tests (end to end)
 #   converter/**/*_test.cc            oxbow_converter_tests    tests/alloc_trap_test.cc  oxbow_alloc_tests
 #
@@ -82,9 +82,10 @@ endif()
 
 find_package(benchmark QUIET)
 oxbow_glob(benches ops/*/bench.cc)
+oxbow_glob(step_benches ops/testing/*.cc ops/*/*_bench.cc)
 if(benches AND benchmark_FOUND AND NOT OXBOW_SANITIZE)
-  add_executable(oxbow_bench_kernels tests/bench/kernels.cc ${benches})
-  target_link_libraries(oxbow_bench_kernels PRIVATE oxbow_flags oxbow_core benchmark::benchmark)
+  add_executable(oxbow_bench_kernels tests/bench/kernels.cc ${benches} ${step_benches})
+  target_link_libraries(oxbow_bench_kernels PRIVATE oxbow_flags oxbow_core benchmark::benchmark GTest::gtest)
 endif()
 
 # Runs a model for the scripts of tests/bench.

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 
+#include "converter/calibrate.h"
 #include "converter/checkpoint.h"
 #include "converter/describe.h"
 #include "converter/errors.h"
 #include "converter/importers.h"
 #include "converter/io_file.h"
 #include "converter/quality.h"
+#include "converter/safetensors.h"
 #include "converter/tokenizer.h"
 #include "converter/writer.h"
 
@@ -56,9 +58,49 @@ std::string tokenizer_source(const ConvertOptions& options) {
   return file_exists(beside) ? beside : "";
 }
 
-/// Every pass, for one choice of types.
+void add_tokenizer(const ConvertOptions& options, Graph& graph) {
+  if (const std::string source = tokenizer_source(options); !source.empty()) {
+    graph.model.tokenizer = read_tokenizer(source, vocabulary(graph));
+  }
+}
+
+TokenSource read_calibration(const std::string& path) {
+  TokenSource source;
+  if (path.empty()) return source;
+  if (!path.ends_with(".safetensors")) {
+    source.text = read_file(path, kMaxCalibrationBytes);
+    if (source.text.empty()) throw InputError(path + " is empty, expected a text");
+    return source;
+  }
+  const Safetensors file(path);
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (name != "input_ids" && !name.ends_with(".input_ids")) continue;
+    for (const int64_t id : file.integers(name)) {
+      // What does not fit is no token either way; it is refused when it is used.
+      source.tokens.push_back(id >= 0 && id <= INT32_MAX ? static_cast<int32_t>(id) : -1);
+    }
+  }
+  if (source.tokens.size() < 2) {
+    throw InputError(path + " has no tokens, expected integers called input_ids");
+  }
+  return source;
+}
+
+/// Float, and with everything readable that calibration looks at.
+Built build_observed(const Checkpoint& checkpoint, const ConvertOptions& options) {
+  Built built;
+  built.graph = import_checkpoint(checkpoint, options.import_options);
+  remove_dead(built.graph, true);
+  observe_matrices(built.graph);
+  plan(built.graph);
+  built.packed = pack(built.graph);
+  add_tokenizer(options, built.graph);
+  return built;
+}
+
+/// Every pass, for one choice of types; `calibration` is for static scales only.
 Built build(const Checkpoint& checkpoint, const ConvertOptions& options,
-            const QuantizeOptions& types) {
+            const QuantizeOptions& types, const Calibration& calibration = {}) {
   Built built;
   Graph& graph = built.graph;
   graph = import_checkpoint(checkpoint, options.import_options);
@@ -73,12 +115,28 @@ Built build(const Checkpoint& checkpoint, const ConvertOptions& options,
   // A float file is the judge of memories, so it keeps even those that only others look at.
   remove_dead(graph, options.debug_outputs || !types.activations);
   quantize(graph, types);
+  if (types.static_scales) {
+    if (const size_t unseen = set_static_scales(graph, calibration); unseen != 0) {
+      graph.warnings.push_back(std::to_string(unseen) +
+                               " matrices saw nothing during calibration and keep a scale for each "
+                               "row: calibrate with a longer text");
+    }
+  }
   plan(graph);
   built.packed = pack(graph);
-  if (const std::string source = tokenizer_source(options); !source.empty()) {
-    graph.model.tokenizer = read_tokenizer(source, vocabulary(graph));
-  }
+  add_tokenizer(options, graph);
   return built;
+}
+
+void check_source(const TokenSource& source, const Graph& graph) {
+  if (!source.is_random() && !takes_tokens(graph)) {
+    throw UsageError("--calibrate is for models that take tokens; this one takes rows of numbers");
+  }
+  if (!source.text.empty() && !graph.model.tokenizer) {
+    throw UsageError(
+        "--calibrate with a text needs a tokenizer: give --tokenizer FILE or --tokenizer byte, or "
+        "tokens as a .safetensors file");
+  }
 }
 
 void write_metadata(const Checkpoint& checkpoint, const ConvertOptions& options, Built& built) {
@@ -90,7 +148,9 @@ void write_metadata(const Checkpoint& checkpoint, const ConvertOptions& options,
   metadata.converter = "oxbow-convert " + std::to_string(OXB_VERSION_MAJOR) + "." +
                        std::to_string(OXB_VERSION_MINOR) + "." + std::to_string(OXB_VERSION_PATCH);
   add_values(metadata.settings, {{"weights", options.quantize.weights ? "int8" : "f32"},
-                                 {"activations", options.quantize.activations ? "dynamic" : "f32"},
+                                 {"activations", !options.quantize.activations    ? "f32"
+                                                 : options.quantize.static_scales ? "static"
+                                                                                  : "dynamic"},
                                  {"debug_outputs", options.debug_outputs ? "true" : "false"}});
   add_values(metadata.sizes, {{"checkpoint_bytes", std::to_string(checkpoint.tensor_bytes())}});
 
@@ -110,29 +170,34 @@ void write_metadata(const Checkpoint& checkpoint, const ConvertOptions& options,
 }  // namespace
 
 std::vector<std::string> convert(const ConvertOptions& options) {
+  if (options.quantize.static_scales && options.calibration_file.empty()) {
+    throw UsageError(
+        "--activations static needs --calibrate FILE: scales are found by running a text");
+  }
   const auto progress = [&](const std::string& what) {
     if (options.progress) options.progress(what);
   };
   progress("reading " + options.directory);
   const Checkpoint checkpoint(options.directory, options.extra_tensors);
-  std::string text;
-  if (!options.calibration_file.empty()) {
-    text = read_file(options.calibration_file, kMaxCalibrationBytes);
-    if (text.empty()) throw InputError(options.calibration_file + " is empty, expected a text");
-  }
+  const TokenSource source = read_calibration(options.calibration_file);
 
-  progress("building the graph");
-  Built built = build(checkpoint, options, options.quantize);
-  if (!text.empty() && !built.graph.model.tokenizer) {
-    throw UsageError("--calibrate needs a tokenizer: give --tokenizer FILE or --tokenizer byte");
+  Calibration calibration;
+  if (options.quantize.static_scales) {
+    progress("calibrating");
+    const Built observed = build_observed(checkpoint, options);
+    check_source(source, observed.graph);
+    calibration = calibrate(observed.graph, observed.file(), source);
   }
+  progress("building the graph");
+  Built built = build(checkpoint, options, options.quantize, calibration);
+  check_source(source, built.graph);
   write_metadata(checkpoint, options, built);
   // Rows of floats have no vocabulary to draw from.
   if (options.quantize.weights && takes_tokens(built.graph)) {
     progress("measuring quality");
     const Built reference = build(checkpoint, options, {.weights = false, .activations = false});
     add_values(built.graph.model.metadata->quality,
-               measure_quality(reference.file(), built.file(), text));
+               measure_quality(reference.file(), built.file(), source));
   }
   progress("writing " + options.output);
   write_model(options.output, built.file());

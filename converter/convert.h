@@ -19,7 +19,8 @@ struct ConvertOptions {
   ImportOptions import_options;
   /// Empty: the checkpoint's char_vocab.json when it is there, else none.
   std::string tokenizer;
-  /// A text to measure quality with; empty: random tokens.
+  /// A text, or a .safetensors file with tokens (tensors called input_ids), to measure quality with and to
+  /// find static scales; empty: random tokens, and no static scales.
   std::string calibration_file;
   /// A safetensors file that completes or replaces tensors.
   std::string extra_tensors;

@@ -252,6 +252,7 @@ std::string json_text(const nlohmann::json& json) {
 std::string type_text(const schema::TensorT& tensor) {
   std::string text = schema::EnumNameDataType(tensor.type);
   if (tensor.scale_groups > 1) text += " x" + std::to_string(tensor.scale_groups);
+  if (tensor.static_scale.has_value()) text += " static";
   return text;
 }
 

@@ -31,7 +31,8 @@ Args declare() {
   args.option("output", "FILE", "the model file to write, by convention *.oxb (required)", 'o');
   args.option("weights", "TYPE", "int8 (default) or f32");
   args.option("activations", "TYPE",
-              "dynamic (default with int8 weights: int8, scaled per row) or f32");
+              "dynamic (default with int8 weights: int8, scaled per row), static (scales from "
+              "--calibrate) or f32");
   args.option("max-segment", "N",
               "most tokens of one run (default: from the checkpoint, at least 64)");
   args.option("context", "N",
@@ -40,7 +41,8 @@ Args declare() {
   args.option("sinks", "N", "with --ring: the first N tokens never leave");
   args.option("tokenizer", "FILE",
               "JSON array of characters, or the word byte (default: DIR/char_vocab.json)");
-  args.option("calibrate", "FILE", "measure quality on this text, not on random tokens");
+  args.option("calibrate", "FILE",
+              "a text, or tokens as .safetensors: measure quality, and find static scales, on it");
   args.option("tensors", "EXTRA.safetensors", "complete or replace tensors by name");
   args.flag("debug-outputs", "keep hidden activations and all memories readable");
   args.option("report", "FILE.html", "write a page with sizes, quality, memory plan and graph");
@@ -48,17 +50,13 @@ Args declare() {
   return args;
 }
 
-/// Types that the file format foresees and the converter does not make yet.
-std::string supported_choice(const Args& args, const std::string& name, const std::string& fallback,
-                             const std::vector<std::string>& later,
-                             const std::vector<std::string>& supported) {
-  const std::string given = args.text(name, fallback);
-  for (const std::string& choice : later) {
-    if (given != choice) continue;
-    throw UsageError("--" + name + " " + given +
-                     " is not supported yet, supported: " + supported[0] + ", " + supported[1]);
+/// Some types the file format foresees are not made yet.
+std::string weights_choice(const Args& args) {
+  const std::string given = args.text("weights", "int8");
+  if (given == "int4" || given == "ternary") {
+    throw UsageError("--weights " + given + " is not supported yet, supported: f32, int8");
   }
-  return args.choice(name, fallback, supported);
+  return args.choice("weights", "int8", {"f32", "int8"});
 }
 
 ConvertOptions read_options(const Args& args) {
@@ -67,16 +65,16 @@ ConvertOptions read_options(const Args& args) {
   if (!args.has("output")) throw UsageError("missing -o FILE: the model file to write; see --help");
   options.output = args.text("output", "");
   if (options.output.empty()) throw UsageError("-o needs the name of a file");
-  options.quantize.weights =
-      supported_choice(args, "weights", "int8", {"int4", "ternary"}, {"f32", "int8"}) == "int8";
+  options.quantize.weights = weights_choice(args) == "int8";
   // Float weights go with float activations; only asking for the opposite is a mistake.
-  options.quantize.activations =
-      supported_choice(args, "activations", options.quantize.weights ? "dynamic" : "f32",
-                       {"static"}, {"f32", "dynamic"}) == "dynamic";
+  const std::string activations = args.choice(
+      "activations", options.quantize.weights ? "dynamic" : "f32", {"f32", "dynamic", "static"});
+  options.quantize.activations = activations != "f32";
+  options.quantize.static_scales = activations == "static";
   if (options.quantize.activations && !options.quantize.weights) {
-    throw UsageError(
-        "--activations dynamic needs --weights int8: int8 activations are multiplied with "
-        "int8 weights only; use --activations f32 with --weights f32");
+    throw UsageError("--activations " + activations +
+                     " needs --weights int8: int8 activations are multiplied with "
+                     "int8 weights only; use --activations f32 with --weights f32");
   }
   options.import_options.max_segment =
       static_cast<uint32_t>(args.integer("max-segment", 0, 1, kMaxSize));

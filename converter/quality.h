@@ -7,14 +7,14 @@
 #include <span>
 #include <string>
 
+#include "converter/model_runner.h"
+
 namespace oxbow::convert {
 
-/// Feeds both files, as assembled, the same tokens and compares all logits. The tokens are the
-/// start of `text`, through the file's tokenizer, or random (always the same) when it is empty. The
-/// result is what goes into the metadata: names and printed numbers. Throws InputError when the
-/// text cannot be encoded.
+/// Feeds both files, as assembled, the same tokens and compares all logits. The result is what goes
+/// into the metadata: names and printed numbers. Throws InputError when the text cannot be encoded.
 std::map<std::string, std::string> measure_quality(std::span<const std::byte> float_file,
                                                    std::span<const std::byte> file,
-                                                   const std::string& text);
+                                                   const TokenSource& source);
 
 }  // namespace oxbow::convert

@@ -90,4 +90,17 @@ constexpr std::array<OpDef, kCount> kTable = make_table();
 
 std::span<const OpDef> builtin_ops() { return kTable; }
 
+bool is_built_in(Backend backend) {
+  switch (backend) {
+    case Backend::kCpu:
+    case Backend::kReference:
+      return true;
+    case Backend::kXnnpack:
+      return OXB_BUILD_XNNPACK != 0;
+    case Backend::kAcl:
+      return OXB_BUILD_ACL != 0;
+  }
+  return false;
+}
+
 }  // namespace oxbow

@@ -8,12 +8,13 @@
 
 namespace oxbow {
 
-Binder::Binder(const Session& session, const schema::EntryPoint& entry, size_t step_index,
-               std::byte* params, Error* error)
+Binder::Binder(Session& session, const schema::EntryPoint& entry, size_t step_index,
+               const BoundStep* elder, std::byte* params, Error* error)
     : session_(session),
       entry_(entry),
       step_(*entry.steps()->Get(static_cast<uint32_t>(step_index))),
       step_index_(step_index),
+      elder_(elder),
       params_(params),
       error_(error) {}
 
@@ -27,7 +28,7 @@ Status Binder::bind(BoundStep* bound) {
   RunFunction run = nullptr;
   OXB_TRY(session_.model->ops[code].bind(*this, &run));
   if (wrote_caller_) return fail("this op cannot write the model's output");
-  if (bound != nullptr) *bound = {run, params_, op_name(), output_name()};
+  if (bound != nullptr) *bound = {run, params_, op_name(), output_name(), provider()};
   return Status::kOk;
 }
 
@@ -67,6 +68,18 @@ uint32_t Binder::symbol_max(int32_t symbol) const {
 }
 
 void Binder::request_scratch(size_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
+
+void Binder::own(OwnedObject& owned) {
+  owned.next = session_.owned;
+  session_.owned = &owned;
+  owned_ = &owned;
+}
+
+const char* Binder::provider() const {
+  if (owned_ != nullptr) return owned_->provider;
+  if (elder_ != nullptr) return elder_->provider;
+  return reference_only() ? "reference" : "cpu";
+}
 
 Status Binder::fail(const char* format, ...) {
   char text[Error::kCapacity];

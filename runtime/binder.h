@@ -11,9 +11,10 @@ namespace oxbow {
 
 class Binder final : public BindContext {
  public:
-  /// `params` is where the op's parameters go; null: they are counted and thrown away.
-  Binder(const Session& session, const schema::EntryPoint& entry, size_t step_index,
-         std::byte* params, Error* error);
+  /// `params` is where the op's parameters go; null: they are counted and thrown away. `elder` is the
+  /// same step of the session's elder, or null.
+  Binder(Session& session, const schema::EntryPoint& entry, size_t step_index,
+         const BoundStep* elder, std::byte* params, Error* error);
 
   /// Calls the op. `bound` may be null when only the sizes are wanted.
   Status bind(BoundStep* bound);
@@ -31,7 +32,10 @@ class Binder final : public BindContext {
   uint32_t ring_capacity(int32_t ring) const override;
   uint32_t symbol_max(int32_t symbol) const override;
   size_t threads() const override { return session_.options.threads; }
-  bool reference_only() const override { return session_.options.reference_only; }
+  Backend backend() const override { return session_.options.backend; }
+  bool placing() const override { return params_ != nullptr; }
+  void own(OwnedObject& owned) override;
+  const void* elder_params() const override { return elder_ == nullptr ? nullptr : elder_->params; }
   void request_scratch(size_t bytes) override;
   [[gnu::format(printf, 2, 3)]] Status fail(const char* format, ...) override;
 
@@ -41,15 +45,18 @@ class Binder final : public BindContext {
  private:
   const char* op_name() const;
   const char* output_name() const;
+  const char* provider() const;
 
-  const Session& session_;
+  Session& session_;
   const schema::EntryPoint& entry_;
   const schema::Step& step_;
   size_t step_index_;
+  const BoundStep* elder_;
   std::byte* params_;
   Error* error_;
   size_t params_bytes_ = 0;
   size_t scratch_bytes_ = 0;
+  const OwnedObject* owned_ = nullptr;
   /// The op asked for the caller's memory without being able to write there.
   mutable bool wrote_caller_ = false;
   alignas(kTensorAlignment) std::byte counted_params_[kMaxParamsBytes];

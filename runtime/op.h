@@ -27,6 +27,21 @@ inline constexpr size_t kMaxSymbols = 32;
 inline constexpr size_t kMaxEntries = 8;
 inline constexpr size_t kMaxParamsBytes = 2048;
 
+/// Who computes. Steps that a library cannot serve run on the CPU kernels.
+enum class Backend : uint8_t { kCpu, kReference, kXnnpack, kAcl };
+
+/// Something an op made at the session's creation and that lives as long as it, such as a layer of
+/// another library. Part of the op's params.
+struct OwnedObject {
+  void* object = nullptr;
+  void (*destroy)(void* object) = nullptr;
+  /// What it took from the system.
+  size_t bytes = 0;
+  /// Whose work it is: "xnnpack", ...
+  const char* provider = nullptr;
+  OwnedObject* next = nullptr;
+};
+
 /// What a run hands to each step.
 struct RunContext {
   /// Actual row counts. Tokens and logits rows are set by the session, others by steps.
@@ -68,7 +83,16 @@ class BindContext {
   /// Threads that may run parts of this step at the same time, the caller's included; at least 1.
   virtual size_t threads() const = 0;
   /// True: always take the reference kernel.
-  virtual bool reference_only() const = 0;
+  bool reference_only() const { return backend() == Backend::kReference; }
+  virtual Backend backend() const = 0;
+  /// False while bytes are counted, when nothing may be made that must be destroyed.
+  virtual bool placing() const = 0;
+  /// From now on the session destroys `owned.object`, whether or not its creation succeeds. When placing
+  /// only.
+  virtual void own(OwnedObject& owned) = 0;
+  /// When placing a session that uses the working memory of another: that one's params of this step,
+  /// which outlive these. Otherwise null.
+  virtual const void* elder_params() const = 0;
   /// At least this many bytes of scratch, aligned to 64, during run.
   virtual void request_scratch(size_t bytes) = 0;
   /// Fails with a message that already names the step and its op.
@@ -93,6 +117,9 @@ struct OpDef {
   /// Sets `run` on success; the params are those last asked for with params().
   Status (*bind)(BindContext& context, RunFunction* run);
 };
+
+/// Whether this library was built with it. Defined in ops/registry.cc.
+bool is_built_in(Backend backend);
 
 /// All ops of this library, indexed by schema::OpCode. Defined in ops/registry.cc.
 std::span<const OpDef> builtin_ops();

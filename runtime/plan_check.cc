@@ -4,6 +4,7 @@
 #include <memory>
 #include <new>
 
+#include "runtime/base/quantize.h"
 #include "runtime/base/tensor.h"
 #include "runtime/op.h"
 #include "schema/model_generated.h"
@@ -84,6 +85,13 @@ Status check_tensor(const schema::Model& graph, const schema::Tensor& tensor, ui
       return corrupt(error, "an input must be I32 or F32 with symbolic rows, unlike tensor", name);
     if (is_index ? tensor.default_value() >= tensor.limit() : !tensor.required())
       return corrupt(error, "impossible default of input", name);
+  }
+  if (const auto scale = tensor.static_scale(); scale.has_value()) {
+    if (tensor.kind() != TensorKind::Activation || tensor.scale_groups() != 1)
+      return corrupt(error, "only I8 activations with one scale a row have a static one, unlike",
+                     name);
+    if (!is_static_scale(*scale))
+      return corrupt(error, "the static scale is no positive number of tensor", name);
   }
   if (tensor.initial() >= 0) OXB_TRY(check_initial(graph, tensor, error));
   if (tensor.kind() == TensorKind::Output) {

@@ -32,19 +32,31 @@ class ArenaCursor {
 };
 
 // Binds every step of every entry point; with null `params` and `steps` only to count.
-Status bind_steps(const Session& session, std::byte* params, BoundStep* steps, size_t* params_bytes,
+Status bind_steps(Session& session, std::byte* params, BoundStep* steps, size_t* params_bytes,
                   size_t* scratch_bytes, Error* error) {
   *params_bytes = *scratch_bytes = 0;
+  size_t index = 0;
   for (size_t e = 0; e < session.model->entry_count(); ++e) {
     const schema::EntryPoint& entry = session.model->entry(e);
     for (size_t i = 0; i < entry.steps()->size(); ++i) {
-      Binder binder(session, entry, i, params == nullptr ? nullptr : params + *params_bytes, error);
-      OXB_TRY(binder.bind(steps == nullptr ? nullptr : steps++));
+      const bool shares = steps != nullptr && session.elder != nullptr;
+      const BoundStep* elder = shares ? &session.elder->steps[index] : nullptr;
+      Binder binder(session, entry, i, elder, params == nullptr ? nullptr : params + *params_bytes,
+                    error);
+      OXB_TRY(binder.bind(steps == nullptr ? nullptr : &steps[index]));
+      ++index;
       *params_bytes += binder.params_bytes();
       *scratch_bytes = std::max(*scratch_bytes, binder.scratch_bytes());
     }
   }
   return Status::kOk;
+}
+
+void destroy_owned(Session& session) {
+  for (OwnedObject* owned = session.owned; owned != nullptr; owned = owned->next) {
+    owned->destroy(owned->object);
+  }
+  session.owned = nullptr;
 }
 
 // Lays the session out from `base`. With a null base nothing is written but `memory`.
@@ -121,10 +133,16 @@ Status lay_out(const Model& model, const SessionOptions& options, std::byte* bas
     session->scratch = elder->scratch;
     session->pool = elder->pool;
   }
-  OXB_TRY(bind_steps(*session, params, steps, &params_bytes, &scratch_bytes, error));
+  Status status = bind_steps(*session, params, steps, &params_bytes, &scratch_bytes, error);
+  if (status == Status::kOk && has_pool) {
+    status = ThreadPool::create(pool_at, used.threads, error, &session->pool);
+  }
+  if (status != Status::kOk) {
+    destroy_owned(*session);
+    return status;
+  }
   session->steps = {steps, step_count};
   reset_session(*session);
-  if (has_pool) OXB_TRY(ThreadPool::create(pool_at, used.threads, error, &session->pool));
   *out = session;
   return Status::kOk;
 }
@@ -306,7 +324,16 @@ Status create_session(const Model& model, const SessionOptions& options, std::sp
   return lay_out(model, options, base, session, &memory, error);
 }
 
+size_t backend_bytes(const Session& session) {
+  size_t bytes = 0;
+  for (const OwnedObject* owned = session.owned; owned != nullptr; owned = owned->next) {
+    bytes += owned->bytes;
+  }
+  return bytes;
+}
+
 void destroy_session(Session* session) {
+  destroy_owned(*session);
   if (session->pool != nullptr && session->elder == nullptr) ThreadPool::destroy(session->pool);
 }
 
@@ -393,13 +420,14 @@ Tensor session_tensor(const Session& session, uint32_t index) {
   tensor.rows = from.rows();
   tensor.width = from.width();
   tensor.scale_groups = from.scale_groups();
-  tensor.rows_symbol = from.rows_symbol();
+  tensor.rows_symbol = static_cast<int16_t>(from.rows_symbol());
   tensor.ring = from.ring();
   if (from.ring() >= 0) {
     tensor.pinned =
         session.model->graph->rings()->Get(static_cast<uint32_t>(from.ring()))->pinned();
   }
   tensor.limit = from.limit();
+  tensor.static_scale = from.static_scale().value_or(0.0f);
   std::byte* base = nullptr;
   uint64_t offset = from.offset();
   switch (from.kind()) {

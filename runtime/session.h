@@ -27,7 +27,7 @@ struct Session;
 
 struct SessionOptions {
   uint32_t threads = 1;
-  bool reference_only = false;
+  Backend backend = Backend::kCpu;
   /// Whose shared states, activations, scratch and threads this session uses; null: its own.
   const Session* sibling = nullptr;
 };
@@ -48,6 +48,8 @@ struct BoundStep {
   const char* op;
   /// Name of the first output, for messages and profiles.
   const char* output;
+  /// Who computes it: "cpu", "reference" or a library.
+  const char* provider;
 };
 
 struct StateHeader {
@@ -75,6 +77,8 @@ struct Session {
   /// The entry point that ran last: whose activations can be read.
   uint32_t last_entry = 0;
   SessionOptions options;
+  /// What ops made for this session, the latest first.
+  OwnedObject* owned = nullptr;
   ThreadPool* pool = nullptr;
   /// The whole state region, header and ring positions first.
   std::span<std::byte> state;
@@ -98,6 +102,9 @@ Status count_session_memory(const Model& model, const SessionOptions& options,
 Status create_session(const Model& model, const SessionOptions& options, std::span<std::byte> arena,
                       Session** session, Error* error);
 void destroy_session(Session* session);
+
+/// What libraries took from the system for this session.
+size_t backend_bytes(const Session& session);
 
 Status run_session(Session& session, uint32_t entry, std::span<const InputValues> inputs,
                    float* output, size_t output_rows, Error* error);

@@ -85,7 +85,8 @@ bool search_without_allocating(oxb_session* session) {
          oxb_beam_search_run(search, prompt, 1000, &error) == OXB_INVALID_ARGUMENT && count == 20;
 }
 
-void expect_no_allocation(const char* weights, const char* activations, uint32_t threads) {
+void expect_no_allocation(const char* weights, const char* activations, uint32_t threads,
+                          oxb_backend backend = OXB_BACKEND_AUTO) {
   TinyModel bytes(weights, activations);
   oxb_model* model = nullptr;
   oxb_error error = {};
@@ -95,6 +96,7 @@ void expect_no_allocation(const char* weights, const char* activations, uint32_t
   oxb_session_options options;
   oxb_session_options_init(&options);
   options.threads = threads;
+  options.backend = backend;
   size_t arena_bytes = 0;
   ASSERT_EQ(oxb_session_arena_bytes(model, &options, &arena_bytes, &error), OXB_OK);
   std::vector<std::byte> arena(arena_bytes);
@@ -112,6 +114,8 @@ void expect_no_allocation(const char* weights, const char* activations, uint32_t
   oxb_session* session = nullptr;
   ASSERT_EQ(oxb_session_create(model, &options, arena.data(), arena.size(), &session, &error),
             OXB_OK);
+  const bool library = backend == OXB_BACKEND_XNNPACK || backend == OXB_BACKEND_ACL;
+  EXPECT_EQ(oxb_session_backend_bytes(session) > 0, library);
   std::vector<std::byte> blob(oxb_session_state_bytes(session));
   trapped = 0;
   trapping = true;
@@ -148,6 +152,19 @@ TEST(AllocTrap, AFloatSessionAllocatesNothing) { expect_no_allocation("f32", "f3
 TEST(AllocTrap, AnInt8SessionAllocatesNothing) { expect_no_allocation("int8", "dynamic", 1); }
 TEST(AllocTrap, AWeightOnlySessionAllocatesNothing) { expect_no_allocation("int8", "f32", 1); }
 TEST(AllocTrap, ThreadsAllocateNothing) { expect_no_allocation("int8", "dynamic", 3); }
+TEST(AllocTrap, AStaticSessionAllocatesNothing) { expect_no_allocation("int8", "static", 1); }
+
+// Runs of 1 to 5 rows in turn, and sessions of beams that share the layers: a library must not allocate for another
+// number of rows, nor for another session.
+void expect_no_allocation_by(oxb_backend backend) {
+  if (oxb_backend_is_built_in(backend) == 0) GTEST_SKIP() << "not in this build";
+  for (const uint32_t threads : {1u, 3u}) {
+    expect_no_allocation("f32", "f32", threads, backend);
+    expect_no_allocation("int8", "static", threads, backend);
+  }
+}
+TEST(AllocTrap, XnnpackAllocatesNothing) { expect_no_allocation_by(OXB_BACKEND_XNNPACK); }
+TEST(AllocTrap, AclAllocatesNothing) { expect_no_allocation_by(OXB_BACKEND_ACL); }
 
 }  // namespace
 }  // namespace oxbow::testing

@@ -57,6 +57,19 @@ TEST_P(CliGolden, TheReferenceBackendAndThreadsMatchToo) {
   EXPECT_EQ(oxbow({"verify", model, io(), "--backend", "cpu", "--threads", "3"}).exit_code, 0);
 }
 
+// To the pack's own tolerance: a library may add in any order and fuse, but so may the original.
+TEST_P(CliGolden, FloatMatchesTheOriginalOnLibrariesToo) {
+  std::string model;
+  for (const auto& [name, backend] :
+       {std::pair{"xnnpack", OXB_BACKEND_XNNPACK}, std::pair{"acl", OXB_BACKEND_ACL}}) {
+    if (oxb_backend_is_built_in(backend) == 0) continue;
+    if (model.empty()) model = converted(kFloat);
+    const CommandResult result = oxbow({"verify", model, io(), "--backend", name});
+    EXPECT_EQ(result.exit_code, 0) << name << ": " << result.out << result.err;
+  }
+  if (model.empty()) GTEST_SKIP() << "no library in this build";
+}
+
 TEST_P(CliGolden, Int8IsClose) {
   const std::string model = converted({"--weights", "int8"});
   const CommandResult result = oxbow({"verify", model, io(), "--min-cosine", "0.99"});

@@ -71,7 +71,7 @@ oxb_status open_and_run(std::span<const std::byte> file, oxb_error* error) {
 
 class HostileFile : public ::testing::TestWithParam<const char*> {
  protected:
-  HostileFile() : model_(GetParam(), std::string(GetParam()) == "f32" ? "f32" : "dynamic") {}
+  HostileFile() : model_(tiny_model(GetParam())) {}
   TinyModel model_;
 };
 
@@ -169,7 +169,7 @@ TEST_P(HostileFile, DamagedWeightsAreFoundWhenAskedFor) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Weights, HostileFile, ::testing::Values("f32", "int8"),
+INSTANTIATE_TEST_SUITE_P(Weights, HostileFile, ::testing::Values("f32", "int8", "static"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(HostilePath, WhatIsNotAModelFileIsNamed) {

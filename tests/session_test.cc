@@ -76,8 +76,7 @@ std::vector<std::vector<int32_t>> some_segments(size_t count, uint32_t seed) {
 
 class SessionTest : public ::testing::TestWithParam<const char*> {
  protected:
-  SessionTest()
-      : bytes_(GetParam(), std::string(GetParam()) == "f32" ? "f32" : "dynamic"), opened_(bytes_) {}
+  SessionTest() : bytes_(tiny_model(GetParam())), opened_(bytes_) {}
   TinyModel bytes_;
   Opened opened_;
 };
@@ -222,7 +221,7 @@ TEST_P(SessionTest, ADamagedForeignOrShortStateIsRefusedAndChangesNothing) {
 
   TinyCheckpoint other;
   other.tensors["generator.bias"].values[0] += 1.0f;
-  TinyModel other_bytes(GetParam(), std::string(GetParam()) == "f32" ? "f32" : "dynamic", other);
+  TinyModel other_bytes = tiny_model(GetParam(), other);
   Opened other_model(other_bytes);
   Started foreign(other_model);
   ASSERT_EQ(oxb_session_save(foreign.session, blob.data(), blob.size(), &error), OXB_OK);
@@ -266,7 +265,7 @@ TEST_P(SessionTest, OneModelServesSessionsOnManyThreadsConcurrently) {
   for (size_t i = 2; i < kSessions; ++i) EXPECT_EQ(results[i], results[i % 2]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Weights, SessionTest, ::testing::Values("f32", "int8"),
+INSTANTIATE_TEST_SUITE_P(Weights, SessionTest, ::testing::Values("f32", "int8", "static"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -238,6 +238,9 @@ class Bench {
     for (const auto& [index, step] : decode.steps) {
       ProfileRow row;
       row.name = step.op;
+      // Steps of another library are told apart from the same op on our kernels.
+      const std::string provider = session_.step_provider(index);
+      if (provider != "cpu" && provider != "reference") row.name += " " + provider;
       row.output = step.output;
       row.steps = 1;
       row.prefill_seconds = static_cast<double>(prefill.steps[index].nanoseconds) * 1e-9;
@@ -407,7 +410,9 @@ int bench_command(int argc, char** argv) {
   report.backend = common.backend;
   report.threads = common.session.threads;
   report.model = model.info();
-  Bench bench(model, path, open_session(model, path, common));
+  oxb::Session session = open_session(model, path, common);
+  report.backend_bytes = session.backend_bytes();
+  Bench bench(model, path, std::move(session));
   report.memory = session_memory(model, path, common);
   if (bench.only_encodes() && (args.has("decode") || stream > 0)) {
     throw InputError(path + ": the model reads each text by itself; measure it with --prefill N");

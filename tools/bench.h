@@ -73,6 +73,8 @@ struct Report {
   uint32_t threads = 1;
   oxb_model_info model = {};
   oxb_memory memory = {};
+  /// Beside the arena, taken by the library behind the backend.
+  size_t backend_bytes = 0;
   ResidentMemory resident;
   std::optional<Timing> prefill, decode;
   std::optional<Stream> stream;

@@ -187,6 +187,10 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
                                    grouped_text(report.memory.activations).c_str(),
                                    grouped_text(report.memory.scratch).c_str(),
                                    grouped_text(report.memory.session).c_str()));
+  if (report.backend_bytes != 0) {
+    out.emplace_back("backend memory", grouped_text(report.backend_bytes) +
+                                           " bytes beside the arena, taken at creation");
+  }
   out.emplace_back("resident memory", grouped_text(report.resident.bytes) + " bytes");
   if (report.prefill) {
     out.emplace_back(
@@ -258,6 +262,7 @@ std::string bench_json(const Report& report) {
                         {"max_segment", report.model.max_segment},
                         {"backend", report.backend},
                         {"threads", report.threads},
+                        {"backend_bytes", report.backend_bytes},
                         {"arena",
                          {{"total", report.memory.total},
                           {"states", report.memory.states},

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -16,9 +17,37 @@
 
 namespace oxbow::tools {
 
+namespace {
+
+constexpr std::pair<const char*, oxb_backend> kBackends[] = {{"auto", OXB_BACKEND_AUTO},
+                                                             {"reference", OXB_BACKEND_REFERENCE},
+                                                             {"cpu", OXB_BACKEND_CPU},
+                                                             {"xnnpack", OXB_BACKEND_XNNPACK},
+                                                             {"acl", OXB_BACKEND_ACL}};
+
+oxb_backend backend_of(const std::string& wanted) {
+  for (const auto& [name, backend] : kBackends) {
+    if (wanted != name) continue;
+    if (oxb_backend_is_built_in(backend) != 0) return backend;
+    std::string option = "OXBOW_WITH_" + wanted;
+    std::transform(option.begin(), option.end(), option.begin(),
+                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+    throw UsageError("--backend " + wanted + " is not in this build: configure it with -D" +
+                     option + "=ON");
+  }
+  throw UsageError("--backend " + wanted + " does not exist yet");
+}
+
+}  // namespace
+
 void add_common_options(Args& args) {
   args.option("threads", "N", "threads that work on a run (default 1)");
-  args.option("backend", "NAME", "auto, reference or cpu are built in (default auto)");
+  std::string names;
+  for (const auto& [name, backend] : kBackends) {
+    if (oxb_backend_is_built_in(backend) != 0)
+      names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  args.option("backend", "NAME", "built in are " + names + " (default auto)");
   args.option("memory", "BYTES", "refuse when a session needs more; K, M and G are understood");
 }
 
@@ -27,16 +56,7 @@ CommonOptions read_common_options(const Args& args) {
   options.session.threads = static_cast<uint32_t>(args.integer("threads", 1, 1, 256));
   options.backend =
       args.choice("backend", "auto", {"auto", "reference", "cpu", "xnnpack", "acl", "vulkan"});
-  if (options.backend == "auto") {
-    options.session.backend = OXB_BACKEND_AUTO;
-  } else if (options.backend == "reference") {
-    options.session.backend = OXB_BACKEND_REFERENCE;
-  } else if (options.backend == "cpu") {
-    options.session.backend = OXB_BACKEND_CPU;
-  } else {
-    throw UsageError("--backend " + options.backend +
-                     " is not in this build; built in are auto, reference and cpu");
-  }
+  options.session.backend = backend_of(options.backend);
   options.memory_limit = args.size("memory", UINT64_MAX, 1, UINT64_MAX);
   return options;
 }

@@ -85,7 +85,8 @@ std::string kept_names(const schema::ModelT& model, const schema::EntryPointT& e
   return text;
 }
 
-std::string steps(const Description& description) {
+/// `providers` of all steps, when the backend is another library; otherwise empty.
+std::string steps(const Description& description, const std::vector<std::string>& providers) {
   const schema::ModelT& model = description.model;
   // Weights would double the width of the table; they are in the JSON and on the page.
   const auto names = [&](const std::vector<uint32_t>& list) {
@@ -97,6 +98,7 @@ std::string steps(const Description& description) {
     return text;
   };
   std::string out;
+  size_t step_index = 0;
   for (const auto& entry : model.entry_points) {
     out += "\nentry point " + convert::entry_text(model, *entry) + "; " +
            std::to_string(entry->steps.size()) + " steps\n";
@@ -105,6 +107,9 @@ std::string steps(const Description& description) {
       const schema::StepT& step = *entry->steps[i];
       rows.push_back({std::to_string(i), schema::EnumNameOpCode(step.op), names(step.outputs),
                       convert::options_text(step), "from " + names(step.inputs)});
+      if (!providers.empty()) {
+        rows.back().insert(rows.back().begin() + 2, providers[step_index++]);
+      }
     }
     out += table(rows);
     if (!entry->kept.empty()) out += "  kept to be read: " + kept_names(model, *entry) + "\n";
@@ -112,13 +117,17 @@ std::string steps(const Description& description) {
   return out;
 }
 
-std::string text(const Description& description) {
+std::string text(const Description& description, const std::vector<std::string>& providers,
+                 size_t backend_bytes) {
   const schema::MetadataT& metadata = *description.model.metadata;
   std::string out = convert::summary_table(description);
   const auto add = [&](const std::string& name, const std::string& value) {
     out += format("%-22s%s\n", name.c_str(), value.c_str());
   };
   add("vocabulary", grouped_text(description.vocabulary));
+  if (backend_bytes != 0) {
+    add("backend memory", grouped_text(backend_bytes) + " bytes beside the arena");
+  }
   add("max segment", grouped_text(description.max_segment));
   add("tokenizer", description.model.tokenizer
                        ? schema::EnumNameTokenizerKind(description.model.tokenizer->kind)
@@ -129,7 +138,7 @@ std::string text(const Description& description) {
   add("licence", metadata.licence.empty() ? "not stated" : metadata.licence);
   out += key_values("settings", metadata.settings);
   out += key_values("sizes", metadata.sizes);
-  return out + labels(metadata) + states(description) + steps(description);
+  return out + labels(metadata) + states(description) + steps(description, providers);
 }
 
 }  // namespace
@@ -156,6 +165,16 @@ int inspect_command(int argc, char** argv) {
   Description description = convert::describe_file(path);
   // The arena of the session that was asked about, threads and backend included.
   description.memory = session_memory(model, path, common);
+  // What a library takes and serves is known only when it has been asked.
+  std::vector<std::string> providers;
+  size_t backend_bytes = 0;
+  if (common.session.backend == OXB_BACKEND_XNNPACK || common.session.backend == OXB_BACKEND_ACL) {
+    const oxb::Session session = open_session(model, path, common);
+    backend_bytes = session.backend_bytes();
+    for (const char* name; (name = session.step_provider(providers.size())) != nullptr;) {
+      providers.emplace_back(name);
+    }
+  }
 
   if (args.has("html")) {
     convert::refuse_overwriting(*args.text("html"), {path});
@@ -163,10 +182,14 @@ int inspect_command(int argc, char** argv) {
   }
   if (args.has("json")) {
     nlohmann::json out = convert::to_json(description);
+    if (!providers.empty()) {
+      out["backend_bytes"] = backend_bytes;
+      out["step_providers"] = providers;
+    }
     if (args.has("check")) out["weights_checked"] = true;
     std::fputs(convert::json_text(out).c_str(), stdout);
   } else {
-    std::fputs(text(description).c_str(), stdout);
+    std::fputs(text(description, providers, backend_bytes).c_str(), stdout);
     if (args.has("check")) std::puts("\nthe weights match their checksum");
   }
   return convert::kExitGood;

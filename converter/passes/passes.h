@@ -24,6 +24,8 @@ struct QuantizeOptions {
   bool weights = true;
   /// Also the inputs of matrices, keys, values and memories. Needs `weights`.
   bool activations = true;
+  /// What enters matrices gets its scales from calibration, not from each row. Needs `activations`.
+  bool static_scales = false;
 };
 
 void fuse(Graph& graph);

@@ -241,8 +241,7 @@ Status run_attention(RunContext& context, const void* raw_params) {
     });
     if (!quantise) continue;
     parallel_for(context.pool, last - first, [&](size_t row, size_t) {
-      params.quantize(target + row * out.width, out.width, out.scale_groups, out.i8(first + row),
-                      out.row_scales(first + row));
+      quantize_into(params.quantize, target + row * out.width, out, first + row);
     });
   }
   return Status::kOk;

@@ -32,7 +32,7 @@ void write_row(const RunContext& context, const RowOutput& output, size_t row, s
   }
   float* values = reinterpret_cast<float*>(context.scratch) + worker * output.scratch_stride;
   compute(values);
-  output.quantize(values, y.width, y.scale_groups, y.i8(row), y.row_scales(row));
+  quantize_into(output.quantize, values, y, row);
 }
 
 }  // namespace oxbow

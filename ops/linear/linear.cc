@@ -5,7 +5,9 @@
 #include "ops/activate/activate.h"
 #include "ops/add/add.h"
 #include "ops/common/checks.h"
+#include "ops/linear/dense_step.h"
 #include "ops/quantize/quantize.h"
+#include "runtime/base/quantize.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -122,8 +124,7 @@ Status run_to_i8(RunContext& context, const void* params) {
       compute<X, W>(p, row, tile, piece * channels, channels, scratch);
     });
     parallel_for(context.pool, tile, [&](size_t r, size_t) {
-      p.quantize(scratch + r * y.width, y.width, y.scale_groups, y.i8(row + r),
-                 y.row_scales(row + r));
+      quantize_into(p.quantize, scratch + r * y.width, y, row + r);
     });
   }
   return Status::kOk;
@@ -206,6 +207,16 @@ Status bind_linear(BindContext& context, RunFunction* run) {
     OXB_TRY(check_same_rows(context, residual, y));
     p.residual = residual.f32();
   }
+  const flatbuffers::Optional<float> output_scale = options->output_scale();
+  if (output_scale.has_value() && !is_static_scale(*output_scale)) {
+    return context.fail("the output scale is %g, expected a positive number",
+                        double{*output_scale});
+  }
+  *run = nullptr;
+  OXB_TRY(bind_dense(
+      context, {x, weight, y, p.bias, p.residual, activation, output_scale.value_or(0.0f)}, run));
+  if (*run != nullptr) return Status::kOk;
+
   const bool reference_only = context.reference_only();
   p.f32_f32 = pick_kernel<float, float>(reference_only);
   p.f32_i8 = pick_kernel<float, int8_t>(reference_only);

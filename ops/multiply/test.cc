@@ -75,7 +75,7 @@ TEST(Multiply, ToInt8IsTheFloatRowQuantisedWithAnyNumberOfThreads) {
   ASSERT_EQ(f32.op.bind_and_run(), Status::kOk);
   TestTensor expected = i8_tensor("expected", 9, 60, 4);
   for (size_t row = 0; row < 9; ++row) {
-    quantize_f32_i8_ref(f32.y.f32(row), 60, 4, expected.i8(row), expected.row_scales(row));
+    quantize_f32_i8_ref(f32.y.f32(row), 60, 4, 0, expected.i8(row), expected.row_scales(row));
   }
   for (size_t threads : {1, 3}) {
     Fixture s;

@@ -13,9 +13,8 @@ struct Params {
 Status run_quantize(RunContext& context, const void* params) {
   const auto& p = *static_cast<const Params*>(params);
   Tensor y = p.y;
-  parallel_for(context.pool, context.rows(p.x), [&](size_t row, size_t) {
-    p.kernel(p.x.f32(row), p.x.width, y.scale_groups, y.i8(row), y.row_scales(row));
-  });
+  parallel_for(context.pool, context.rows(p.x),
+               [&](size_t row, size_t) { quantize_into(p.kernel, p.x.f32(row), y, row); });
   return Status::kOk;
 }
 

@@ -56,7 +56,7 @@ TEST(Quantize, EveryVariantFollowsTheRule) {
         TestTensor x = f32_tensor("x", 1, size * groups);
         TestTensor q = i8_tensor("q", 1, size * groups, groups);
         fill_uniform(x, size, -3, 3);
-        variant.kernel(x.f32(), x.width, groups, q.i8(), q.scales);
+        variant.kernel(x.f32(), x.width, groups, 0, q.i8(), q.scales);
         expect_rule(x, q);
       }
     }
@@ -76,12 +76,33 @@ TEST(Quantize, EveryVariantGivesTheBitsOfTheReferenceOnNanInfinityAndTinyValues)
         fill(x, std::vector<float>(19, odd[first]));
         x.f32()[17] = odd[second];
         TestTensor q = i8_tensor("q", 1, 19), expected = i8_tensor("expected", 1, 19);
-        variant.kernel(x.f32(), 19, 1, q.i8(), q.scales);
-        quantize_f32_i8_ref(x.f32(), 19, 1, expected.i8(), expected.scales);
+        variant.kernel(x.f32(), 19, 1, 0, q.i8(), q.scales);
+        quantize_f32_i8_ref(x.f32(), 19, 1, 0, expected.i8(), expected.scales);
         EXPECT_TRUE(std::isfinite(*q.scales));
         EXPECT_EQ(*q.scales, *expected.scales);
         EXPECT_EQ(std::memcmp(q.data, expected.data, q.stride()), 0);
       }
+    }
+  }
+}
+
+TEST(Quantize, AStaticScaleIsKeptAndSaturates) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const Variant& variant : kVariants) {
+    if (!cpu_supports(variant.isa)) continue;
+    SCOPED_TRACE(variant.name);
+    for (uint32_t size : testing::simd_sizes_up_to(130)) {
+      TestTensor x = f32_tensor("x", 1, size), q = i8_tensor("q", 1, size);
+      fill_uniform(x, size, -3, 3);
+      x.f32()[size / 2] = size % 3 == 0 ? inf : size % 3 == 1 ? -inf : std::nanf("");
+      variant.kernel(x.f32(), size, 1, 0.01f, q.i8(), q.scales);
+      ASSERT_EQ(*q.scales, 0.01f);
+      for (size_t i = 0; i < size; ++i) {
+        const float scaled = std::nearbyint(x.f32()[i] * (1 / 0.01f));
+        const float code = std::isnan(scaled) ? 0 : std::fmax(-127.0f, std::fmin(127.0f, scaled));
+        ASSERT_EQ(q.code(0, i), static_cast<int>(code)) << i;
+      }
+      for (size_t i = size; i < q.stride(); ++i) ASSERT_EQ(q.code(0, i), 0) << "padding " << i;
     }
   }
 }
@@ -109,6 +130,20 @@ TEST(Quantize, RunsOverTheActualRowsOnly) {
   }
   EXPECT_TRUE(std::isnan(s.y.row_scales(3)[0])) << "untouched";
   EXPECT_EQ(s.y.code(3, 0), -1) << "untouched";
+}
+
+TEST(Quantize, RunsWithTheTensorsStaticScale) {
+  TestTensor x = f32_tensor("x", 2, 24), y = i8_tensor("y", 2, 24);
+  fill_uniform(x, 1);
+  y.static_scale = 0.02f;
+  OpRunner op(bind_quantize);
+  op.inputs = {&x};
+  op.outputs = {&y};
+  ASSERT_EQ(op.bind_and_run(), Status::kOk) << op.message();
+  for (size_t row = 0; row < 2; ++row) {
+    EXPECT_EQ(y.row_scales(row)[0], 0.02f);
+    for (size_t i = 0; i < 24; ++i) EXPECT_NEAR(y.value(row, i), x.value(row, i), 0.010001);
+  }
 }
 
 TEST(Quantize, RefusesStepsThatMakeNoSense) {

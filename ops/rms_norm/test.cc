@@ -111,7 +111,7 @@ TEST(RmsNorm, ToInt8IsTheFloatRowQuantised) {
       << "a row of 24 floats on whole cache lines, per thread";
   for (size_t row = 0; row < 5; ++row) {
     TestTensor expected = i8_tensor("expected", 1, 24, 3);
-    quantize_f32_i8_ref(f32.y.f32(row), 24, 3, expected.i8(), expected.scales);
+    quantize_f32_i8_ref(f32.y.f32(row), 24, 3, 0, expected.i8(), expected.scales);
     for (size_t i = 0; i < 32; ++i) EXPECT_EQ(i8.q.i8(row)[i], expected.i8()[i]);
     for (size_t g = 0; g < 3; ++g) EXPECT_EQ(i8.q.row_scales(row)[g], expected.scales[g]);
   }

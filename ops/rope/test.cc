@@ -117,7 +117,7 @@ TEST(Rope, ToInt8IsTheFloatRowQuantisedWithAnyNumberOfThreads) {
   ASSERT_EQ(f32.op.bind_and_run(), Status::kOk);
   TestTensor expected = i8_tensor("expected", 6, 30, 3);
   for (size_t row = 0; row < 6; ++row) {
-    quantize_f32_i8_ref(f32.y.f32(row), 30, 3, expected.i8(row), expected.row_scales(row));
+    quantize_f32_i8_ref(f32.y.f32(row), 30, 3, 0, expected.i8(row), expected.row_scales(row));
   }
   for (size_t threads : {1, 3}) {
     Fixture s;

@@ -150,7 +150,16 @@ class FakeBindContext final : public BindContext {
     return runner_.symbol_maxima.at(static_cast<size_t>(symbol));
   }
   size_t threads() const override { return runner_.threads; }
-  bool reference_only() const override { return runner_.reference_only; }
+  Backend backend() const override {
+    return runner_.reference_only ? Backend::kReference : runner_.backend;
+  }
+  bool placing() const override { return !counting_; }
+  void own(OwnedObject& owned) override {
+    EXPECT_FALSE(counting_) << "made something while counting";
+    owned.next = runner_.owned_;
+    runner_.owned_ = &owned;
+  }
+  const void* elder_params() const override { return nullptr; }
   void request_scratch(size_t bytes) override {
     if (bytes > scratch_bytes) scratch_bytes = bytes;
   }
@@ -196,7 +205,12 @@ class FakeBindContext final : public BindContext {
   mutable bool caller_output_refused_ = false;
 };
 
+void OpRunner::destroy_owned() {
+  for (; owned_ != nullptr; owned_ = owned_->next) owned_->destroy(owned_->object);
+}
+
 Status OpRunner::bind() {
+  destroy_owned();
   step.inputs.clear();
   step.outputs.clear();
   for (uint32_t i = 0; i < inputs.size(); ++i) step.inputs.push_back(i);

@@ -56,7 +56,7 @@ struct TestTensor : Tensor {
              uint32_t scale_groups);
   TestTensor(TestTensor&& other) = default;
 
-  TestTensor& with_symbol(int32_t symbol) {
+  TestTensor& with_symbol(int16_t symbol) {
     rows_symbol = symbol;
     return *this;
   }
@@ -104,6 +104,7 @@ class OpRunner {
  public:
   explicit OpRunner(BindFunction function) : bind_(function) {}
   OpRunner(const OpRunner&) = delete;
+  ~OpRunner() { destroy_owned(); }
 
   /// Sets the step's options, e.g. options(schema::LinearOptionsT{}). Without it the step has none.
   template <typename OptionsT>
@@ -119,6 +120,8 @@ class OpRunner {
   /// What bind or run had to say about its failure.
   const char* message() const { return error_.text; }
   size_t scratch_bytes() const { return scratch_bytes_; }
+  /// What the op made at the last bind and the session would own; null: nothing.
+  const OwnedObject* owned() const { return owned_; }
 
   /// Inputs and outputs of the step; its index lists are filled from these.
   std::vector<TestTensor*> inputs, outputs;
@@ -133,12 +136,16 @@ class OpRunner {
   uint64_t position = 0;
   size_t threads = 1;
   bool reference_only = true;
+  /// Without `reference_only`.
+  Backend backend = Backend::kCpu;
   ThreadPool* pool = nullptr;
   /// Not null: the step's outputs have kind Output and the rows go here.
   float* caller_output = nullptr;
 
  private:
   friend class FakeBindContext;
+  void destroy_owned();
+  OwnedObject* owned_ = nullptr;
   BindFunction bind_;
   RunFunction run_ = nullptr;
   /// The step as it would be in a file, which lives as long: ops may keep pointers to their options.

@@ -58,6 +58,29 @@ oxb_status open_handle(oxb_model** out, oxb_error* error, Open open) {
   return outer(status);
 }
 
+struct BackendName {
+  oxb_backend name;
+  oxbow::Backend backend;
+  /// Of the build; null: always there.
+  const char* option;
+};
+
+// Libraries copy weights into memory that the caller did not give, so AUTO is never one of them.
+constexpr BackendName kBackends[] = {
+    {OXB_BACKEND_AUTO, oxbow::Backend::kCpu, nullptr},
+    {OXB_BACKEND_REFERENCE, oxbow::Backend::kReference, nullptr},
+    {OXB_BACKEND_CPU, oxbow::Backend::kCpu, nullptr},
+    {OXB_BACKEND_XNNPACK, oxbow::Backend::kXnnpack, "OXBOW_WITH_XNNPACK"},
+    {OXB_BACKEND_ACL, oxbow::Backend::kAcl, "OXBOW_WITH_ACL"},
+};
+
+const BackendName* find_backend(oxb_backend name) {
+  for (const BackendName& backend : kBackends) {
+    if (backend.name == name) return &backend;
+  }
+  return nullptr;
+}
+
 Status convert(const oxb_session_options* options, oxbow::SessionOptions* converted, Error* error) {
   if (options == nullptr) return Status::kOk;
   // The fields of the first version; later ones are read only when `size` covers them.
@@ -67,17 +90,17 @@ Status convert(const oxb_session_options* options, oxbow::SessionOptions* conver
                        "oxb_session_options_init",
                        options->size, sizeof(oxb_session_options));
   }
-  switch (options->backend) {
-    case OXB_BACKEND_AUTO:
-    case OXB_BACKEND_CPU:
-      break;
-    case OXB_BACKEND_REFERENCE:
-      converted->reference_only = true;
-      break;
-    default:
-      return oxbow::fail(error, Status::kInvalidArgument, "unknown backend %d",
-                         static_cast<int>(options->backend));
+  const BackendName* found = find_backend(options->backend);
+  if (found == nullptr) {
+    return oxbow::fail(error, Status::kInvalidArgument, "unknown backend %d",
+                       static_cast<int>(options->backend));
   }
+  if (!oxbow::is_built_in(found->backend)) {
+    return oxbow::fail(error, Status::kInvalidArgument,
+                       "this library was built without the backend: configure with %s=ON",
+                       found->option);
+  }
+  converted->backend = found->backend;
   converted->threads = options->threads == 0 ? 1 : options->threads;
   converted->sibling = inner(options->sibling);
   return Status::kOk;
@@ -534,6 +557,20 @@ oxb_status oxb_session_tensor_read(const oxb_session* session, size_t index, flo
   }
   oxbow::read_rows(*inner(session), tensor, rows, values);
   return OXB_OK;
+}
+
+int oxb_backend_is_built_in(oxb_backend backend) {
+  const BackendName* found = find_backend(backend);
+  return found != nullptr && oxbow::is_built_in(found->backend) ? 1 : 0;
+}
+
+size_t oxb_session_backend_bytes(const oxb_session* session) {
+  return oxbow::backend_bytes(*inner(session));
+}
+
+const char* oxb_session_step_provider(const oxb_session* session, size_t step) {
+  const auto& steps = inner(session)->steps;
+  return step < steps.size() ? steps[step].provider : nullptr;
 }
 
 void oxb_session_set_profile(oxb_session* session, oxb_profile_callback callback, void* context) {

@@ -185,8 +185,15 @@ typedef enum oxb_backend {
   OXB_BACKEND_AUTO = 0,
   /* Plain code, the specification of every other backend. */
   OXB_BACKEND_REFERENCE = 1,
-  OXB_BACKEND_CPU = 2
+  OXB_BACKEND_CPU = 2,
+  /* Dense layers by that library where it can, all else as CPU. Both copy the weights they use into memory
+   * of their own when a session is created: see oxb_session_backend_bytes. */
+  OXB_BACKEND_XNNPACK = 3,
+  OXB_BACKEND_ACL = 4
 } oxb_backend;
+
+/* 1: sessions can be created with it; it is an option of the library's build. */
+OXB_API int oxb_backend_is_built_in(oxb_backend backend);
 
 typedef struct oxb_session_options {
   /* sizeof(oxb_session_options), so that the struct can grow. */
@@ -227,6 +234,10 @@ OXB_API oxb_status oxb_session_create(const oxb_model* model, const oxb_session_
 
 /* Ends its threads. The arena is the caller's again. Null is allowed. */
 OXB_API void oxb_session_destroy(oxb_session* session);
+
+/* Bytes that a library behind the backend took from the system when this session was created, beside the
+ * arena; 0 for this library's own backends. */
+OXB_API size_t oxb_session_backend_bytes(const oxb_session* session);
 
 /* Feeds 1 to max_segment tokens. Writes the logits of the last `logits_rows` of them (0: none are computed;
  * 1: the last; count: all) to `logits`, [logits_rows][vocabulary]. A refused argument changes nothing; a
@@ -307,6 +318,10 @@ typedef void (*oxb_profile_callback)(void* context, uint32_t step, const char* o
                                      const char* output, uint64_t nanoseconds);
 OXB_API void oxb_session_set_profile(oxb_session* session, oxb_profile_callback callback,
                                      void* context);
+
+/* Who computes a step, counted as in the profile: "cpu", "reference", "xnnpack" or "acl"; null when there
+ * is no such step. */
+OXB_API const char* oxb_session_step_provider(const oxb_session* session, size_t step);
 
 /* ---- Text ---------------------------------------------------------------------------------------- */
 

@@ -213,6 +213,8 @@ class Session {
 
   oxb_session* get() const { return session_.get(); }
   size_t arena_bytes() const { return arena_bytes_; }
+  /// Beside the arena; 0 unless the backend is another library.
+  size_t backend_bytes() const { return oxb_session_backend_bytes(get()); }
 
   /// Feeds tokens. `logits` has room for none, the last or more of their rows: [rows][output_width].
   Status run(std::span<const int32_t> tokens, std::span<float> logits = {}) {
@@ -291,6 +293,8 @@ class Session {
   void set_profile(oxb_profile_callback callback, void* context) {
     oxb_session_set_profile(get(), callback, context);
   }
+  /// Null when there is no such step.
+  const char* step_provider(size_t step) const { return oxb_session_step_provider(get(), step); }
 
  private:
   struct Destroy {

@@ -9,6 +9,7 @@
 //   +-inf            counts as the largest finite float, and gets code +-127
 //   absmax < 2^-100  (0 included) counts as 0: scale 0, codes 0, so that 127 / absmax cannot
 //   overflow
+// A static scale is given instead of found: q = clamp(round_to_nearest_even(x * (1 / scale)), -127, 127).
 // Same rules as in math.h: forced inline, operand order of selects matters.
 
 #include <bit>
@@ -24,6 +25,9 @@ namespace oxbow {
 
 inline constexpr int32_t kQuantMax = 127;
 inline constexpr float kSmallestAbsmax = 0x1p-100f;
+
+/// Whether a file may hold this as a static scale: neither it nor its inverse is near the ends of float.
+constexpr bool is_static_scale(float scale) { return scale >= 0x1p-100f && scale <= 0x1p100f; }
 
 /// Largest magnitude, 0 for no elements.
 [[gnu::always_inline]] inline float absmax_f32(const float* x, size_t count) {
@@ -62,6 +66,16 @@ struct QuantScale {
   const QuantScale s = quant_scale(absmax_f32(x, count));
   *scale = s.scale;
   for (size_t i = 0; i < count; ++i) q[i] = quantize_value(x[i], s.inverse);
+}
+
+/// One row of an I8 tensor with a static scale.
+[[gnu::always_inline]] inline void quantize_row_static(const float* x, size_t width,
+                                                       float static_scale, int8_t* q,
+                                                       float* scale) {
+  const float inverse = 1.0f / static_scale;
+  *scale = static_scale;
+  for (size_t i = 0; i < width; ++i) q[i] = quantize_value(x[i], inverse);
+  for (size_t i = width; i < round_up(width, kI8RowAlignment); ++i) q[i] = 0;
 }
 
 /// A whole I8 row as tensor.h lays it out: `groups` divides `width`; the padding is written as

@@ -70,17 +70,19 @@ struct Tensor {
   const char* name = "";
   DataType type = DataType::kF32;
   Layout layout = Layout::kRowMajor;
+  /// Which symbol holds the actual row count, -1: `rows` is exact. There are few; sessions hold many of these views.
+  int16_t rows_symbol = -1;
   uint32_t rows = 0;
   uint32_t width = 0;
   uint32_t scale_groups = 0;
-  /// Which symbol holds the actual row count, -1: `rows` is exact.
-  int32_t rows_symbol = -1;
   /// Which ring the rows move in, -1: none.
   int32_t ring = -1;
   /// Rows at the start of that ring that never move.
   uint32_t pinned = 0;
   /// I32 only: every value is below this.
   uint32_t limit = 0;
+  /// I8 only. Unless 0: the scale of every row; otherwise each row has its own.
+  float static_scale = 0.0f;
 
   size_t stride() const { return row_bytes(type, width); }
   const float* f32(size_t row = 0) const {

@@ -89,14 +89,42 @@ void TinyCheckpoint::write(const std::filesystem::path& directory) const {
   file << text << data;
 }
 
+namespace {
+
+/// Something to calibrate with: all five tokens, in an order that does not repeat soon.
+void write_tokens(const std::filesystem::path& path) {
+  std::vector<int64_t> ids(200);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * i % 31 % 5);
+  const nlohmann::json header = {
+      {"input_ids", {{"dtype", "I64"}, {"shape", {1, 200}}, {"data_offsets", {0, 1600}}}}};
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const uint64_t length = text.size();
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&length), sizeof(length));
+  file << text;
+  file.write(reinterpret_cast<const char*>(ids.data()), 1600);
+}
+
+}  // namespace
+
 TinyModel::TinyModel(const std::string& weights, const std::string& activations,
                      const TinyCheckpoint& checkpoint) {
   const TemporaryDirectory directory;
   checkpoint.write(directory / "checkpoint");
   const std::string file = (directory / "model.oxb").string();
-  const CommandResult result =
-      run_program("oxbow-convert", {(directory / "checkpoint").string(), "-o", file, "--weights",
-                                    weights, "--activations", activations});
+  std::vector<std::string> words = {(directory / "checkpoint").string(),
+                                    "-o",
+                                    file,
+                                    "--weights",
+                                    weights,
+                                    "--activations",
+                                    activations};
+  if (activations == "static") {
+    write_tokens(directory / "tokens.safetensors");
+    words.insert(words.end(), {"--calibrate", (directory / "tokens.safetensors").string()});
+  }
+  const CommandResult result = run_program("oxbow-convert", words);
   if (result.exit_code != 0) throw std::runtime_error("oxbow-convert: " + result.err);
   const std::vector<std::byte> read = read_bytes(file);
   size = read.size();

@@ -45,4 +45,10 @@ struct TinyModel {
   size_t size = 0;
 };
 
+/// "f32", "int8" (dynamic) or "static" (int8 with static scales).
+inline TinyModel tiny_model(const std::string& kind,
+                            const TinyCheckpoint& checkpoint = TinyCheckpoint()) {
+  return TinyModel(kind == "f32" ? "f32" : "int8", kind == "int8" ? "dynamic" : kind, checkpoint);
+}
+
 }  // namespace oxbow::testing

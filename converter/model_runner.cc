@@ -1,0 +1,182 @@
+#include "converter/model_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "converter/errors.h"
+#include "runtime/base/tensor.h"
+
+namespace oxbow::convert {
+namespace {
+
+/// Of a text that is encoded before.
+constexpr size_t kEncodedTokens = 64;
+
+AlignedBytes allocate(size_t bytes) {
+  auto* memory = static_cast<std::byte*>(
+      std::aligned_alloc(kTensorAlignment, round_up(std::max<size_t>(bytes, 1), kTensorAlignment)));
+  if (memory == nullptr) throw std::bad_alloc();
+  return AlignedBytes(memory);
+}
+
+void check(oxb_status status, const oxb_error& error) {
+  if (status != OXB_OK) {
+    throw InputError(std::string("the runtime refuses the converted model: ") + error.text);
+  }
+}
+
+/// Numbers that are the same everywhere.
+class Random {
+ public:
+  uint32_t next() {
+    // Knuth's MMIX generator; its upper bits are good enough.
+    state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
+    return static_cast<uint32_t>(state_ >> 33);
+  }
+  int32_t below(uint32_t limit) { return static_cast<int32_t>(next() % std::max(limit, 1u)); }
+  /// Of variance 1, evenly spread.
+  float value() { return (static_cast<float>(next()) / 0x80000000u - 0.5f) * 3.4641f; }
+
+ private:
+  uint64_t state_ = 1;
+};
+
+/// What a run of an entry point is given: tokens, and numbers for whatever else it must have.
+class Inputs {
+ public:
+  Inputs(const Runner& runner, size_t entry, std::span<const int32_t> tokens) {
+    for (size_t i = 0; i < runner.entry(entry).input_count; ++i) {
+      const oxb_input_info info = runner.input(entry, i);
+      if (i > 0 && info.required == 0) continue;
+      if (info.type == OXB_TYPE_F32) {
+        std::vector<float>& values = floats_.emplace_back(tokens.size() * info.width);
+        for (float& value : values) value = random_.value();
+        list_.push_back({info.name, values.data(), tokens.size()});
+      } else if (i == 0) {
+        list_.push_back({info.name, tokens.data(), tokens.size()});
+      } else {
+        std::vector<int32_t>& values = integers_.emplace_back(tokens.size());
+        for (int32_t& value : values) value = random_.below(info.limit);
+        list_.push_back({info.name, values.data(), tokens.size()});
+      }
+    }
+  }
+  std::span<const oxb_input> list() const { return list_; }
+
+ private:
+  Random random_;
+  std::vector<std::vector<float>> floats_;
+  std::vector<std::vector<int32_t>> integers_;
+  std::vector<oxb_input> list_;
+};
+
+std::vector<int32_t> encode(const Runner& runner, const std::string& text, size_t most) {
+  std::vector<int32_t> tokens(most);
+  size_t count = 0, consumed = 0;
+  oxb_error error = {};
+  if (oxb_encode(runner.model(), text.data(), text.size(), tokens.data(), tokens.size(), &count,
+                 &consumed, &error) != OXB_OK) {
+    throw InputError(std::string("the calibration text cannot be encoded: ") + error.text);
+  }
+  tokens.resize(count);
+  if (count < 2) throw InputError("the calibration text has less than two characters");
+  return tokens;
+}
+
+}  // namespace
+
+Runner::Runner(std::span<const std::byte> file) : file_(allocate(file.size())) {
+  std::memcpy(file_.get(), file.data(), file.size());
+  oxb_error error = {};
+  check(oxb_model_open_memory(file_.get(), file.size(), &model_, &error), error);
+  size_t bytes = 0;
+  check(oxb_session_arena_bytes(model_, nullptr, &bytes, &error), error);
+  arena_ = allocate(bytes);
+  check(oxb_session_create(model_, nullptr, arena_.get(), bytes, &session_, &error), error);
+  oxb_model_get_info(model_, &info_);
+}
+
+Runner::~Runner() {
+  oxb_session_destroy(session_);
+  oxb_model_close(model_);
+}
+
+oxb_entry_info Runner::entry(size_t index) const {
+  oxb_entry_info entry = {};
+  oxb_error error = {};
+  check(oxb_model_entry_info(model_, index, &entry, &error), error);
+  return entry;
+}
+
+oxb_input_info Runner::input(size_t entry, size_t index) const {
+  oxb_input_info input = {};
+  oxb_error error = {};
+  check(oxb_model_input_info(model_, entry, index, &input, &error), error);
+  return input;
+}
+
+void Runner::run(size_t index, std::span<const oxb_input> inputs, std::vector<float>& output) {
+  const oxb_entry_info info = entry(index);
+  const size_t rows = info.output_rows != 0 ? info.output_rows : inputs[0].rows;
+  output.resize(rows * info.output_width);
+  oxb_error error = {};
+  check(oxb_session_run_entry(session_, index, inputs.data(), inputs.size(), output.data(), rows,
+                              &error),
+        error);
+}
+
+std::vector<int32_t> TokenSource::take(const Runner& runner, size_t most) const {
+  if (!text.empty()) return encode(runner, text, most);
+  const uint32_t limit = runner.info().vocabulary;
+  if (is_random()) {
+    Random random;
+    std::vector<int32_t> made(most);
+    for (int32_t& token : made) token = random.below(limit);
+    return made;
+  }
+  std::vector<int32_t> taken(
+      tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(std::min(most, tokens.size())));
+  for (const int32_t token : taken) {
+    if (token < 0 || static_cast<uint32_t>(token) >= limit) {
+      throw InputError("the calibration token " + std::to_string(token) + " is not in 0.." +
+                       std::to_string(limit - 1));
+    }
+  }
+  return taken;
+}
+
+void feed(const Runner& runner, std::span<const int32_t> tokens, const std::function<void()>& reset,
+          const RunEntry& run) {
+  const size_t main = runner.info().entry_count - 1;
+  const oxb_entry_info entry = runner.entry(main);
+  const uint64_t capacity = entry.starts == 0 ? runner.info().capacity : 0;
+  const auto start = [&] {
+    reset();
+    for (size_t e = 0; e < main; ++e) {
+      const oxb_input_info input = runner.input(e, 0);
+      const size_t count =
+          std::min<size_t>({runner.entry(e).max_rows, tokens.size(), kEncodedTokens});
+      std::vector<int32_t> text(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(count));
+      if (input.type == OXB_TYPE_I32) {
+        for (int32_t& token : text) token %= static_cast<int32_t>(std::max(input.limit, 1u));
+      }
+      run(e, Inputs(runner, e, text).list(), text);
+    }
+  };
+  start();
+  uint64_t position = 0;
+  for (size_t done = 0; done < tokens.size();) {
+    if (capacity != 0 && position == capacity) {
+      start();
+      position = 0;
+    }
+    size_t count = std::min<size_t>(tokens.size() - done, entry.max_rows);
+    if (capacity != 0) count = std::min<uint64_t>(count, capacity - position);
+    run(main, Inputs(runner, main, tokens.subspan(done, count)).list(), tokens.subspan(done));
+    done += count;
+    position += count;
+  }
+}
+
+}  // namespace oxbow::convert

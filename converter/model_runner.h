@@ -1,0 +1,69 @@
+#pragma once
+
+// Runs files that were assembled in memory, to see what they compute.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/api/oxbow.h"
+
+namespace oxbow::convert {
+
+struct FreeBytes {
+  void operator()(std::byte* p) const { std::free(p); }
+};
+using AlignedBytes = std::unique_ptr<std::byte[], FreeBytes>;
+
+/// A model and a session of it. Throws InputError when the runtime refuses something.
+class Runner {
+ public:
+  explicit Runner(std::span<const std::byte> file);
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  const oxb_model* model() const { return model_; }
+  const oxb_session* session() const { return session_; }
+  const oxb_model_info& info() const { return info_; }
+  oxb_entry_info entry(size_t index) const;
+  oxb_input_info input(size_t entry, size_t index) const;
+
+  void reset() { oxb_session_reset(session_); }
+  /// Resizes `output` to all rows there can be.
+  void run(size_t index, std::span<const oxb_input> inputs, std::vector<float>& output);
+
+ private:
+  AlignedBytes file_, arena_;
+  oxb_model* model_ = nullptr;
+  oxb_session* session_ = nullptr;
+  oxb_model_info info_ = {};
+};
+
+/// Tokens to try a model with.
+struct TokenSource {
+  /// A text for the file's tokenizer; or these tokens; or, with neither, random ones, always the same.
+  std::string text;
+  std::vector<int32_t> tokens;
+
+  bool is_random() const { return text.empty() && tokens.empty(); }
+  /// At most `most` tokens. Throws InputError when the text cannot be encoded or a token is not one of
+  /// the model's.
+  std::vector<int32_t> take(const Runner& runner, size_t most) const;
+};
+
+/// Runs an entry point with these inputs; `rest` are the tokens of this run and all that follow.
+using RunEntry = std::function<void(size_t entry, std::span<const oxb_input> inputs,
+                                    std::span<const int32_t> rest)>;
+
+/// Cuts tokens into runs of the main entry point, behind a text where there is an encoder; what else a
+/// run needs is made up. `reset` starts a new stream, when one begins or the last is full.
+void feed(const Runner& runner, std::span<const int32_t> tokens, const std::function<void()>& reset,
+          const RunEntry& run);
+
+}  // namespace oxbow::convert
