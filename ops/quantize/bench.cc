@@ -18,7 +18,7 @@ void bench(BenchRun& run, QuantizeKernel kernel) {
   const auto x = bench_data<float>(width);
   std::vector<int8_t> q(width);
   std::vector<float> scales(groups);
-  run.measure(width, [&] { kernel(x.data(), width, groups, q.data(), scales.data()); });
+  run.measure(width, [&] { kernel(x.data(), width, groups, 0.0f, q.data(), scales.data()); });
 }
 
 // Widths are multiples of 16: there is no padding.
