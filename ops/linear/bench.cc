@@ -27,8 +27,8 @@ void bench(testing::BenchRun& run, LinearKernel<X, W> kernel) {
   const std::vector<float> scales(rows + channels, 0.01f);
   std::vector<float> y(rows * channels);
   run.measure(depth * channels * rows, [&] {
-    for (size_t m = 0; m < rows; m += kPieceRows) {
-      for (size_t n = 0; n < channels; n += piece) {
+    for (size_t n = 0; n < channels; n += piece) {
+      for (size_t m = 0; m < rows; m += kPieceRows) {
         LinearSlice<X, W> slice;
         slice.rows = rows - m < kPieceRows ? rows - m : kPieceRows;
         slice.channels = channels - n < piece ? channels - n : piece;

@@ -102,19 +102,20 @@ class Program:
 
     def loops(self, count, least_share):
         """Loops that do at least such a share of a marked call's multiply-adds, the most first. That leaves out loops
-        that scale, or are exponentials. Those that take the same path in less than nine of ten rounds are left out
-        too, since their cycles cannot be told."""
+        that scale, or are exponentials. Those that take the same path in less than seven of ten rounds are left out
+        too, since their cycles cannot be told: a loop of three rounds, or one with branches that change."""
         executions = {}
         for block in count.blocks:
             for address in range(block.address, block.address + 4 * block.length, 4):
                 executions[address] = executions.get(address, 0) + block.executions
         by_address = {block.address: block for block in sorted(count.blocks, key=lambda block: block.executions)}
         found = []
-        for blocks in {self.cycle(block, by_address) for block in count.blocks} - {()}:
+        cycles = {self.cycle(block, by_address) for block in count.blocks} - {()}
+        for blocks in sorted(cycles, key=lambda blocks: blocks[0].address):
             addresses = [address for block in blocks
                          for address in range(block.address, block.address + 4 * block.length, 4)]
             rounds = [executions[address] for address in addresses]
-            if min(rounds) >= 0.9 * max(rounds):
+            if min(rounds) >= 0.7 * max(rounds):
                 found.append(Loop(self.text(addresses), min(rounds)))
         found = [loop for loop in found if loop.products * loop.rounds >= least_share * count.items]
         return sorted(found, key=lambda loop: -loop.products * loop.rounds)
