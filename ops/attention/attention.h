@@ -92,6 +92,8 @@ struct KeyRun {
   bool pinned;
 };
 
+inline constexpr size_t kCacheLine = 64;
+
 /// Rows that will be wanted after those of a tile. A kernel asks for them a few at a time while it
 /// computes: machines forget much of what they are asked for all at once.
 template <typename Element>
@@ -99,10 +101,10 @@ struct RowsAhead {
   /// Null: there is nothing to ask for.
   const Element* k = nullptr;
   const Element* v = nullptr;
+  /// Bytes from row to row, and how many cache lines of each row are wanted.
   size_t stride = 0;
-  size_t head_width = 0;
-  /// Heads side by side in a row. Counted along the rows, this tile's are [first, first + count).
-  size_t heads = 1;
+  size_t row_lines = 1;
+  /// Counted along the rows, this tile's lines are [first, first + count).
   size_t first = 0;
   size_t count = 0;
 };

@@ -49,23 +49,20 @@ void for_each_run(const KeyTile<Element>& keys, const Visit& visit) {
 
 /// Keys that are computed between two looks ahead, and how much is asked for at once.
 constexpr size_t kKeysAtOnce = 16;
-constexpr size_t kCacheLine = 64;
 
 /// Asks for the part of the rows ahead, of keys or values, that falls to keys [begin, end) of a tile.
 template <typename Element>
 void ask_ahead(const RowsAhead<Element>& ahead, const Element* rows, size_t begin, size_t end) {
-  size_t at = ahead.first + ahead.count * begin / kAttentionTile;
+  size_t line = ahead.first + ahead.count * begin / kAttentionTile;
   const size_t last = ahead.first + ahead.count * end / kAttentionTile;
-  const Element* row = rows + at / ahead.heads * ahead.stride;
-  for (size_t head = at % ahead.heads; at < last; ++at) {
-    const auto* bytes = reinterpret_cast<const char*>(row + head * ahead.head_width);
-    for (size_t i = 0; i < ahead.head_width * sizeof(Element); i += kCacheLine) {
-      __builtin_prefetch(bytes + i);
-    }
-    if (++head == ahead.heads) {
-      head = 0;
-      row += ahead.stride;
-    }
+  const auto* row = reinterpret_cast<const char*>(rows) + line / ahead.row_lines * ahead.stride;
+  size_t at = line % ahead.row_lines;
+  while (line < last) {
+    const size_t rest = ahead.row_lines - at, count = last - line < rest ? last - line : rest;
+    for (size_t i = at; i < at + count; ++i) __builtin_prefetch(row + i * kCacheLine);
+    line += count;
+    row += ahead.stride;
+    at = 0;
   }
 }
 

@@ -149,10 +149,10 @@ class KeyStream {
     const size_t next = run.count * shape_.key_stride - heads_[h].kv_head * shape_.head_width;
     ahead.k = run.k + next;
     ahead.v = run.v + next;
-    ahead.stride = shape_.key_stride;
-    ahead.head_width = shape_.head_width;
-    ahead.heads = heads_.back().kv_head + 1;
-    const size_t all = kAttentionTile * ahead.heads;
+    const size_t row_bytes = (heads_.back().kv_head + 1) * shape_.head_width * sizeof(Element);
+    ahead.stride = shape_.key_stride * sizeof(Element);
+    ahead.row_lines = ceil_div(row_bytes, kCacheLine);
+    const size_t all = kAttentionTile * ahead.row_lines;
     ahead.first = all * h / heads_.size();
     ahead.count = all * (h + 1) / heads_.size() - ahead.first;
   }

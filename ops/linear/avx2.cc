@@ -83,7 +83,7 @@ template <size_t kRows, size_t kBlocks>
 constexpr size_t kTileRows = 6;
 constexpr size_t kTileBlocks = 2;
 /// What is widened at a time: rows, groups of four columns, and blocks of sums kept meanwhile.
-constexpr size_t kPanelRows = 36;
+constexpr size_t kPanelRows = 48;
 constexpr size_t kPanelGroups = 128;
 constexpr size_t kPanelBlocks = 32;
 /// Groups that lie side by side in a widened row: as many as a register has lanes.

@@ -13,7 +13,7 @@ namespace {
 
 // As in linear.cc.
 constexpr size_t kPieceChannels = 256;
-constexpr size_t kPieceRows = 36;
+constexpr size_t kPieceRows = 48;
 constexpr size_t kFewRows = 3;
 
 template <typename X, typename W>

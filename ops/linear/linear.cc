@@ -17,7 +17,7 @@ namespace {
 // that both stay in the caches. An I8 output needs whole float rows before it can choose a scale, so
 // it is made one row tile at a time in scratch, which then does not grow with the segment.
 constexpr size_t kPieceChannels = 256;
-constexpr size_t kPieceRows = 36;
+constexpr size_t kPieceRows = 48;
 // So few rows only read weights, which is fastest in pieces as long as the threads allow.
 constexpr size_t kFewRows = 3;
 constexpr size_t kFewRowsChannels = 32;

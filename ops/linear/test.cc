@@ -228,12 +228,12 @@ TEST(LinearKernels, Int8DoNotOverflowAtTheLargestDepthWithTheWorstCodes) {
   }
 }
 
-/// A step with every optional part; 40 rows and 70 channels cross the op's tiles of 32 and 64.
+/// A step with every optional part; 60 rows and 280 channels cross the op's pieces of 48 and 256.
 struct Fixture {
-  TestTensor x = f32_tensor("x", 40, 37), x8 = i8_tensor("x8", 40, 37);
-  TestTensor weight = f32_tensor("weight", 70, 37), weight8 = block_tensor("weight8", 70, 37);
-  TestTensor bias = f32_tensor("bias", 1, 70), residual = f32_tensor("residual", 40, 70);
-  TestTensor y = f32_tensor("y", 40, 70), y8 = i8_tensor("y8", 40, 70, 7);
+  TestTensor x = f32_tensor("x", 60, 37), x8 = i8_tensor("x8", 60, 37);
+  TestTensor weight = f32_tensor("weight", 280, 37), weight8 = block_tensor("weight8", 280, 37);
+  TestTensor bias = f32_tensor("bias", 1, 280), residual = f32_tensor("residual", 60, 280);
+  TestTensor y = f32_tensor("y", 60, 280), y8 = i8_tensor("y8", 60, 280, 7);
   schema::LinearOptionsT options;
   OpRunner op{bind_linear};
   Fixture() {
@@ -245,7 +245,7 @@ struct Fixture {
     options.has_bias = options.has_residual = true;
     op.inputs = {&x, &weight, &bias, &residual};
     op.outputs = {&y};
-    op.symbols = {39};
+    op.symbols = {59};
     set_options();
   }
   void set_options() { op.options(options); }
@@ -273,8 +273,8 @@ void check_op(bool has_bias, bool has_residual, schema::Activation activation) {
     s.set_options();
     ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
     EXPECT_EQ(s.op.scratch_bytes(), 0u);
-    for (size_t m = 0; m < 39; ++m) {
-      for (size_t n = 0; n < 70; ++n) {
+    for (size_t m = 0; m < 59; ++m) {
+      for (size_t n = 0; n < 280; ++n) {
         const Expected e = formula(x, m, weight, n, has_bias ? &s.bias : nullptr);
         const auto linear = static_cast<float>(e.value);
         float y = 0;
@@ -285,7 +285,7 @@ void check_op(bool has_bias, bool has_residual, schema::Activation activation) {
             << m << ", " << n;
       }
     }
-    EXPECT_TRUE(std::isnan(s.y.f32(39)[0])) << "untouched";
+    EXPECT_TRUE(std::isnan(s.y.f32(59)[0])) << "untouched";
   }
 }
 
@@ -310,15 +310,15 @@ TEST(Linear, ToInt8IsTheFloatRowQuantised) {
     i8.op.outputs = {&i8.y8};
     ASSERT_EQ(f32.op.bind_and_run(), Status::kOk) << f32.op.message();
     ASSERT_EQ(i8.op.bind_and_run(), Status::kOk) << i8.op.message();
-    EXPECT_EQ(i8.op.scratch_bytes(), 36 * 70 * sizeof(float)) << "one tile of float rows";
-    for (size_t row = 0; row < 39; ++row) {
-      TestTensor expected = i8_tensor("expected", 1, 70, 7);
-      quantize_f32_i8_ref(f32.y.f32(row), 70, 7, 0, expected.i8(), expected.scales);
-      for (size_t i = 0; i < 80; ++i)
+    EXPECT_EQ(i8.op.scratch_bytes(), 48 * 280 * sizeof(float)) << "one tile of float rows";
+    for (size_t row = 0; row < 59; ++row) {
+      TestTensor expected = i8_tensor("expected", 1, 280, 7);
+      quantize_f32_i8_ref(f32.y.f32(row), 280, 7, 0, expected.i8(), expected.scales);
+      for (size_t i = 0; i < 288; ++i)
         ASSERT_EQ(i8.y8.i8(row)[i], expected.i8()[i]) << "padding too";
       for (size_t g = 0; g < 7; ++g) ASSERT_EQ(i8.y8.row_scales(row)[g], expected.scales[g]);
     }
-    EXPECT_TRUE(std::isnan(i8.y8.row_scales(39)[0])) << "untouched";
+    EXPECT_TRUE(std::isnan(i8.y8.row_scales(59)[0])) << "untouched";
   }
 }
 
@@ -352,16 +352,16 @@ TEST(Linear, ThreadsAndKernelsDoNotChangeTheBits) {
 TEST(Linear, WritesToTheCallersMemory) {
   Fixture own, callers;
   ASSERT_EQ(own.op.bind_and_run(), Status::kOk);
-  TestTensor logits = f32_tensor("logits", 40, 70);
+  TestTensor logits = f32_tensor("logits", 60, 280);
   callers.op.caller_output = logits.f32();
   ASSERT_EQ(callers.op.bind_and_run(), Status::kOk) << callers.op.message();
-  for (size_t i = 0; i < 40 * 70; ++i) ASSERT_EQ(logits.f32()[i], own.y.f32()[i]);
+  for (size_t i = 0; i < 60 * 280; ++i) ASSERT_EQ(logits.f32()[i], own.y.f32()[i]);
   EXPECT_TRUE(std::isnan(callers.y.f32()[0])) << "untouched";
 }
 
 TEST(Linear, CannotQuantiseIntoTheCallersMemory) {
   Fixture s;
-  TestTensor logits = f32_tensor("logits", 40, 70);
+  TestTensor logits = f32_tensor("logits", 60, 280);
   s.op.caller_output = logits.f32();
   s.op.outputs = {&s.y8};
   EXPECT_EQ(s.op.bind(), Status::kFileCorrupt);
@@ -372,14 +372,14 @@ TEST(Linear, NanAndInfinitySpoilTheirOwnRowOnly) {
   s.x.f32(1)[3] = std::nanf("");
   s.x.f32(2)[36] = std::numeric_limits<float>::infinity();
   ASSERT_EQ(s.op.bind_and_run(), Status::kOk);
-  for (size_t n = 0; n < 70; ++n) {
+  for (size_t n = 0; n < 280; ++n) {
     EXPECT_TRUE(std::isfinite(s.y.f32(0)[n]) && std::isfinite(s.y.f32(3)[n]));
     EXPECT_TRUE(std::isnan(s.y.f32(1)[n]));
     EXPECT_FALSE(std::isfinite(s.y.f32(2)[n])) << "inf, or gelu(-inf) = -inf * 0";
   }
   s.op.outputs = {&s.y8};
   ASSERT_EQ(s.op.bind_and_run(), Status::kOk);
-  for (size_t n = 0; n < 70; ++n) EXPECT_EQ(s.y8.code(1, n), 0);
+  for (size_t n = 0; n < 280; ++n) EXPECT_EQ(s.y8.code(1, n), 0);
 }
 
 TEST(Linear, RefusesStepsThatMakeNoSense) {
@@ -437,13 +437,13 @@ TEST(Linear, RefusesStepsThatMakeNoSense) {
          s.weight8.scale_groups = 37;
        },
        "one scale a row"},
-      {"bias width", [](F& s) { s.bias.width = 69; }, "expected a width of 70"},
+      {"bias width", [](F& s) { s.bias.width = 69; }, "expected a width of 280"},
       {"bias rows", [](F& s) { s.op.inputs[2] = &s.residual; }, "exactly one row"},
       {"residual type", [](F& s) { s.op.inputs[3] = &s.y8; }, "'y8' is I8"},
-      {"residual width", [](F& s) { s.op.inputs[3] = &s.x; }, "expected a width of 70"},
-      {"residual rows", [](F& s) { s.residual.rows = 39; }, "expected equal rows"},
+      {"residual width", [](F& s) { s.op.inputs[3] = &s.x; }, "expected a width of 280"},
+      {"residual rows", [](F& s) { s.residual.rows = 59; }, "expected equal rows"},
       {"residual symbol", [](F& s) { s.residual.rows_symbol = 0; }, "expected equal rows"},
-      {"y width", [](F& s) { s.y.width = 71; }, "expected a width of 70"},
+      {"y width", [](F& s) { s.y.width = 71; }, "expected a width of 280"},
       {"y rows", [](F& s) { s.y.rows = 41; }, "expected equal rows"},
       {"y type", [](F& s) { s.y.type = DataType::kI32; }, "expected F32 or I8"},
       {"y ring", [](F& s) { s.y.ring = 0; }, "in a ring"},
