@@ -8,11 +8,15 @@
 
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
+#include <vector>
 
-#include "arm_compute/runtime/NEON/NEScheduler.h"
+#include "arm_compute/core/CPP/ICPPKernel.h"
+#include "arm_compute/runtime/IScheduler.h"
 #include "arm_compute/runtime/NEON/functions/NEGEMM.h"
 #include "arm_compute/runtime/NEON/functions/NEGEMMLowpMatrixMultiplyCore.h"
+#include "arm_compute/runtime/Scheduler.h"
 #include "arm_compute/runtime/Tensor.h"
 #include "ops/linear/dense.h"
 
@@ -25,8 +29,45 @@ using arm_compute::QuantizationInfo;
 using arm_compute::Tensor;
 using arm_compute::TensorInfo;
 using arm_compute::TensorShape;
+using arm_compute::Window;
 
 constexpr size_t kTileRows = 16;
+
+/// Runs everything where it is called. Its own schedulers have threads, which would work beside the session's, and
+/// allocate for some layers.
+class InlineScheduler : public arm_compute::IScheduler {
+ public:
+  void set_num_threads(unsigned int) override {}
+  unsigned int num_threads() const override { return 1; }
+  void schedule(arm_compute::ICPPKernel* kernel, const Hints& hints) override {
+    const Window& window = kernel->window();
+    if (hints.split_dimension() != split_dimensions_all) {
+      if (window.num_iterations(hints.split_dimension()) != 0) kernel->run(window, info());
+      return;
+    }
+    // Part 0 of 1 in both directions.
+    Window part;
+    part.set(Window::DimX, Window::Dimension(0, 1));
+    part.set(Window::DimY, Window::Dimension(0, 1));
+    kernel->run_nd(window, info(), part);
+  }
+  void schedule_op(arm_compute::ICPPKernel* kernel, const Hints&,
+                   arm_compute::ITensorPack& tensors) override {
+    kernel->run_op(tensors, kernel->window(), info());
+  }
+
+ protected:
+  void run_workloads(std::vector<Workload>& workloads) override {
+    for (Workload& workload : workloads) workload(info());
+  }
+
+ private:
+  arm_compute::ThreadInfo info() {
+    arm_compute::ThreadInfo info;
+    info.cpu_info = &_cpu_info;
+    return info;
+  }
+};
 
 uint8_t* row_of(Tensor& tensor, size_t row) {
   const arm_compute::ITensorInfo& info = *tensor.info();
@@ -146,8 +187,8 @@ class AclLayer : public DenseLayer {
 DenseLayer* create_layer(const DenseSpec& spec, const char** why) {
   *why = nullptr;
   try {
-    // Its own threads would work beside the session's.
-    arm_compute::NEScheduler::get().set_num_threads(1);
+    static const auto scheduler = std::make_shared<InlineScheduler>();
+    arm_compute::Scheduler::set(scheduler);
     return new AclLayer(spec);
   } catch (const std::bad_alloc&) {
     return nullptr;
