@@ -49,6 +49,14 @@ LinearKernel<X, W> kernel_of(const Params& p) {
   }
 }
 
+/// Rows cut into tiles of at most kPieceRows and nearly the same height, so that threads get equal work.
+struct RowTiles {
+  explicit RowTiles(size_t all) : rows(all), count(ceil_div(all, kPieceRows)) {}
+  size_t begin(size_t tile) const { return tile * rows / count; }
+  size_t height(size_t tile) const { return begin(tile + 1) - begin(tile); }
+  size_t rows, count;
+};
+
 /// How many channels a piece has. A channel's result is the same in every piece, so this may depend
 /// on the number of threads.
 size_t piece_channels(const RunContext& context, size_t rows, size_t width) {
@@ -102,10 +110,10 @@ Status run_to_f32(RunContext& context, const void* params) {
   const size_t channels = piece_channels(context, rows, width);
   const size_t pieces = ceil_div(width, channels);
   // All rows with some channels before the next ones: their weights then stay in the caches.
-  const size_t row_tiles = ceil_div(rows, kPieceRows);
-  parallel_for(context.pool, row_tiles * pieces, [&](size_t item, size_t) {
-    const size_t row = item % row_tiles * kPieceRows;
-    compute<X, W>(p, row, smaller(kPieceRows, rows - row), item / row_tiles * channels, channels,
+  const RowTiles tiles(rows);
+  parallel_for(context.pool, tiles.count * pieces, [&](size_t item, size_t) {
+    const size_t tile = item % tiles.count, row = tiles.begin(tile);
+    compute<X, W>(p, row, tiles.height(tile), item / tiles.count * channels, channels,
                   y + row * width);
   });
   return Status::kOk;
@@ -117,13 +125,14 @@ Status run_to_i8(RunContext& context, const void* params) {
   Tensor y = p.y;
   auto* scratch = reinterpret_cast<float*>(context.scratch);
   const size_t rows = context.rows(p.x);
-  for (size_t row = 0; row < rows; row += kPieceRows) {
-    const size_t tile = smaller(kPieceRows, rows - row);
-    const size_t channels = piece_channels(context, tile, y.width);
+  const RowTiles tiles(rows);
+  for (size_t tile = 0; tile < tiles.count; ++tile) {
+    const size_t row = tiles.begin(tile), height = tiles.height(tile);
+    const size_t channels = piece_channels(context, height, y.width);
     parallel_for(context.pool, ceil_div(y.width, channels), [&](size_t piece, size_t) {
-      compute<X, W>(p, row, tile, piece * channels, channels, scratch);
+      compute<X, W>(p, row, height, piece * channels, channels, scratch);
     });
-    parallel_for(context.pool, tile, [&](size_t r, size_t) {
+    parallel_for(context.pool, height, [&](size_t r, size_t) {
       quantize_into(p.quantize, scratch + r * y.width, y, row + r);
     });
   }

@@ -1,9 +1,7 @@
 #include "runtime/base/thread_pool.h"
 
-#include <signal.h>
-#if defined(__linux__)
 #include <sched.h>
-#endif
+#include <signal.h>
 
 #include <cassert>
 #include <cerrno>
@@ -16,9 +14,12 @@ namespace oxbow {
 namespace {
 
 // A step of a small model takes a few microseconds, less than a thread takes to fall asleep and wake
-// up again. So both sides look a little longer, a few microseconds, before they sleep. Looking ten
-// times as long made a whole model slower when other programs wanted the cores.
-constexpr int kLooksBeforeSleep = 256;
+// up again. So both sides look a few microseconds before anything else, and then some fifty more, but
+// each time only after offering the core to others: on a busy machine looking on would take it from
+// programs with something to do, this session's own threads among them.
+constexpr int kLooks = 256;
+constexpr int kOffers = 64;
+constexpr int kLooksPerOffer = 32;
 
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -64,6 +65,22 @@ class PlacedOnCores {
 #endif
   int failure_ = 0;
 };
+
+/// Waits a little while for done() to become true.
+template <typename Done>
+void look_for(const Done& done) {
+  for (int i = 0; i < kLooks; ++i) {
+    if (done()) return;
+    relax();
+  }
+  for (int offer = 0; offer < kOffers; ++offer) {
+    sched_yield();
+    for (int i = 0; i < kLooksPerOffer; ++i) {
+      if (done()) return;
+      relax();
+    }
+  }
+}
 
 }  // namespace
 
@@ -142,8 +159,7 @@ void* ThreadPool::worker_main(void* argument) {
 void ThreadPool::work(size_t index) {
   uint64_t seen = 0;
   while (true) {
-    for (int i = 0; i < kLooksBeforeSleep && job_.load(std::memory_order_relaxed) == seen; ++i)
-      relax();
+    look_for([&] { return job_.load(std::memory_order_relaxed) != seen; });
     pthread_mutex_lock(&mutex_);
     while (job_.load(std::memory_order_relaxed) == seen) {
       ++sleeping_;
@@ -198,8 +214,7 @@ void ThreadPool::run(size_t count, void (*fn)(void*, size_t, size_t), void* cont
 
   claim_items(0);
 
-  for (int i = 0; i < kLooksBeforeSleep && inside_.load(std::memory_order_relaxed) != 0; ++i)
-    relax();
+  look_for([&] { return inside_.load(std::memory_order_relaxed) == 0; });
   pthread_mutex_lock(&mutex_);
   open_ = false;
   while (inside_.load(std::memory_order_relaxed) != 0) pthread_cond_wait(&done_, &mutex_);
