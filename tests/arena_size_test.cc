@@ -39,9 +39,9 @@ TEST_P(ArenaSize, IsWhatItWas) {
 
 INSTANTIATE_TEST_SUITE_P(
     Packs, ArenaSize,
-    ::testing::Values(Pinned{"labml_compressive/c1_d32_fullP", "int8", 14592, 4288, 27264, 12288},
+    ::testing::Values(Pinned{"labml_compressive/c1_d32_fullP", "int8", 14592, 4288, 27264, 6144},
                       Pinned{"labml_compressive/c2_d96_l4_rate3", "int8", 27840, 25984, 79424,
-                             30912},
+                             15488},
                       Pinned{"labml_xl/x1_d32_fullP", "f32", 9536, 9280, 41216, 768}),
     [](const auto& test) { return "pack" + std::to_string(test.index); });
 

@@ -14,10 +14,12 @@ namespace oxbow {
 namespace {
 
 // One piece of parallel work: enough to be worth a thread's while, few enough rows and channels
-// that both stay in the caches. An I8 output needs whole float rows before it can choose a scale, so
-// it is made one row tile at a time in scratch, which then does not grow with the segment.
+// that both stay in the caches.
 constexpr size_t kPieceChannels = 256;
 constexpr size_t kPieceRows = 48;
+// An I8 output needs whole float rows before it can choose a scale, so it is made one row tile at a time
+// in scratch, which then does not grow with the segment.
+constexpr size_t kQuantisedRows = 24;
 // So few rows only read weights, which is fastest in pieces as long as the threads allow.
 constexpr size_t kFewRows = 3;
 constexpr size_t kFewRowsChannels = 32;
@@ -49,9 +51,9 @@ LinearKernel<X, W> kernel_of(const Params& p) {
   }
 }
 
-/// Rows cut into tiles of at most kPieceRows and nearly the same height, so that threads get equal work.
+/// Rows cut into tiles of at most `most` and nearly the same height, so that threads get equal work.
 struct RowTiles {
-  explicit RowTiles(size_t all) : rows(all), count(ceil_div(all, kPieceRows)) {}
+  RowTiles(size_t all, size_t most) : rows(all), count(ceil_div(all, most)) {}
   size_t begin(size_t tile) const { return tile * rows / count; }
   size_t height(size_t tile) const { return begin(tile + 1) - begin(tile); }
   size_t rows, count;
@@ -110,7 +112,7 @@ Status run_to_f32(RunContext& context, const void* params) {
   const size_t channels = piece_channels(context, rows, width);
   const size_t pieces = ceil_div(width, channels);
   // All rows with some channels before the next ones: their weights then stay in the caches.
-  const RowTiles tiles(rows);
+  const RowTiles tiles(rows, kPieceRows);
   parallel_for(context.pool, tiles.count * pieces, [&](size_t item, size_t) {
     const size_t tile = item % tiles.count, row = tiles.begin(tile);
     compute<X, W>(p, row, tiles.height(tile), item / tiles.count * channels, channels,
@@ -125,7 +127,7 @@ Status run_to_i8(RunContext& context, const void* params) {
   Tensor y = p.y;
   auto* scratch = reinterpret_cast<float*>(context.scratch);
   const size_t rows = context.rows(p.x);
-  const RowTiles tiles(rows);
+  const RowTiles tiles(rows, kQuantisedRows);
   for (size_t tile = 0; tile < tiles.count; ++tile) {
     const size_t row = tiles.begin(tile), height = tiles.height(tile);
     const size_t channels = piece_channels(context, height, y.width);
@@ -237,7 +239,7 @@ Status bind_linear(BindContext& context, RunFunction* run) {
   const bool to_i8 = y.type == DataType::kI8;
   if (to_i8) {
     uint64_t bytes = 0;
-    if (!checked_mul(smaller(kPieceRows, y.rows) * sizeof(float), y.width, &bytes) ||
+    if (!checked_mul(smaller(kQuantisedRows, y.rows) * sizeof(float), y.width, &bytes) ||
         bytes > SIZE_MAX / 2) {
       return context.fail("needs more scratch than there is address space");
     }

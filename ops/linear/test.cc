@@ -228,7 +228,7 @@ TEST(LinearKernels, Int8DoNotOverflowAtTheLargestDepthWithTheWorstCodes) {
   }
 }
 
-/// A step with every optional part; 60 rows and 280 channels cross the op's pieces of 48 and 256.
+/// A step with every optional part; 60 rows and 280 channels cross the op's pieces of 48 or 24 and 256.
 struct Fixture {
   TestTensor x = f32_tensor("x", 60, 37), x8 = i8_tensor("x8", 60, 37);
   TestTensor weight = f32_tensor("weight", 280, 37), weight8 = block_tensor("weight8", 280, 37);
@@ -310,7 +310,7 @@ TEST(Linear, ToInt8IsTheFloatRowQuantised) {
     i8.op.outputs = {&i8.y8};
     ASSERT_EQ(f32.op.bind_and_run(), Status::kOk) << f32.op.message();
     ASSERT_EQ(i8.op.bind_and_run(), Status::kOk) << i8.op.message();
-    EXPECT_EQ(i8.op.scratch_bytes(), 48 * 280 * sizeof(float)) << "one tile of float rows";
+    EXPECT_EQ(i8.op.scratch_bytes(), 24 * 280 * sizeof(float)) << "one tile of float rows";
     for (size_t row = 0; row < 59; ++row) {
       TestTensor expected = i8_tensor("expected", 1, 280, 7);
       quantize_f32_i8_ref(f32.y.f32(row), 280, 7, 0, expected.i8(), expected.scales);
