@@ -166,15 +166,19 @@ void relative_run(const X* x, const AttentionQuery<Element>& query, const Attent
                      tile->dots + index + rows.last_row_keys);
   }
   repeat(0, rows.end, run.count);
-  for_each_row(rows, run.step, run.count, last, [&](size_t j, size_t t) {
-    tile->bias[index + j] = query.bias[t * shape.bias_stride];
-    if constexpr (sizeof(Element) == 1) {
-      tile->scales[index + j] = query.table_scales[t * shape.table_scale_stride];
-    }
-    if (shape.relative_keys) {
+  const auto gather = [&](const float* from, size_t row_stride, float* to) {
+    for_each_row(rows, run.step, run.count, last,
+                 [=](size_t j, size_t t) { to[j] = from[t * row_stride]; });
+  };
+  gather(query.bias, shape.bias_stride, tile->bias + index);
+  if constexpr (sizeof(Element) == 1) {
+    gather(query.table_scales, shape.table_scale_stride, tile->scales + index);
+  }
+  if (shape.relative_keys) {
+    for_each_row(rows, run.step, run.count, last, [&](size_t j, size_t t) {
       tile->key_terms[index + j] = key_term<Primitives>(query, shape, run, j, t);
-    }
-  });
+    });
+  }
 }
 
 /// The terms of the score from the segments on, the scale among them.
