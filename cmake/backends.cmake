@@ -1,8 +1,11 @@
 # Optional libraries that serve dense layers (docs/backends.md). Each option is ON, OFF or AUTO: ON when it is found.
+# A library whose interface is another one, which a small program finds out, counts as not found.
 # Sets OXBOW_WITH_<NAME> to true or false and the list backend_libraries to what the library links then.
 
-# oxbow_backend(<NAME> <packages> <header> <library>...)
-macro(oxbow_backend name packages header)
+include(CheckCXXSourceCompiles)
+
+# oxbow_backend(<NAME> <packages> <header> <program> <library>...)
+macro(oxbow_backend name packages header program)
   set(OXBOW_WITH_${name} OFF CACHE STRING "Serve dense layers by ${name}: ON, OFF or AUTO")
   set_property(CACHE OXBOW_WITH_${name} PROPERTY STRINGS ON OFF AUTO)
   string(TOUPPER "${OXBOW_WITH_${name}}" wanted)
@@ -18,17 +21,28 @@ macro(oxbow_backend name packages header)
         set(found FALSE)
       endif()
     endforeach()
+    if(found AND NOT "${program}" STREQUAL "")
+      set(CMAKE_REQUIRED_INCLUDES "${OXBOW_${name}_INCLUDE}")
+      set(CMAKE_REQUIRED_LIBRARIES ${ARGN})
+      check_cxx_source_compiles("${program}" OXBOW_${name}_FITS)
+      unset(CMAKE_REQUIRED_INCLUDES)
+      unset(CMAKE_REQUIRED_LIBRARIES)
+      set(found ${OXBOW_${name}_FITS})
+    endif()
     if(found)
       set(OXBOW_WITH_${name} TRUE)
       # By name, so that an installed package does not hold the path of this machine.
       list(APPEND backend_libraries ${ARGN})
     elseif(NOT wanted STREQUAL "AUTO")
-      message(FATAL_ERROR "OXBOW_WITH_${name} is ON, but ${header} or its library is not there (Debian: ${packages}).")
+      message(FATAL_ERROR "OXBOW_WITH_${name} is ON, but ${header} or its library is not there, or of another version (Debian 12: ${packages}).")
     endif()
     message(STATUS "Backend ${name}: ${OXBOW_WITH_${name}}")
   endif()
 endmacro()
 
 set(backend_libraries "")
-oxbow_backend(XNNPACK "libxnnpack-dev libpthreadpool-dev" xnnpack.h XNNPACK)
-oxbow_backend(ACL "libarm-compute-dev" arm_compute/runtime/NEON/NEFunctions.h arm_compute arm_compute_core)
+oxbow_backend(
+  XNNPACK "libxnnpack-dev libpthreadpool-dev" xnnpack.h
+  "#include <xnnpack.h>
+int main() { return xnn_setup_fully_connected_nc_f32(nullptr, 1, nullptr, nullptr, nullptr); }" XNNPACK)
+oxbow_backend(ACL "libarm-compute-dev" arm_compute/runtime/NEON/NEFunctions.h "" arm_compute arm_compute_core)

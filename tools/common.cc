@@ -114,6 +114,14 @@ oxb::Session open_session(const oxb::Model& model, const std::string& path,
   session_memory(model, path, options);
   oxb::Expected<oxb::Session> session = oxb::Session::create(model, options.session);
   check(session.status(), path);
+  // A library behind the backend takes memory of its own, and tells how much only then.
+  const uint64_t all = model.memory(options.session)->total + session->backend_bytes();
+  if (all > options.memory_limit) {
+    throw InputError(format("%s: a session needs %llu bytes with backend %s; --memory allows %llu",
+                            path.c_str(), static_cast<unsigned long long>(all),
+                            options.backend.c_str(),
+                            static_cast<unsigned long long>(options.memory_limit)));
+  }
   return std::move(*session);
 }
 

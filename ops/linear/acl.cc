@@ -187,8 +187,12 @@ class AclLayer : public DenseLayer {
 DenseLayer* create_layer(const DenseSpec& spec, const char** why) {
   *why = nullptr;
   try {
-    static const auto scheduler = std::make_shared<InlineScheduler>();
-    arm_compute::Scheduler::set(scheduler);
+    // Once: other sessions may be running with it.
+    static const bool scheduled = [] {
+      arm_compute::Scheduler::set(std::make_shared<InlineScheduler>());
+      return true;
+    }();
+    (void)scheduled;
     return new AclLayer(spec);
   } catch (const std::bad_alloc&) {
     return nullptr;
@@ -200,8 +204,12 @@ DenseLayer* create_layer(const DenseSpec& spec, const char** why) {
 
 // Its layers take memory in ways that cannot be handed to them, so the heap is looked at before and after.
 size_t taken_bytes() {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
   const struct mallinfo2 info = ::mallinfo2();
   return info.uordblks + info.hblkhd;
+#else
+  return 0;
+#endif
 }
 
 }  // namespace

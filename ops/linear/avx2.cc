@@ -25,7 +25,6 @@ size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 // bytes. So even and odd columns are widened each by themselves, and with the same two columns of x
 // in every pair pmaddwd gives eight channels in eight lanes, in order.
 
-constexpr size_t kFewRows = 3;
 constexpr size_t kStreams = 4;
 /// How far ahead of its use a line of weights is asked for.
 constexpr size_t kPrefetchBytes = 512;

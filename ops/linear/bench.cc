@@ -7,19 +7,16 @@
 #include <vector>
 
 #include "ops/linear/linear.h"
+#include "ops/linear/pieces.h"
 
 namespace oxbow {
 namespace {
-
-// As in linear.cc.
-constexpr size_t kPieceChannels = 256;
-constexpr size_t kPieceRows = 48;
-constexpr size_t kFewRows = 3;
 
 template <typename X, typename W>
 void bench(testing::BenchRun& run, LinearKernel<X, W> kernel) {
   const size_t depth = run.arg(0), channels = run.arg(1), rows = run.arg(2);
   const size_t piece = rows <= kFewRows ? channels : kPieceChannels;
+  const RowTiles tiles(rows, kPieceRows);
   const size_t x_stride = sizeof(X) == 1 ? round_up(depth, kI8RowAlignment) : depth;
   const size_t weight_depth = sizeof(W) == 1 ? round_up(depth, kBlockColumns) : depth;
   const auto x = testing::bench_data<X>(rows * x_stride);
@@ -28,9 +25,10 @@ void bench(testing::BenchRun& run, LinearKernel<X, W> kernel) {
   std::vector<float> y(rows * channels);
   run.measure(depth * channels * rows, [&] {
     for (size_t n = 0; n < channels; n += piece) {
-      for (size_t m = 0; m < rows; m += kPieceRows) {
+      for (size_t tile = 0; tile < tiles.count; ++tile) {
+        const size_t m = tiles.begin(tile);
         LinearSlice<X, W> slice;
-        slice.rows = rows - m < kPieceRows ? rows - m : kPieceRows;
+        slice.rows = tiles.height(tile);
         slice.channels = channels - n < piece ? channels - n : piece;
         slice.depth = depth;
         slice.x = x.data() + m * x_stride;

@@ -159,7 +159,9 @@ Status create_layers(BindContext& context, Params& p) {
     } else {
       made = make_parts(p, nullptr, p.parts, &why);
     }
-    p.owned.bytes = provider.taken_bytes() - before;
+    // Other threads may have freed more meanwhile.
+    const size_t after = provider.taken_bytes();
+    p.owned.bytes = after > before ? after - before : 0;
   }
   if (made) return Status::kOk;
   if (why != nullptr) {

@@ -6,6 +6,7 @@
 #include "ops/add/add.h"
 #include "ops/common/checks.h"
 #include "ops/linear/dense_step.h"
+#include "ops/linear/pieces.h"
 #include "ops/quantize/quantize.h"
 #include "runtime/base/quantize.h"
 #include "schema/model_generated.h"
@@ -13,17 +14,9 @@
 namespace oxbow {
 namespace {
 
-// One piece of parallel work: enough to be worth a thread's while, few enough rows and channels
-// that both stay in the caches.
-constexpr size_t kPieceChannels = 256;
-constexpr size_t kPieceRows = 48;
 // An I8 output needs whole float rows before it can choose a scale, so it is made one row tile at a time
 // in scratch, which then does not grow with the segment.
 constexpr size_t kQuantisedRows = 24;
-// So few rows only read weights, which is fastest in pieces as long as the threads allow.
-constexpr size_t kFewRows = 3;
-constexpr size_t kFewRowsChannels = 32;
-static_assert(kPieceChannels % kBlockRows == 0 && kFewRowsChannels % kBlockRows == 0);
 
 struct Params {
   Tensor x, weight, y;
@@ -50,14 +43,6 @@ LinearKernel<X, W> kernel_of(const Params& p) {
     return p.f32_f32;
   }
 }
-
-/// Rows cut into tiles of at most `most` and nearly the same height, so that threads get equal work.
-struct RowTiles {
-  RowTiles(size_t all, size_t most) : rows(all), count(ceil_div(all, most)) {}
-  size_t begin(size_t tile) const { return tile * rows / count; }
-  size_t height(size_t tile) const { return begin(tile + 1) - begin(tile); }
-  size_t rows, count;
-};
 
 /// How many channels a piece has. A channel's result is the same in every piece, so this may depend
 /// on the number of threads.

@@ -110,7 +110,7 @@ struct Neon {
           keep_order();
         }
       }
-      if (kStages == 1) {
+      if (kStages == 1 && more) {
 #pragma GCC unroll 2
         for (size_t i = 0; i < kSpan; ++i) w[0][i][0] = w[1][i][0], w[0][i][1] = w[1][i][1];
       }

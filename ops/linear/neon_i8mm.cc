@@ -5,12 +5,13 @@
 
 #include "ops/linear/dotprod.h"
 #include "ops/linear/linear.h"
+#include "ops/linear/pieces.h"
 
 namespace oxbow {
 namespace {
 
-// What is on the stack at a time: 18 KiB of x, and sums for 64 channels. The op gives up to 36 rows.
-constexpr size_t kPackedPairs = 18;
+// What is on the stack at a time: 24 KiB of x, as many rows as the op gives, and sums for 64 channels.
+constexpr size_t kPackedPairs = kPieceRows / 2;
 constexpr size_t kPackedEights = 64;
 constexpr size_t kPackedGroups = 2 * kPackedEights;
 constexpr size_t kSumBlocks = 8;

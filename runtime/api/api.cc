@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 #include <new>
 
@@ -84,13 +83,12 @@ const BackendName* find_backend(oxb_backend name) {
 
 Status convert(const oxb_session_options* options, oxbow::SessionOptions* converted, Error* error) {
   if (options == nullptr) return Status::kOk;
-  // The fields of the first version; later ones are read only when `size` covers them.
-  constexpr size_t kFirstVersion = offsetof(oxb_session_options, cpu_mask);
-  if (options->size < kFirstVersion) {
+  // The fields of this version; later ones will be read only when `size` covers them.
+  if (options->size < sizeof(oxb_session_options)) {
     return oxbow::fail(error, Status::kInvalidArgument,
                        "the session options' size is %zu, expected at least %zu: use "
                        "oxb_session_options_init",
-                       options->size, kFirstVersion);
+                       options->size, sizeof(oxb_session_options));
   }
   const BackendName* found = find_backend(options->backend);
   if (found == nullptr) {
@@ -105,7 +103,7 @@ Status convert(const oxb_session_options* options, oxbow::SessionOptions* conver
   converted->backend = found->backend;
   converted->threads = options->threads == 0 ? 1 : options->threads;
   converted->sibling = inner(options->sibling);
-  if (options->size >= sizeof(oxb_session_options)) converted->cpu_mask = options->cpu_mask;
+  converted->cpu_mask = options->cpu_mask;
   return Status::kOk;
 }
 

@@ -27,7 +27,8 @@ bool probe(Isa isa) {
     case Isa::kNeonDotprod:
       return (getauxval(AT_HWCAP) & kHwcapAsimdDp) != 0;
     case Isa::kNeonI8mm:
-      return (getauxval(AT_HWCAP2) & kHwcap2I8mm) != 0;
+      // Files for it are compiled for both.
+      return probe(Isa::kNeonDotprod) && (getauxval(AT_HWCAP2) & kHwcap2I8mm) != 0;
     default:
       return false;
   }

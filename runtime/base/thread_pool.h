@@ -4,8 +4,8 @@
 //
 // It refuses to: allocate after construction, queue, nest, steal, or be used from two threads at
 // once. The caller is worker 0 and works along; the others sleep when there is nothing to do. Work
-// is split into `count` items by the op, from shapes alone, so results never depend on the number
-// of threads.
+// is split into `count` items by the op, never by timing, and what an item computes does not depend on
+// how much else is in it: so results never depend on the number of threads.
 
 #include <pthread.h>
 
