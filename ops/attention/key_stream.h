@@ -66,6 +66,10 @@ class KeyStream {
 
   void begin() {
     piece_ = pieces_.pieces;
+    // One head alone reads keys that its other queries have just read, and small memories stay in the
+    // caches from token to token.
+    const uint64_t slots = pieces_.count == 0 ? 0 : pieces_.pieces[pieces_.count - 1].end;
+    looks_ahead_ = heads_.size() > 1 && slots * shape_.key_stride * sizeof(Element) > kCachedBytes;
     tile_.run_count = tile_.keys = 0;
     for (HeadTask<Element>& head : heads_) {
       kernel_.begin(head.query, shape_, &head.state, head.out);
@@ -140,12 +144,12 @@ class KeyStream {
   }
 
   /// The next tile likely follows this one in memory; each head asks for a part of it. Where that is
-  /// wrong nothing is lost. One head alone reads keys that its other queries have just read.
+  /// wrong nothing is lost.
   void look_ahead(size_t h) {
     const KeyRun<Element>& run = tile_.runs[tile_.run_count - 1];
     RowsAhead<Element>& ahead = tile_.ahead;
     ahead.k = nullptr;
-    if (heads_.size() == 1 || run.step != 1) return;
+    if (!looks_ahead_ || run.step != 1) return;
     const size_t next = run.count * shape_.key_stride - heads_[h].kv_head * shape_.head_width;
     ahead.k = run.k + next;
     ahead.v = run.v + next;
@@ -157,10 +161,14 @@ class KeyStream {
     ahead.count = all * (h + 1) / heads_.size() - ahead.first;
   }
 
+  /// Of the keys of all heads that are expected to be near anyway.
+  static constexpr size_t kCachedBytes = 128 * 1024;
+
   const AttentionKernel<Element>& kernel_;
   const AttentionShape& shape_;
   const KeyPieces<Element>& pieces_;
   std::span<HeadTask<Element>> heads_;
+  bool looks_ahead_ = false;
   const KeyPiece<Element>* piece_ = nullptr;
   KeyTile<Element> tile_;
 };
