@@ -73,10 +73,14 @@ class Inputs {
 
 std::vector<int32_t> encode(const Runner& runner, const std::string& text, size_t most) {
   std::vector<int32_t> tokens(most);
-  size_t count = 0, consumed = 0;
+  size_t bytes = 0, count = 0, consumed = 0;
   oxb_error error = {};
-  if (oxb_encode(runner.model(), text.data(), text.size(), tokens.data(), tokens.size(), &count,
-                 &consumed, &error) != OXB_OK) {
+  check(oxb_encoder_bytes(runner.model(), nullptr, &bytes, &error), error);
+  std::vector<std::byte> memory(bytes);
+  oxb_encoder* encoder = nullptr;
+  check(oxb_encoder_create(runner.model(), nullptr, memory.data(), bytes, &encoder, &error), error);
+  if (oxb_encoder_run(encoder, text.data(), text.size(), 1, tokens.data(), tokens.size(), &count,
+                      &consumed, &error) != OXB_OK) {
     throw InputError(std::string("the calibration text cannot be encoded: ") + error.text);
   }
   tokens.resize(count);

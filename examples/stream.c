@@ -28,17 +28,22 @@ int main(int argc, char** argv) {
   oxb_model_get_info(model, &info);
 
   /* Everything this program will ever use is allocated here. */
-  size_t arena_bytes, sampler_bytes;
+  size_t arena_bytes, sampler_bytes, encoder_bytes, decoder_bytes;
   oxb_sampler_options sampling;
   oxb_sampler_options_init(&sampling);
   sampling.seed = 1;
   check(oxb_session_arena_bytes(model, NULL, &arena_bytes, &error), &error);
   check(oxb_sampler_bytes(info.output_width, &sampling, &sampler_bytes, &error), &error);
+  check(oxb_encoder_bytes(model, NULL, &encoder_bytes, &error), &error);
+  check(oxb_decoder_bytes(model, NULL, &decoder_bytes, &error), &error);
   void* arena = malloc(arena_bytes);
+  void* encoder_memory = malloc(encoder_bytes);
+  void* decoder_memory = malloc(decoder_bytes);
   void* sampler_memory = malloc(sampler_bytes);
   float* logits = malloc(info.output_width * sizeof(float));
   int32_t* tokens = malloc(info.max_segment * sizeof(int32_t));
-  if (!arena || !sampler_memory || !logits || !tokens) return 1;
+  if (!arena || !sampler_memory || !encoder_memory || !decoder_memory || !logits || !tokens)
+    return 1;
   fprintf(stderr, "%s: one session needs %zu bytes, for a stream of any length\n",
           info.architecture, arena_bytes);
 
@@ -49,17 +54,24 @@ int main(int argc, char** argv) {
                            &error),
         &error);
 
+  oxb_encoder* encoder;
+  oxb_decoder* decoder;
+  check(oxb_encoder_create(model, NULL, encoder_memory, encoder_bytes, &encoder, &error), &error);
+  check(oxb_decoder_create(model, NULL, decoder_memory, decoder_bytes, &decoder, &error), &error);
+  size_t text_bytes = oxb_decoder_most_text(decoder);
+  char* text = malloc(text_bytes);
+  if (!text) return 1;
+
   /* The prompt, a segment at a time. Only the last token's logits are of use. */
-  size_t left = strlen(prompt);
-  while (left > 0) {
-    size_t count, consumed;
-    check(oxb_encode(model, prompt, left, tokens, info.max_segment, &count, &consumed, &error),
+  size_t left = strlen(prompt), count, consumed;
+  do {
+    check(oxb_encoder_run(encoder, prompt, left, 1, tokens, info.max_segment, &count, &consumed,
+                          &error),
           &error);
-    if (count == 0) break;
-    check(oxb_session_run(session, tokens, count, logits, 1, &error), &error);
+    if (count > 0) check(oxb_session_run(session, tokens, count, logits, 1, &error), &error);
     prompt += consumed;
     left -= consumed;
-  }
+  } while (count == info.max_segment);
   if (oxb_session_position(session) == 0) {
     fprintf(stderr, "stream: the prompt is empty\n");
     return 2;
@@ -67,12 +79,10 @@ int main(int argc, char** argv) {
 
   for (int i = 0; i < 200; ++i) {
     int32_t token;
-    char bytes[8];
-    size_t count;
     check(oxb_sampler_pick(sampler, logits, &token, &error), &error);
     oxb_sampler_accept(sampler, token);
-    check(oxb_decode(model, token, bytes, &count, &error), &error);
-    fwrite(bytes, 1, count, stdout);
+    check(oxb_decoder_run(decoder, token, text, text_bytes, &count, &error), &error);
+    fwrite(text, 1, count, stdout);
     fflush(stdout);
     check(oxb_session_run(session, &token, 1, logits, 1, &error), &error);
   }
@@ -80,8 +90,11 @@ int main(int argc, char** argv) {
 
   oxb_session_destroy(session);
   oxb_model_close(model);
+  free(text);
   free(tokens);
   free(logits);
+  free(decoder_memory);
+  free(encoder_memory);
   free(sampler_memory);
   free(arena);
   return 0;

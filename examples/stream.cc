@@ -18,16 +18,18 @@ int fail(const oxb::Status& status) {
 // Feeds all of `text`, a segment at a time; `logits` gets those of its last token.
 oxb::Status feed(const oxb::Model& model, oxb::Session& session, std::string_view text,
                  std::span<float> logits) {
+  auto encoder = oxb::Encoder::create(model);
+  if (!encoder) return encoder.status();
   std::vector<int32_t> ids(model.info().max_segment);
-  while (!text.empty()) {
-    oxb::Encoded encoded;
-    if (oxb::Status status = model.encode(text, ids, &encoded); !status.ok()) return status;
+  oxb::Encoded encoded;
+  do {
+    if (oxb::Status status = encoder->run(text, true, ids, &encoded); !status.ok()) return status;
     if (encoded.count == 0) break;
     if (oxb::Status status = session.run({ids.data(), encoded.count}, logits); !status.ok()) {
       return status;
     }
     text.remove_prefix(encoded.consumed);
-  }
+  } while (encoded.count == ids.size());
   return {};
 }
 
@@ -37,13 +39,15 @@ oxb::Status generate(const oxb::Model& model, oxb::Session& session, uint64_t se
   options.seed = seed;
   auto sampler = oxb::Sampler::create(model.info().output_width, options);
   if (!sampler) return sampler.status();
+  auto decoder = oxb::Decoder::create(model);
+  if (!decoder) return decoder.status();
   for (int i = 0; i < 100; ++i) {
     const auto token = sampler->pick(logits);
     if (!token) return token.status();
     sampler->accept(*token);
-    const auto piece = model.decode(*token);
+    const auto piece = decoder->run(*token);
     if (!piece) return piece.status();
-    std::fwrite(piece->bytes, 1, piece->count, stdout);
+    std::fwrite(piece->data(), 1, piece->size(), stdout);
     if (oxb::Status status = session.run({&*token, 1}, logits); !status.ok()) return status;
   }
   std::puts("\n");

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstddef>
@@ -63,13 +64,14 @@ Status check_prefix(std::span<const std::byte> file, FilePrefix* prefix, Error* 
   return Status::kOk;
 }
 
-Status index_characters(const schema::Tokenizer& tokenizer, Model* model, Error* error) {
-  const auto& code_points = *tokenizer.code_points();
-  auto* order = new (std::nothrow) uint32_t[code_points.size()];
-  if (order == nullptr) return fail(error, Status::kOutOfMemory, "no memory for the vocabulary");
-  model->chars.order = {order, code_points.size()};
-  return build_char_index({code_points.data(), code_points.size()}, {order, code_points.size()},
-                          &model->chars, error);
+/// What a tokenizer knows: the tokens a model gives, or takes when it gives something else.
+Status open_tokenizer_of(Model* model, Error* error) {
+  const schema::Task task = model->graph->task();
+  const bool gives_tokens = task != schema::Task::Classify && task != schema::Task::Encode;
+  return open_tokenizer(
+      model->graph->tokenizer(),
+      gives_tokens ? std::min(model->output_width, model->vocabulary) : model->vocabulary,
+      &model->tokenizer, error);
 }
 
 Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model* model,
@@ -109,10 +111,7 @@ Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model
   model->max_segment = tensors.Get(entry.tokens())->rows();
   model->vocabulary = tensors.Get(entry.tokens())->limit();
   model->output_width = tensors.Get(entry.logits())->width();
-  if (const auto* tokenizer = model->graph->tokenizer();
-      tokenizer != nullptr && tokenizer->kind() == schema::TokenizerKind::Char) {
-    OXB_TRY(index_characters(*tokenizer, model, error));
-  }
+  OXB_TRY(open_tokenizer_of(model, error));
   SessionMemory memory;
   return count_session_memory(*model, SessionOptions{}, &memory, error);
 }
@@ -157,7 +156,7 @@ Status map_model(int fd, uint64_t offset, uint64_t length, std::span<const OpDef
 
 void close_model(Model* model) {
   if (model->mapping != nullptr) munmap(model->mapping, model->mapping_bytes);
-  delete[] model->chars.order.data();
+  close_tokenizer(&model->tokenizer);
   *model = Model();
 }
 

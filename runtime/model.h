@@ -9,7 +9,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/op.h"
-#include "runtime/text.h"
+#include "runtime/text/tokenizer.h"
 
 namespace oxbow::schema {
 struct EntryPoint;
@@ -32,8 +32,7 @@ struct Model {
   uint32_t max_segment = 0;
   uint32_t vocabulary = 0;
   uint32_t output_width = 0;
-  /// Empty unless the vocabulary is of characters.
-  CharIndex chars;
+  Tokenizer tokenizer;
 
   /// The pages to unmap on close; null when the bytes are the caller's.
   void* mapping = nullptr;

@@ -232,30 +232,6 @@ Status check_entry(const schema::Model& graph, const schema::EntryPoint& entry, 
   return check_disjoint(graph, alive, static_cast<size_t>(end - alive), error);
 }
 
-Status check_tokenizer(const schema::Model& graph, Error* error) {
-  const auto* tokenizer = graph.tokenizer();
-  if (tokenizer == nullptr) return Status::kOk;
-  const schema::EntryPoint& entry = *graph.entry_points()->Get(graph.entry_points()->size() - 1);
-  const uint32_t limit = graph.tensors()->Get(entry.tokens())->limit();
-  const bool gives_tokens =
-      graph.task() != schema::Task::Classify && graph.task() != schema::Task::Encode;
-  const uint32_t vocabulary = gives_tokens ? graph.tensors()->Get(entry.logits())->width() : limit;
-  const uint32_t count = length(tokenizer->code_points());
-  switch (tokenizer->kind()) {
-    case schema::TokenizerKind::None:
-      return Status::kOk;
-    case schema::TokenizerKind::Byte:
-      if (vocabulary != 256 || limit < 256)
-        return corrupt(error, "the vocabulary does not have 256 tokens:", "byte tokenizer");
-      return Status::kOk;
-    case schema::TokenizerKind::Char:
-      if (count != vocabulary || count > limit)
-        return corrupt(error, "the vocabulary's size differs:", "character tokenizer");
-      return Status::kOk;
-  }
-  return corrupt(error, "unknown kind of", "tokenizer");
-}
-
 }  // namespace
 
 Status check_plan(const schema::Model& graph, uint64_t data_bytes, Error* error) {
@@ -290,7 +266,7 @@ Status check_plan(const schema::Model& graph, uint64_t data_bytes, Error* error)
   for (const schema::EntryPoint* entry : *graph.entry_points()) {
     OXB_TRY(check_entry(graph, *entry, alive.get(), error));
   }
-  return check_tokenizer(graph, error);
+  return Status::kOk;
 }
 
 }  // namespace oxbow

@@ -205,7 +205,9 @@ TEST_F(CliText, EvalIsTheMeanSurprise) {
   ASSERT_TRUE(session.ok());
   std::vector<int32_t> ids(64);
   oxb::Encoded encoded;
-  ASSERT_TRUE(model->encode(allowed, ids, &encoded).ok());
+  oxb::Expected<oxb::Encoder> encoder = oxb::Encoder::create(*model);
+  ASSERT_TRUE(encoder.ok());
+  ASSERT_TRUE(encoder->run(allowed, true, ids, &encoded).ok());
   ids.resize(encoded.count);
   std::vector<float> logits(ids.size() * 5);
   ASSERT_TRUE(session->run(ids, logits).ok());

@@ -49,6 +49,9 @@ oxb::Session open_session(const oxb::Model& model, const std::string& path,
 /// Throws InputError when the model has no tokenizer.
 void need_tokenizer(const oxb::Model& model, const std::string& path, const std::string& otherwise);
 
+/// Throws InputError when the model has no tokenizer.
+oxb::Encoder open_encoder(const oxb::Model& model);
+
 /// Turns a whole text into ids piece by piece. A character the vocabulary lacks is an InputError
 /// with its line and column.
 class TextReader {
@@ -64,10 +67,11 @@ class TextReader {
  private:
   [[noreturn]] void fail_at(const std::string& message) const;
 
-  const oxb::Model& model_;
+  oxb::Encoder encoder_;
   std::string name_;
   std::string_view text_;
   size_t consumed_ = 0;
+  bool over_ = false;
 };
 
 /// A file as text. "-" reads standard input.

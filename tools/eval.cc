@@ -95,11 +95,12 @@ Quality evaluate(const oxb::Model& model, const std::string& path, uint32_t segm
         continue;
       }
       quality.bits += surprise(predicting, ids[i]);
-      const oxb::Expected<oxb::TokenBytes> token = model.decode(ids[i]);
-      check(token.status(), path);
+      char token[256];
+      const oxb::Expected<size_t> bytes = model.token_bytes(ids[i], token);
+      check(bytes.status(), path);
       quality.tokens += 1;
-      quality.bytes += token->count;
-      quality.characters += count_characters(token->view());
+      quality.bytes += *bytes;
+      quality.characters += count_characters({token, std::min(*bytes, sizeof(token))});
     }
     std::copy_n(logits.begin() + static_cast<ptrdiff_t>((count - 1) * info.output_width),
                 info.output_width, last.begin());

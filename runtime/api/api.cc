@@ -8,17 +8,13 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/api/handles.h"
 #include "runtime/api/oxbow.h"
 #include "runtime/base/hash.h"
 #include "runtime/model.h"
 #include "runtime/session.h"
 #include "runtime/state.h"
-#include "runtime/text.h"
 #include "schema/model_generated.h"
-
-struct oxb_model {
-  oxbow::Model model;
-};
 
 namespace {
 
@@ -27,19 +23,14 @@ using oxbow::Model;
 using oxbow::Session;
 using oxbow::Status;
 
-static_assert(sizeof(oxb_error) == sizeof(Error));
+using oxbow::missing;
+using oxbow::outer;
+using oxbow::words;
 
-Error* words(oxb_error* error) { return reinterpret_cast<Error*>(error); }
 Session* inner(oxb_session* session) { return reinterpret_cast<Session*>(session); }
 const Session* inner(const oxb_session* session) {
   return reinterpret_cast<const Session*>(session);
 }
-oxb_status outer(Status status) { return static_cast<oxb_status>(status); }
-
-oxb_status missing(oxb_error* error, const char* what) {
-  return outer(oxbow::fail(words(error), Status::kInvalidArgument, "%s is null", what));
-}
-
 // Opens into a new handle, which exists only on success.
 template <typename Open>
 oxb_status open_handle(oxb_model** out, oxb_error* error, Open open) {
@@ -307,12 +298,13 @@ void oxb_model_get_info(const oxb_model* model, oxb_model_info* info) {
   }
   info->task = static_cast<oxb_task>(from.graph->task());
   info->output_width = from.output_width;
-  info->start_token = info->end_token = info->pad_token = -1;
+  info->start_token = info->end_token = info->pad_token = info->mask_token = -1;
   if (const auto* generation = from.graph->generation(); generation != nullptr) {
     info->start_token = generation->start_token();
     info->end_token = generation->end_token();
     info->pad_token = generation->pad_token();
   }
+  if (from.tokenizer.table != nullptr) info->mask_token = from.tokenizer.table->mask_token();
   info->capacity = from.main_entry().capacity();
   info->entry_count = from.entry_count();
   info->label_count = metadata.labels() == nullptr ? 0 : metadata.labels()->size();
@@ -577,54 +569,4 @@ const char* oxb_session_step_provider(const oxb_session* session, size_t step) {
 void oxb_session_set_profile(oxb_session* session, oxb_profile_callback callback, void* context) {
   inner(session)->profile = callback;
   inner(session)->profile_context = context;
-}
-
-oxb_status oxb_encode(const oxb_model* model, const char* text, size_t bytes, int32_t* ids,
-                      size_t capacity, size_t* count, size_t* consumed, oxb_error* error) {
-  if (model == nullptr) return missing(error, "model");
-  if ((text == nullptr && bytes > 0) || (ids == nullptr && capacity > 0) || count == nullptr ||
-      consumed == nullptr) {
-    return missing(error, "text, ids, count or consumed");
-  }
-  oxb_model_info info;
-  oxb_model_get_info(model, &info);
-  oxbow::Encoded encoded;
-  Status status = Status::kOk;
-  switch (info.tokenizer) {
-    case OXB_TOKENIZER_BYTE:
-      status = oxbow::encode_bytes(info.vocabulary, {text, bytes}, {ids, capacity}, &encoded,
-                                   words(error));
-      break;
-    case OXB_TOKENIZER_CHAR:
-      status = oxbow::encode_chars(model->model.chars, {text, bytes}, {ids, capacity}, &encoded,
-                                   words(error));
-      break;
-    case OXB_TOKENIZER_NONE:
-      status = oxbow::fail(words(error), Status::kInvalidArgument,
-                           "the model has no tokenizer: convert it with --tokenizer");
-      break;
-  }
-  *count = encoded.count;
-  *consumed = encoded.consumed;
-  return outer(status);
-}
-
-oxb_status oxb_decode(const oxb_model* model, int32_t id, char bytes[8], size_t* count,
-                      oxb_error* error) {
-  if (model == nullptr) return missing(error, "model");
-  if (bytes == nullptr || count == nullptr) return missing(error, "bytes or count");
-  *count = 0;
-  oxb_model_info info;
-  oxb_model_get_info(model, &info);
-  switch (info.tokenizer) {
-    case OXB_TOKENIZER_BYTE:
-      return outer(oxbow::decode_byte(info.vocabulary, id, bytes, count, words(error)));
-    case OXB_TOKENIZER_CHAR:
-      return outer(
-          oxbow::decode_char(model->model.chars.code_points, id, bytes, count, words(error)));
-    case OXB_TOKENIZER_NONE:
-      break;
-  }
-  return outer(oxbow::fail(words(error), Status::kInvalidArgument,
-                           "the model has no tokenizer: convert it with --tokenizer"));
 }

@@ -91,7 +91,14 @@ OXB_API oxb_status oxb_model_check_weights(const oxb_model* model, oxb_error* er
 typedef enum oxb_tokenizer_kind {
   OXB_TOKENIZER_NONE = 0,
   OXB_TOKENIZER_BYTE = 1,
-  OXB_TOKENIZER_CHAR = 2
+  OXB_TOKENIZER_CHAR = 2,
+  /* GPT-2's and its successors': bytes joined to words. */
+  OXB_TOKENIZER_BYTE_BPE = 3,
+  /* BERT's. */
+  OXB_TOKENIZER_WORDPIECE = 4,
+  /* SentencePiece's two. */
+  OXB_TOKENIZER_UNIGRAM = 5,
+  OXB_TOKENIZER_BPE = 6
 } oxb_tokenizer_kind;
 
 /* What a model is for. */
@@ -129,6 +136,8 @@ typedef struct oxb_model_info {
   int32_t start_token;
   int32_t end_token;
   int32_t pad_token;
+  /* What stands for a word to be filled in; -1: nothing. */
+  int32_t mask_token;
   /* Tokens a stream may have; 0: it is endless. */
   uint64_t capacity;
   /* Parts that can be run, see below. oxb_session_run runs the last. */
@@ -328,16 +337,78 @@ OXB_API const char* oxb_session_step_provider(const oxb_session* session, size_t
 
 /* ---- Text ---------------------------------------------------------------------------------------- */
 
-/* Encodes UTF-8 text (or bytes). Writes at most `capacity` ids, and how many ids and how many bytes of the
- * text that were; a text longer than the room, or one that ends inside a character, is taken up again at
- * `*consumed`. A character the vocabulary lacks, or malformed UTF-8, is OXB_INVALID_ARGUMENT with its place
- * in `error`; `*consumed` and `*count` then tell what came before it. */
-OXB_API oxb_status oxb_encode(const oxb_model* model, const char* text, size_t bytes, int32_t* ids,
-                              size_t capacity, size_t* count, size_t* consumed, oxb_error* error);
+/* Text to tokens, in pieces of any size. */
+typedef struct oxb_encoder oxb_encoder;
 
-/* The bytes of one token, at most 8, not terminated. A byte vocabulary may give half a character. */
-OXB_API oxb_status oxb_decode(const oxb_model* model, int32_t id, char bytes[8], size_t* count,
-                              oxb_error* error);
+typedef struct oxb_encoder_options {
+  size_t size;
+  /* Not 0: the tokens that the model expects before and behind a text, such as its start, are added. */
+  int32_t add_template;
+  /* Not 0: the text of a special token, such as "<|endoftext|>", becomes that token. 0: it is text like any
+   * other, as is right for text of strangers. */
+  int32_t parse_special;
+  /* Bytes of the longest word, 64 to 2^24. Memory grows with it; a longer word is OXB_INVALID_ARGUMENT unless
+   * it can be cut without changing its tokens. */
+  uint32_t max_word_bytes;
+} oxb_encoder_options;
+
+/* All of it on, and words of 4,096 bytes. Null options mean the same. */
+OXB_API void oxb_encoder_options_init(oxb_encoder_options* options);
+OXB_API oxb_status oxb_encoder_bytes(const oxb_model* model, const oxb_encoder_options* options,
+                                     size_t* bytes, oxb_error* error);
+/* Places an encoder in memory the caller gives, which needs no alignment. The model must outlive it. There is
+ * nothing to destroy. */
+OXB_API oxb_status oxb_encoder_create(const oxb_model* model, const oxb_encoder_options* options,
+                                      void* memory, size_t bytes, oxb_encoder** encoder,
+                                      oxb_error* error);
+/* Takes on `text`, writes at most `capacity` ids, and tells how many ids and how many bytes of the text that
+ * were. `last` not 0: the text ends here. What was not taken is given again, with what follows it: a word is
+ * taken only when its end was seen, so a call may take nothing until `last` or three times max_word_bytes are
+ * there. How a text is cut into calls does not change its ids. A text is over when `last` was set, all of it
+ * is taken and there is room left in `ids`; the next call begins another. Text that the vocabulary cannot
+ * express is OXB_INVALID_ARGUMENT with its place in `error`, counted from `text`; everything before it was
+ * given by earlier calls. */
+OXB_API oxb_status oxb_encoder_run(oxb_encoder* encoder, const char* text, size_t bytes,
+                                   int32_t last, int32_t* ids, size_t capacity, size_t* count,
+                                   size_t* consumed, oxb_error* error);
+/* Forgets the text. */
+OXB_API void oxb_encoder_reset(oxb_encoder* encoder);
+
+/* Tokens to text, one by one. */
+typedef struct oxb_decoder oxb_decoder;
+
+typedef struct oxb_decoder_options {
+  size_t size;
+  /* Not 0: special tokens give no text. */
+  int32_t skip_special;
+} oxb_decoder_options;
+
+/* Special tokens give no text. Null options mean the same. */
+OXB_API void oxb_decoder_options_init(oxb_decoder_options* options);
+OXB_API oxb_status oxb_decoder_bytes(const oxb_model* model, const oxb_decoder_options* options,
+                                     size_t* bytes, oxb_error* error);
+/* Places a decoder in memory the caller gives, like an encoder. */
+OXB_API oxb_status oxb_decoder_create(const oxb_model* model, const oxb_decoder_options* options,
+                                      void* memory, size_t bytes, oxb_decoder** decoder,
+                                      oxb_error* error);
+/* Bytes that one token becomes at most. */
+OXB_API size_t oxb_decoder_most_text(const oxb_decoder* decoder);
+/* The text of the next token, in whole characters: half a character waits for the next token. `capacity` is
+ * at least oxb_decoder_most_text. Not terminated; often empty. */
+OXB_API oxb_status oxb_decoder_run(oxb_decoder* decoder, int32_t id, char* text, size_t capacity,
+                                   size_t* count, oxb_error* error);
+/* What still waits, and the text is over: the next token begins another. */
+OXB_API oxb_status oxb_decoder_finish(oxb_decoder* decoder, char* text, size_t capacity,
+                                      size_t* count, oxb_error* error);
+
+/* The bytes of a token as the vocabulary has them, which need not be whole characters: to look at tokens.
+ * Writes as many as there is room for, and tells how many there are. */
+OXB_API oxb_status oxb_model_token_bytes(const oxb_model* model, int32_t id, char* bytes,
+                                         size_t capacity, size_t* count, oxb_error* error);
+
+/* What a model that was trained to answer wants before and behind a question; null: it was not. */
+OXB_API const char* oxb_model_chat_before(const oxb_model* model);
+OXB_API const char* oxb_model_chat_after(const oxb_model* model);
 
 /* ---- Sampling ------------------------------------------------------------------------------------ */
 

@@ -84,17 +84,18 @@ struct SamplerOptions : oxb_sampler_options {
   SamplerOptions() { oxb_sampler_options_init(this); }
 };
 
-/// How far Model::encode came: ids written, bytes of text they stand for.
+struct EncoderOptions : oxb_encoder_options {
+  EncoderOptions() { oxb_encoder_options_init(this); }
+};
+
+struct DecoderOptions : oxb_decoder_options {
+  DecoderOptions() { oxb_decoder_options_init(this); }
+};
+
+/// How far Encoder::run came: ids written, bytes of text taken.
 struct Encoded {
   size_t count = 0;
   size_t consumed = 0;
-};
-
-/// The bytes of one token.
-struct TokenBytes {
-  char bytes[8] = {};
-  size_t count = 0;
-  std::string_view view() const { return {bytes, count}; }
 };
 
 class Model {
@@ -147,19 +148,14 @@ class Model {
     return memory;
   }
 
-  /// On failure `encoded` tells what came before the place in the message.
-  Status encode(std::string_view text, std::span<int32_t> ids, Encoded* encoded) const {
-    return Status::of([&](oxb_error* error) {
-      return oxb_encode(get(), text.data(), text.size(), ids.data(), ids.size(), &encoded->count,
-                        &encoded->consumed, error);
+  /// As the vocabulary has them, at most `room` of them.
+  Expected<size_t> token_bytes(int32_t id, std::span<char> room) const {
+    size_t count = 0;
+    const Status status = Status::of([&](oxb_error* error) {
+      return oxb_model_token_bytes(get(), id, room.data(), room.size(), &count, error);
     });
-  }
-  Expected<TokenBytes> decode(int32_t id) const {
-    TokenBytes token;
-    const Status status = Status::of(
-        [&](oxb_error* error) { return oxb_decode(get(), id, token.bytes, &token.count, error); });
     if (!status.ok()) return status;
-    return token;
+    return count;
   }
 
  private:
@@ -322,6 +318,91 @@ class Session {
   size_t arena_bytes_ = 0;
   size_t output_width_ = 1;
   std::unique_ptr<oxb_session, Destroy> session_;
+};
+
+/// Text to tokens. The model outlives it.
+class Encoder {
+ public:
+  static Expected<Encoder> create(const Model& model,
+                                  const oxb_encoder_options& options = EncoderOptions()) {
+    size_t bytes = 0;
+    Status status = Status::of(
+        [&](oxb_error* error) { return oxb_encoder_bytes(model.get(), &options, &bytes, error); });
+    if (!status.ok()) return status;
+    Encoder made;
+    made.memory_.reset(new (std::nothrow) std::byte[bytes]);
+    if (made.memory_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the encoder");
+    status = Status::of([&](oxb_error* error) {
+      return oxb_encoder_create(model.get(), &options, made.memory_.get(), bytes, &made.encoder_,
+                                error);
+    });
+    if (!status.ok()) return status;
+    return made;
+  }
+
+  Status run(std::string_view text, bool last, std::span<int32_t> ids, Encoded* encoded) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_encoder_run(encoder_, text.data(), text.size(), last ? 1 : 0, ids.data(),
+                             ids.size(), &encoded->count, &encoded->consumed, error);
+    });
+  }
+  void reset() { oxb_encoder_reset(encoder_); }
+
+ private:
+  Encoder() = default;
+  std::unique_ptr<std::byte[]> memory_;
+  oxb_encoder* encoder_ = nullptr;
+};
+
+/// Tokens to text. The model outlives it.
+class Decoder {
+ public:
+  static Expected<Decoder> create(const Model& model,
+                                  const oxb_decoder_options& options = DecoderOptions()) {
+    size_t bytes = 0;
+    Status status = Status::of(
+        [&](oxb_error* error) { return oxb_decoder_bytes(model.get(), &options, &bytes, error); });
+    if (!status.ok()) return status;
+    Decoder made;
+    made.memory_.reset(new (std::nothrow) std::byte[bytes]);
+    if (made.memory_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the decoder");
+    status = Status::of([&](oxb_error* error) {
+      return oxb_decoder_create(model.get(), &options, made.memory_.get(), bytes, &made.decoder_,
+                                error);
+    });
+    if (!status.ok()) return status;
+    made.capacity_ = oxb_decoder_most_text(made.decoder_);
+    made.text_.reset(new (std::nothrow) char[made.capacity_]);
+    if (made.text_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the decoder");
+    return made;
+  }
+
+  /// The text is the decoder's own until the next call.
+  Expected<std::string_view> run(int32_t id) {
+    return text([&](size_t* count, oxb_error* error) {
+      return oxb_decoder_run(decoder_, id, text_.get(), capacity_, count, error);
+    });
+  }
+  Expected<std::string_view> finish() {
+    return text([&](size_t* count, oxb_error* error) {
+      return oxb_decoder_finish(decoder_, text_.get(), capacity_, count, error);
+    });
+  }
+
+ private:
+  Decoder() = default;
+  template <typename F>
+  Expected<std::string_view> text(F&& call) {
+    size_t count = 0;
+    const Status status = Status::of([&](oxb_error* error) { return call(&count, error); });
+    if (!status.ok()) return status;
+    return std::string_view(text_.get(), count);
+  }
+
+  std::unique_ptr<std::byte[]> memory_;
+  std::unique_ptr<char[]> text_;
+  size_t capacity_ = 0;
+  oxb_decoder* decoder_ = nullptr;
 };
 
 class Sampler {

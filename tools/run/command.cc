@@ -108,9 +108,10 @@ std::vector<int32_t> read_prompt(const Request& request, uint32_t most) {
 
 std::string token_text(const Request& request, int32_t token) {
   if (request.as_ids) return std::to_string(token);
-  const oxb::Expected<oxb::TokenBytes> bytes = request.model.decode(token);
-  check(bytes.status(), request.path);
-  return std::string(bytes->view());
+  char bytes[256];
+  const oxb::Expected<size_t> count = request.model.token_bytes(token, bytes);
+  check(count.status(), request.path);
+  return std::string(bytes, std::min(*count, sizeof(bytes)));
 }
 
 bool Printer::add(int32_t token) {

@@ -54,7 +54,7 @@ int32_t first_token(const Request& request) {
   int32_t id = 0;
   oxb::Encoded encoded;
   if (request.info.tokenizer != OXB_TOKENIZER_NONE &&
-      request.model.encode("\n", {&id, 1}, &encoded).ok() && encoded.count == 1) {
+      open_encoder(request.model).run("\n", true, {&id, 1}, &encoded).ok() && encoded.count == 1) {
     return id;
   }
   return 0;

@@ -1,0 +1,81 @@
+// A token for each character.
+
+#include <algorithm>
+
+#include "runtime/text/decoder.h"
+#include "runtime/text/encoder.h"
+#include "runtime/text/kinds.h"
+#include "runtime/text/utf8.h"
+
+namespace oxbow {
+namespace {
+
+using Kind = Utf8Character::Kind;
+
+std::span<const uint32_t> code_points(const Tokenizer& tokenizer) {
+  return {tokenizer.table->code_points()->data(), tokenizer.tokens};
+}
+
+Status check(const Tokenizer& tokenizer, Error* error) {
+  if (tokenizer.tokens != tokenizer.vocabulary) {
+    return fail(
+        error, Status::kFileCorrupt, "tokenizer: %u characters for a vocabulary of %u tokens",
+        static_cast<unsigned>(tokenizer.tokens), static_cast<unsigned>(tokenizer.vocabulary));
+  }
+  const std::span<const uint32_t> characters = code_points(tokenizer);
+  for (size_t id = 0; id < characters.size(); ++id) {
+    if (!is_code_point(characters[id])) {
+      return fail(error, Status::kFileCorrupt,
+                  "tokenizer: token %zu stands for 0x%x, no Unicode character", id,
+                  static_cast<unsigned>(characters[id]));
+    }
+    tokenizer.char_order[id] = static_cast<uint32_t>(id);
+  }
+  // When two ids have the same code point, text becomes the lower one.
+  std::sort(tokenizer.char_order.begin(), tokenizer.char_order.end(), [&](uint32_t a, uint32_t b) {
+    return characters[a] != characters[b] ? characters[a] < characters[b] : a < b;
+  });
+  return Status::kOk;
+}
+
+Status encode(EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
+              Error* error) {
+  const std::span<const uint32_t> characters = code_points(*state.tokenizer);
+  const std::span<const uint32_t> order = state.tokenizer->char_order;
+  while (state.pending.left() > 0 && *consumed < text.size()) {
+    const Utf8Character next = read_utf8(text.subspan(*consumed));
+    if (next.kind == Kind::kIncomplete && !last) return Status::kOk;
+    if (next.kind != Kind::kCharacter) {
+      return fail(error, Status::kInvalidArgument,
+                  "text, byte %zu: 0x%02x does not begin a character in UTF-8", *consumed,
+                  static_cast<unsigned>(static_cast<uint8_t>(text[*consumed])));
+    }
+    const auto found = std::lower_bound(
+        order.begin(), order.end(), next.code_point,
+        [&](uint32_t id, uint32_t code_point) { return characters[id] < code_point; });
+    if (found == order.end() || characters[*found] != next.code_point) {
+      return fail(error, Status::kInvalidArgument,
+                  "text, byte %zu: U+%04X '%.*s' is not in the vocabulary of %zu characters",
+                  *consumed, static_cast<unsigned>(next.code_point),
+                  // A control character in a message helps nobody.
+                  next.code_point < 0x20 ? 0 : static_cast<int>(next.bytes),
+                  text.data() + *consumed, characters.size());
+    }
+    state.pending.add(static_cast<int32_t>(*found));
+    *consumed += next.bytes;
+  }
+  return Status::kOk;
+}
+
+void decode(DecoderState& state, uint32_t token) {
+  char bytes[4];
+  const size_t count = write_utf8(code_points(*state.tokenizer)[token], bytes);
+  state.out.add(std::span<const char>(bytes, count));
+}
+
+}  // namespace
+
+const TokenizerDef kCharTokenizer = {
+    schema::TokenizerKind::Char, "char", check, nullptr, encode, decode};
+
+}  // namespace oxbow

@@ -1,0 +1,114 @@
+#include "runtime/text/decoder.h"
+
+#include <algorithm>
+#include <new>
+
+#include "runtime/text/utf8.h"
+
+namespace oxbow {
+
+void CharacterWriter::put(std::span<const char> bytes) {
+  const size_t count = std::min(bytes.size(), room_.size() - written_);
+  std::copy_n(bytes.data(), count, room_.data() + written_);
+  written_ += count;
+}
+
+void CharacterWriter::add(char byte) {
+  using Kind = Utf8Character::Kind;
+  waiting_[held_++] = byte;
+  // At most twice: a byte that does not go on a character may begin another.
+  while (held_ > 0) {
+    const std::span<const char> held(waiting_, held_);
+    const Utf8Character next = read_utf8(held);
+    if (next.kind == Kind::kIncomplete) return;
+    size_t used = next.bytes;
+    if (next.kind == Kind::kCharacter) {
+      put(held.first(used));
+    } else {
+      used = malformed_bytes(held);
+      put(std::span("\xef\xbf\xbd", 3));
+    }
+    std::copy(waiting_ + used, waiting_ + held_, waiting_);
+    held_ -= used;
+  }
+}
+
+void CharacterWriter::add(std::span<const char> bytes) {
+  for (const char byte : bytes) add(byte);
+}
+
+void CharacterWriter::flush() {
+  if (held_ > 0) put(std::span("\xef\xbf\xbd", 3));
+  held_ = 0;
+}
+
+}  // namespace oxbow
+
+using oxbow::Error;
+using oxbow::fail;
+using oxbow::Status;
+
+size_t oxb_decoder::bytes() { return sizeof(oxb_decoder) + alignof(oxb_decoder) - 1; }
+
+size_t oxb_decoder::most_text() const {
+  const oxbow::Tokenizer& tokenizer = *state_.tokenizer;
+  size_t longest = tokenizer.longest_text;
+  if (tokenizer.table->unknown_text() != nullptr) {
+    longest = std::max<size_t>(longest, tokenizer.table->unknown_text()->size());
+  }
+  // A kind may put a space before it.
+  return oxbow::CharacterWriter::most(longest + 1);
+}
+
+Status oxb_decoder::place(const oxbow::Tokenizer& tokenizer, const oxb_decoder_options& options,
+                          void* memory, size_t bytes, oxb_decoder** decoder, Error* error) {
+  if (memory == nullptr || bytes < oxb_decoder::bytes()) {
+    return fail(error, Status::kBufferTooSmall, "decoder: given %zu bytes; expected %zu",
+                memory == nullptr ? 0 : bytes, oxb_decoder::bytes());
+  }
+  auto* base = static_cast<std::byte*>(memory);
+  base += -reinterpret_cast<uintptr_t>(base) % alignof(oxb_decoder);
+  auto* made = new (base) oxb_decoder();
+  made->options_ = options;
+  made->state_.tokenizer = &tokenizer;
+  *decoder = made;
+  return Status::kOk;
+}
+
+Status oxb_decoder::run(int32_t id, std::span<char> text, size_t* count, Error* error) {
+  const oxbow::Tokenizer& tokenizer = *state_.tokenizer;
+  *count = 0;
+  if (id < 0 || static_cast<uint32_t>(id) >= tokenizer.vocabulary) {
+    return fail(error, Status::kInvalidArgument, "token %d is not in the vocabulary of %u", id,
+                static_cast<unsigned>(tokenizer.vocabulary));
+  }
+  if (text.size() < most_text()) {
+    return fail(error, Status::kBufferTooSmall, "decoder: room for %zu bytes; a token can have %zu",
+                text.size(), most_text());
+  }
+  const auto token = static_cast<uint32_t>(id);
+  // A model may have more tokens than its tokenizer, to round their number up.
+  if (token >= tokenizer.tokens) return Status::kOk;
+  if (options_.skip_special != 0 && !tokenizer.roles.empty() &&
+      tokenizer.role(token) == oxbow::schema::TokenRole::Special) {
+    return Status::kOk;
+  }
+  state_.out.start(text);
+  tokenizer.def->decode(state_, token);
+  state_.text_start = false;
+  *count = state_.out.written();
+  return Status::kOk;
+}
+
+Status oxb_decoder::finish(std::span<char> text, size_t* count, Error* error) {
+  *count = 0;
+  if (text.size() < 4) {
+    return fail(error, Status::kBufferTooSmall,
+                "decoder: room for %zu bytes; the end of a text can have 4", text.size());
+  }
+  state_.out.start(text);
+  state_.out.flush();
+  *count = state_.out.written();
+  state_.text_start = true;
+  return Status::kOk;
+}

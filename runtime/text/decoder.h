@@ -1,0 +1,73 @@
+#pragma once
+
+// Token ids to text, a token at a time: the inside of oxb_decoder, which oxbow.h documents. A token
+// may be part of a character; the part waits until the rest is there, and becomes U+FFFD when
+// something else comes.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/api/oxbow.h"
+#include "runtime/base/status.h"
+#include "runtime/text/tokenizer.h"
+
+namespace oxbow {
+
+/// Collects bytes and gives out whole characters only.
+class CharacterWriter {
+ public:
+  /// Bytes that `bytes` more can become: each may be malformed, and so may those that wait.
+  static constexpr size_t most(size_t bytes) { return 3 * (bytes + 3); }
+
+  /// Where characters go from now on. `room` is enough for most() of what is added.
+  void start(std::span<char> room) {
+    room_ = room;
+    written_ = 0;
+  }
+  void add(std::span<const char> bytes);
+  void add(char byte);
+  /// What waits is not a character any more.
+  void flush();
+  size_t written() const { return written_; }
+  /// Part of a character is held back.
+  bool waiting() const { return held_ > 0; }
+
+ private:
+  void put(std::span<const char> bytes);
+
+  std::span<char> room_;
+  size_t written_ = 0;
+  char waiting_[4] = {};
+  size_t held_ = 0;
+};
+
+/// What the functions of a kind work on.
+struct DecoderState {
+  const Tokenizer* tokenizer = nullptr;
+  CharacterWriter out;
+  /// No token came yet.
+  bool text_start = true;
+};
+
+}  // namespace oxbow
+
+struct oxb_decoder {
+ public:
+  static oxbow::Status place(const oxbow::Tokenizer& tokenizer, const oxb_decoder_options& options,
+                             void* memory, size_t bytes, oxb_decoder** decoder,
+                             oxbow::Error* error);
+  static size_t bytes();
+  /// Bytes that a token becomes at most.
+  size_t most_text() const;
+
+  oxbow::Status run(int32_t id, std::span<char> text, size_t* count, oxbow::Error* error);
+  /// The text ends; the next token begins another.
+  oxbow::Status finish(std::span<char> text, size_t* count, oxbow::Error* error);
+
+ private:
+  oxb_decoder() = default;
+
+  oxb_decoder_options options_;
+  oxbow::DecoderState state_;
+};

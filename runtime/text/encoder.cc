@@ -1,0 +1,162 @@
+#include "runtime/text/encoder.h"
+
+#include <algorithm>
+#include <new>
+
+#include "runtime/base/checked.h"
+#include "runtime/text/added_tokens.h"
+#include "runtime/text/utf8.h"
+
+using oxbow::AddedMatch;
+using oxbow::Encoded;
+using oxbow::Error;
+using oxbow::fail;
+using oxbow::Status;
+using oxbow::Tokenizer;
+
+namespace {
+
+constexpr uint32_t kMinWordBytes = 64;
+constexpr uint32_t kMaxWordBytes = 1u << 24;
+
+}  // namespace
+
+/// Offsets of the parts in the aligned memory.
+struct oxb_encoder::Layout {
+  size_t pending = 0;
+  size_t scratch = 0;
+  size_t scratch_bytes = 0;
+  size_t word = 0;
+  /// With room to align.
+  size_t bytes = 0;
+
+  /// Words are at most 2^24 bytes and scratch a small multiple of it, so nothing here overflows.
+  Layout(const Tokenizer& tokenizer, size_t word_bytes) {
+    pending = oxbow::round_up(sizeof(oxb_encoder), alignof(std::max_align_t));
+    scratch =
+        oxbow::round_up(pending + (word_bytes + 1) * sizeof(int32_t), alignof(std::max_align_t));
+    if (tokenizer.def->scratch_bytes != nullptr) {
+      scratch_bytes = tokenizer.def->scratch_bytes(tokenizer, word_bytes);
+    }
+    word = scratch + scratch_bytes;
+    bytes = word + word_bytes + alignof(std::max_align_t) - 1;
+  }
+};
+
+Status oxb_encoder::measure(const Tokenizer& tokenizer, const oxb_encoder_options& options,
+                            size_t* bytes, Error* error) {
+  if (options.max_word_bytes < kMinWordBytes || options.max_word_bytes > kMaxWordBytes) {
+    return fail(error, Status::kInvalidArgument, "encoder: max_word_bytes is %u; expected %u to %u",
+                static_cast<unsigned>(options.max_word_bytes), static_cast<unsigned>(kMinWordBytes),
+                static_cast<unsigned>(kMaxWordBytes));
+  }
+  *bytes = Layout(tokenizer, options.max_word_bytes).bytes;
+  return Status::kOk;
+}
+
+Status oxb_encoder::place(const Tokenizer& tokenizer, const oxb_encoder_options& options,
+                          void* memory, size_t bytes, oxb_encoder** encoder, Error* error) {
+  size_t needed = 0;
+  OXB_TRY(measure(tokenizer, options, &needed, error));
+  if (memory == nullptr || bytes < needed) {
+    return fail(error, Status::kBufferTooSmall, "encoder: given %zu bytes; expected %zu",
+                memory == nullptr ? 0 : bytes, needed);
+  }
+  auto* base = static_cast<std::byte*>(memory);
+  base += -reinterpret_cast<uintptr_t>(base) % alignof(std::max_align_t);
+  const size_t word_bytes = options.max_word_bytes;
+  const Layout layout(tokenizer, word_bytes);
+  auto* made = new (base) oxb_encoder();
+  made->options_ = options;
+  made->state_.tokenizer = &tokenizer;
+  made->state_.pending.room = {new (base + layout.pending) int32_t[word_bytes + 1], word_bytes + 1};
+  made->state_.scratch = {base + layout.scratch, layout.scratch_bytes};
+  made->state_.word = {reinterpret_cast<char*>(base + layout.word), word_bytes};
+  made->reset();
+  *encoder = made;
+  return Status::kOk;
+}
+
+void oxb_encoder::reset() {
+  oxbow::EncoderState fresh;
+  fresh.tokenizer = state_.tokenizer;
+  fresh.pending.room = state_.pending.room;
+  fresh.word = state_.word;
+  fresh.scratch = state_.scratch;
+  state_ = fresh;
+  before_ = after_ = 0;
+  ended_ = false;
+}
+
+void oxb_encoder::add_template(const flatbuffers::Vector<uint32_t>* tokens, size_t* done) {
+  if (tokens == nullptr || options_.add_template == 0) return;
+  for (; *done < tokens->size() && state_.pending.left() > 0; ++*done) {
+    state_.pending.add(static_cast<int32_t>(tokens->Get(static_cast<uint32_t>(*done))));
+  }
+}
+
+void oxb_encoder::give(std::span<int32_t> ids, Encoded* encoded) {
+  oxbow::PendingIds& pending = state_.pending;
+  const size_t count = std::min(pending.end - pending.begin, ids.size() - encoded->count);
+  std::copy_n(pending.room.data() + pending.begin, count, ids.data() + encoded->count);
+  pending.begin += count;
+  encoded->count += count;
+  if (pending.empty()) pending.begin = pending.end = 0;
+}
+
+Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed, Error* error) {
+  // No word needs to see further than this, and no call should look through all of a long text.
+  const size_t window =
+      2 * state_.word.size() + 2 * state_.tokenizer->longest_text + oxbow::kMaxCharacterBytes;
+  const bool whole = text.size() <= window;
+  std::span<const char> segment = text.first(std::min(text.size(), window));
+  last = last && whole;
+  if (options_.parse_special != 0) {
+    const AddedMatch added = oxbow::find_added(*state_.tokenizer, segment, last);
+    if (added.begin == 0 && added.end > 0) {
+      state_.pending.add(static_cast<int32_t>(added.token));
+      *consumed = added.end;
+      state_.segment_start = true;
+      state_.text_start = false;
+      return Status::kOk;
+    }
+    last = last || added.end > added.begin;
+    segment = segment.first(added.begin);
+  }
+  OXB_TRY(state_.tokenizer->def->encode(state_, segment, last, consumed, error));
+  if (*consumed > 0) state_.segment_start = state_.text_start = false;
+  if (*consumed == 0 && state_.pending.empty() && !whole) {
+    return fail(error, Status::kInvalidArgument,
+                "text, byte 0: a word of more than %zu bytes; give the encoder a larger "
+                "max_word_bytes",
+                state_.word.size());
+  }
+  return Status::kOk;
+}
+
+Status oxb_encoder::run(std::span<const char> text, bool last, std::span<int32_t> ids,
+                        Encoded* encoded, Error* error) {
+  *encoded = {};
+  for (;;) {
+    give(ids, encoded);
+    if (encoded->count == ids.size()) return Status::kOk;
+    if (ended_) {
+      reset();
+      return Status::kOk;
+    }
+    add_template(state_.tokenizer->table->before(), &before_);
+    if (!state_.pending.empty()) continue;
+    size_t taken = 0;
+    const Status status = take(text.subspan(encoded->consumed), last, &taken, error);
+    encoded->consumed += taken;
+    if (status != Status::kOk) {
+      // What came before the place is given first; the next call fails at once.
+      give(ids, encoded);
+      return taken > 0 || encoded->count > 0 ? Status::kOk : status;
+    }
+    if (taken > 0 || !state_.pending.empty()) continue;
+    if (!last || encoded->consumed < text.size()) return Status::kOk;
+    add_template(state_.tokenizer->table->after(), &after_);
+    ended_ = state_.pending.empty();
+  }
+}

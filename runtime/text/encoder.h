@@ -1,0 +1,90 @@
+#pragma once
+
+// Text to token ids, in pieces of any size and in memory the caller gives: the inside of
+// oxb_encoder, which oxbow.h documents.
+//
+//   memory:  oxb_encoder | int32 pending[W + 1] | char word[W] | scratch of the kind        W: max_word_bytes
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/api/oxbow.h"
+#include "runtime/base/status.h"
+#include "runtime/text/tokenizer.h"
+
+namespace oxbow {
+
+/// How far an encoder came.
+struct Encoded {
+  /// Ids written.
+  size_t count = 0;
+  /// Bytes of the text that were taken; what they stand for may still be to come.
+  size_t consumed = 0;
+};
+
+/// Ids that are made but not yet given out.
+struct PendingIds {
+  std::span<int32_t> room;
+  size_t begin = 0;
+  size_t end = 0;
+
+  bool empty() const { return begin == end; }
+  /// Ids that can be added now. A kind adds no more for a word than the word has bytes, and one.
+  size_t left() const { return room.size() - end; }
+  void add(int32_t id) { room[end++] = id; }
+};
+
+/// What the functions of a kind work on.
+struct EncoderState {
+  const Tokenizer* tokenizer = nullptr;
+  PendingIds pending;
+  /// Room for a word that must be changed before it is looked up.
+  std::span<char> word;
+  std::span<std::byte> scratch;
+
+  /// Nothing of the text, or of the text behind an added token, was taken yet.
+  bool text_start = true;
+  bool segment_start = true;
+  /// SentencePiece: the score of everything since the last cut, and whether a space was just seen.
+  float score = 0.0f;
+  bool after_space = false;
+  /// WordPiece: inside a word that was given up.
+  bool skipping = false;
+};
+
+}  // namespace oxbow
+
+struct oxb_encoder {
+ public:
+  /// Sets *bytes to what place() needs.
+  static oxbow::Status measure(const oxbow::Tokenizer& tokenizer,
+                               const oxb_encoder_options& options, size_t* bytes,
+                               oxbow::Error* error);
+  /// `memory` needs no alignment.
+  static oxbow::Status place(const oxbow::Tokenizer& tokenizer, const oxb_encoder_options& options,
+                             void* memory, size_t bytes, oxb_encoder** encoder,
+                             oxbow::Error* error);
+
+  oxbow::Status run(std::span<const char> text, bool last, std::span<int32_t> ids,
+                    oxbow::Encoded* encoded, oxbow::Error* error);
+  void reset();
+
+ private:
+  struct Layout;
+
+  oxb_encoder() = default;
+  /// Adds to `pending` and tells how many bytes of `text` that took; none: more text must be seen.
+  oxbow::Status take(std::span<const char> text, bool last, size_t* consumed, oxbow::Error* error);
+  /// The next of `tokens` that were not added to `pending` yet.
+  void add_template(const flatbuffers::Vector<uint32_t>* tokens, size_t* done);
+  void give(std::span<int32_t> ids, oxbow::Encoded* encoded);
+
+  oxb_encoder_options options_;
+  oxbow::EncoderState state_;
+  /// Tokens before and behind the text that were added.
+  size_t before_ = 0;
+  size_t after_ = 0;
+  /// All ids of the text were added.
+  bool ended_ = false;
+};

@@ -1,0 +1,175 @@
+#include "runtime/text/encoder.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/text/testing.h"
+
+namespace oxbow {
+namespace {
+
+schema::TokenizerT chars() {
+  schema::TokenizerT table;
+  table.kind = schema::TokenizerKind::Char;
+  table.code_points = {'\n', 'b', 'a', 0x1f600, 0xe9, 0x20ac};
+  return table;
+}
+
+schema::TokenizerT bytes() {
+  schema::TokenizerT table;
+  table.kind = schema::TokenizerKind::Byte;
+  return table;
+}
+
+/// An encoder that is asked once and may fail.
+class Attempt {
+ public:
+  Attempt(const Tokenizer& tokenizer, std::string_view text) : memory_(1 << 20) {
+    const EncodeOptions options;
+    if (oxb_encoder::place(tokenizer, options, memory_.data(), memory_.size(), &encoder_,
+                           &error_) == Status::kOk) {
+      run(text);
+    }
+  }
+  Status run(std::string_view text) {
+    return status = encoder_->run({text.data(), text.size()}, true, ids_, &encoded, &error_);
+  }
+  std::string error() const { return error_.text; }
+
+  Encoded encoded;
+  Status status = Status::kOk;
+
+ private:
+  std::vector<std::byte> memory_;
+  std::vector<int32_t> ids_ = std::vector<int32_t>(100);
+  oxb_encoder* encoder_ = nullptr;
+  Error error_;
+};
+
+TEST(TextChars, EncodesAndDecodesInPiecesOfAnySize) {
+  const OwnedTokenizer tokenizer(chars(), 6);
+  const std::string text = "ab\né€😀a";
+  for (const size_t chunk : {0, 1, 2, 5}) {
+    for (const size_t room : {0, 1, 3}) {
+      EncodeOptions options;
+      options.chunk = chunk;
+      options.room = room;
+      const std::vector<int32_t> ids = encode_all(*tokenizer, text, options);
+      EXPECT_EQ(ids, (std::vector<int32_t>{2, 1, 0, 4, 5, 3, 2}));
+      EXPECT_EQ(decode_all(*tokenizer, ids), text);
+    }
+  }
+}
+
+TEST(TextChars, AnUnknownCharacterIsNamedWithItsPlace) {
+  const OwnedTokenizer tokenizer(chars(), 6);
+  Attempt attempt(*tokenizer, "abüa");
+  EXPECT_EQ(attempt.status, Status::kOk);
+  EXPECT_EQ(attempt.encoded.count, 2u);
+  EXPECT_EQ(attempt.encoded.consumed, 2u);
+  EXPECT_EQ(attempt.run("üa"), Status::kInvalidArgument);
+  EXPECT_EQ(attempt.error(), "text, byte 0: U+00FC 'ü' is not in the vocabulary of 6 characters");
+}
+
+TEST(TextChars, MalformedTextIsNamedWithItsPlace) {
+  const OwnedTokenizer tokenizer(chars(), 6);
+  const Attempt malformed(*tokenizer, "\xff");
+  EXPECT_EQ(malformed.error(), "text, byte 0: 0xff does not begin a character in UTF-8");
+  const Attempt cut_off(*tokenizer, "\xe2\x82");
+  EXPECT_EQ(cut_off.error(), "text, byte 0: 0xe2 does not begin a character in UTF-8");
+}
+
+TEST(TextChars, TheLowerOfTwoIdsWins) {
+  schema::TokenizerT table = chars();
+  table.code_points = {'x', 'a', 'a'};
+  const OwnedTokenizer tokenizer(table, 3);
+  EXPECT_EQ(encode_all(*tokenizer, "a"), std::vector<int32_t>{1});
+}
+
+TEST(TextChars, WhatIsNoCharacterIsRefused) {
+  for (const uint32_t value : {0xd800u, 0xdfffu, 0x110000u, 0xffffffffu}) {
+    schema::TokenizerT table = chars();
+    table.code_points = {'a', value};
+    const OwnedTokenizer tokenizer(table, 2);
+    EXPECT_EQ(tokenizer.status(), Status::kFileCorrupt);
+    EXPECT_NE(std::string(tokenizer.error()).find("token 1"), std::string::npos);
+  }
+}
+
+TEST(TextBytes, EveryByteIsATokenAndOnlyCharactersComeBack) {
+  const OwnedTokenizer tokenizer(bytes(), 256);
+  std::string text;
+  for (int i = 0; i < 256; ++i) text.push_back(static_cast<char>(i));
+  const std::vector<int32_t> ids = encode_all(*tokenizer, text);
+  ASSERT_EQ(ids.size(), 256u);
+  for (int i = 0; i < 256; ++i) ASSERT_EQ(ids[static_cast<size_t>(i)], i);
+  std::string expected = text.substr(0, 128);
+  for (int i = 0; i < 128; ++i) expected += "\xef\xbf\xbd";
+  EXPECT_EQ(decode_all(*tokenizer, ids), expected);
+  EXPECT_EQ(decode_all(*tokenizer, encode_all(*tokenizer, "né€😀")), "né€😀");
+  EXPECT_EQ(decode_all(*tokenizer, {0xe2, 0x82}), "\xef\xbf\xbd");
+}
+
+TEST(TextBytes, AVocabularyOfAnotherSizeIsRefused) {
+  EXPECT_EQ(OwnedTokenizer(bytes(), 255).status(), Status::kFileCorrupt);
+  EXPECT_EQ(OwnedTokenizer(bytes(), 257).status(), Status::kFileCorrupt);
+}
+
+TEST(TextTemplate, SurroundsTheTextOnce) {
+  schema::TokenizerT table = bytes();
+  table.before = {1, 2};
+  table.after = {3};
+  const OwnedTokenizer tokenizer(table, 256);
+  EncodeOptions options;
+  options.add_template = 1;
+  for (const size_t room : {0, 1, 2, 5}) {
+    options.room = room;
+    EXPECT_EQ(encode_all(*tokenizer, "ab", options), (std::vector<int32_t>{1, 2, 'a', 'b', 3}));
+    EXPECT_EQ(encode_all(*tokenizer, "", options), (std::vector<int32_t>{1, 2, 3}));
+  }
+  options.add_template = 0;
+  EXPECT_EQ(encode_all(*tokenizer, "ab", options), (std::vector<int32_t>{'a', 'b'}));
+}
+
+TEST(TextTemplate, ATokenTheModelLacksIsRefused) {
+  schema::TokenizerT table = bytes();
+  table.before = {256};
+  EXPECT_EQ(OwnedTokenizer(table, 256).status(), Status::kFileCorrupt);
+}
+
+TEST(TextEncoder, TooLittleMemoryIsRefused) {
+  const OwnedTokenizer tokenizer(bytes(), 256);
+  const EncodeOptions options;
+  size_t needed = 0;
+  Error error;
+  ASSERT_EQ(oxb_encoder::measure(*tokenizer, options, &needed, &error), Status::kOk);
+  std::vector<std::byte> memory(needed);
+  oxb_encoder* encoder = nullptr;
+  EXPECT_EQ(oxb_encoder::place(*tokenizer, options, memory.data(), needed - 1, &encoder, &error),
+            Status::kBufferTooSmall);
+  EXPECT_EQ(oxb_encoder::place(*tokenizer, options, memory.data(), needed, &encoder, &error),
+            Status::kOk);
+}
+
+TEST(TextDecoder, UnknownIdsAndTooLittleRoomAreRefused) {
+  const OwnedTokenizer tokenizer(chars(), 6);
+  oxb_decoder_options options;
+  oxb_decoder_options_init(&options);
+  std::vector<std::byte> memory(oxb_decoder::bytes());
+  oxb_decoder* decoder = nullptr;
+  Error error;
+  ASSERT_EQ(oxb_decoder::place(*tokenizer, options, memory.data(), memory.size(), &decoder, &error),
+            Status::kOk);
+  std::vector<char> text(decoder->most_text());
+  size_t count = 0;
+  EXPECT_EQ(decoder->run(-1, text, &count, &error), Status::kInvalidArgument);
+  EXPECT_EQ(decoder->run(6, text, &count, &error), Status::kInvalidArgument);
+  EXPECT_STREQ(error.text, "token 6 is not in the vocabulary of 6");
+  EXPECT_EQ(decoder->run(0, std::span(text).first(text.size() - 1), &count, &error),
+            Status::kBufferTooSmall);
+}
+
+}  // namespace
+}  // namespace oxbow

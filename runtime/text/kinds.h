@@ -1,0 +1,12 @@
+#pragma once
+
+// The kinds of tokenizers there are, each defined in the file of its name.
+
+#include "runtime/text/tokenizer.h"
+
+namespace oxbow {
+
+extern const TokenizerDef kByteTokenizer;
+extern const TokenizerDef kCharTokenizer;
+
+}  // namespace oxbow

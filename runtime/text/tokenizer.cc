@@ -1,0 +1,155 @@
+#include "runtime/text/tokenizer.h"
+
+#include <algorithm>
+#include <new>
+
+#include "runtime/text/kinds.h"
+
+namespace oxbow {
+namespace {
+
+constexpr const TokenizerDef* kKinds[] = {&kByteTokenizer, &kCharTokenizer};
+
+template <typename T>
+std::span<const T> view(const flatbuffers::Vector<T>* vector) {
+  return vector == nullptr ? std::span<const T>() : std::span(vector->data(), vector->size());
+}
+
+Status corrupt(Error* error, const char* what) {
+  return fail(error, Status::kFileCorrupt, "tokenizer: %s", what);
+}
+
+bool below(std::span<const uint32_t> numbers, uint64_t limit) {
+  return std::all_of(numbers.begin(), numbers.end(), [&](uint32_t n) { return n < limit; });
+}
+
+/// Where each piece's text lies, what it is, and which token it stands for.
+Status open_pieces(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* error) {
+  tokenizer->texts = view(table.texts());
+  tokenizer->text_ends = view(table.text_ends());
+  const size_t aliases = view(table.aliases()).size();
+  if (tokenizer->text_ends.size() < aliases || tokenizer->text_ends.size() > INT32_MAX) {
+    return corrupt(error, "more aliases than pieces");
+  }
+  tokenizer->pieces = static_cast<uint32_t>(tokenizer->text_ends.size());
+  tokenizer->tokens = static_cast<uint32_t>(tokenizer->pieces - aliases);
+  uint32_t begin = 0;
+  for (const uint32_t end : tokenizer->text_ends) {
+    if (end < begin || end > tokenizer->texts.size()) {
+      return corrupt(error, "a text lies outside of the texts");
+    }
+    tokenizer->longest_text = std::max<size_t>(tokenizer->longest_text, end - begin);
+    begin = end;
+  }
+  if (const auto* roles = table.roles(); roles != nullptr) {
+    tokenizer->roles = {roles->Data(), roles->size()};
+  }
+  const auto last_role = static_cast<uint8_t>(schema::TokenRole::MAX);
+  if (tokenizer->roles.size() != tokenizer->pieces ||
+      std::any_of(tokenizer->roles.begin(), tokenizer->roles.end(),
+                  [&](uint8_t role) { return role > last_role; })) {
+    return corrupt(error, "pieces and their roles differ");
+  }
+  if (!below(view(table.aliases()), tokenizer->tokens)) {
+    return corrupt(error, "an alias stands for no token");
+  }
+  return Status::kOk;
+}
+
+Status open_classes(const schema::CharClasses& table, Tokenizer* tokenizer, Error* error) {
+  const std::span<const uint16_t> block_of = view(table.block_of());
+  const std::span<const uint8_t> blocks = view(table.blocks());
+  if (block_of.size() != CharClasses::kBlockCount ||
+      std::any_of(block_of.begin(), block_of.end(), [&](uint16_t block) {
+        return (size_t{block} + 1) * CharClasses::kBlock > blocks.size();
+      })) {
+    return corrupt(error, "the table of characters is incomplete");
+  }
+  tokenizer->classes = CharClasses(block_of, blocks);
+  return Status::kOk;
+}
+
+Status open_tables(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* error) {
+  tokenizer->trie = Trie(view(table.trie()));
+  tokenizer->added_trie = Trie(view(table.added_trie()));
+  if (const auto* merges = table.merges(); merges != nullptr) {
+    // The structs lie one after the other, as the array they are.
+    const auto* places = reinterpret_cast<const schema::Merge*>(merges->Data());
+    tokenizer->merges = MergeTable({places, merges->size()});
+    for (const schema::Merge& merge : std::span(places, merges->size())) {
+      if (merge.left() != kNoPiece && merge.result() >= tokenizer->pieces) {
+        return corrupt(error, "a merge gives no piece");
+      }
+    }
+  }
+  if (table.classes() != nullptr) OXB_TRY(open_classes(*table.classes(), tokenizer, error));
+  if (!below(view(table.before()), tokenizer->vocabulary) ||
+      !below(view(table.after()), tokenizer->vocabulary)) {
+    return corrupt(error, "a text is put between tokens the model lacks");
+  }
+  for (const int32_t token : {table.unknown_token(), table.mask_token()}) {
+    if (token < -1 || (token >= 0 && static_cast<uint32_t>(token) >= tokenizer->vocabulary)) {
+      return corrupt(error, "the token for unknown text or for a mask is none of the model's");
+    }
+  }
+  if (const auto* added = table.added(); added != nullptr) {
+    for (const schema::AddedToken* token : *added) {
+      if (token->token() >= tokenizer->tokens) {
+        return corrupt(error, "an added token is not in the vocabulary");
+      }
+    }
+  }
+  return Status::kOk;
+}
+
+Status open_any(const schema::Tokenizer& table, uint32_t vocabulary, Tokenizer* tokenizer,
+                Error* error) {
+  const auto* const* def =
+      std::find_if(std::begin(kKinds), std::end(kKinds),
+                   [&](const TokenizerDef* d) { return d->kind == table.kind(); });
+  if (def == std::end(kKinds)) {
+    return fail(error, Status::kFileUnsupported,
+                "tokenizer of kind %u, which this library does not know: use a newer one",
+                static_cast<unsigned>(table.kind()));
+  }
+  tokenizer->table = &table;
+  tokenizer->def = *def;
+  tokenizer->vocabulary = vocabulary;
+  if (table.kind() == schema::TokenizerKind::Byte) {
+    tokenizer->tokens = tokenizer->pieces = 256;
+    tokenizer->longest_text = 1;
+  } else if (table.kind() == schema::TokenizerKind::Char) {
+    tokenizer->tokens = tokenizer->pieces = static_cast<uint32_t>(view(table.code_points()).size());
+    tokenizer->longest_text = 4;
+    tokenizer->char_order = {new (std::nothrow) uint32_t[tokenizer->tokens], tokenizer->tokens};
+    if (tokenizer->char_order.data() == nullptr) {
+      return fail(error, Status::kOutOfMemory, "no memory for the vocabulary");
+    }
+  } else {
+    OXB_TRY(open_pieces(table, tokenizer, error));
+  }
+  if (tokenizer->tokens > vocabulary) {
+    return fail(error, Status::kFileCorrupt, "tokenizer: %u tokens for a model of %u",
+                static_cast<unsigned>(tokenizer->tokens), static_cast<unsigned>(vocabulary));
+  }
+  OXB_TRY(open_tables(table, tokenizer, error));
+  return tokenizer->def->check(*tokenizer, error);
+}
+
+}  // namespace
+
+Status open_tokenizer(const schema::Tokenizer* table, uint32_t vocabulary, Tokenizer* tokenizer,
+                      Error* error) {
+  *tokenizer = {};
+  if (table == nullptr || table->kind() == schema::TokenizerKind::None) return Status::kOk;
+  const Status status = open_any(*table, vocabulary, tokenizer, error);
+  if (status != Status::kOk) close_tokenizer(tokenizer);
+  return status;
+}
+
+void close_tokenizer(Tokenizer* tokenizer) {
+  delete[] tokenizer->char_order.data();
+  *tokenizer = {};
+}
+
+}  // namespace oxbow
