@@ -63,6 +63,7 @@ if(TARGET oxbow_converter)
       endif()
     endforeach()
   endforeach()
+  include(cmake/fuzz.cmake)
 endif()
 
 # Cores without dot product, without i8mm, and with everything: dispatch must pick what they have and nothing else, and

@@ -132,8 +132,8 @@ void Checkpoint::open_tensors() {
 }
 
 void Checkpoint::add_file(const std::string& path, bool extra) {
-  files_.push_back(std::make_unique<Safetensors>(path));
-  const Safetensors& file = *files_.back();
+  files_.push_back(open_tensor_file(path));
+  const TensorFile& file = *files_.back();
   for (const auto& [name, tensor] : file.tensors()) {
     const auto [place, is_new] = tensors_.try_emplace(name, Found{&tensor, &file, extra});
     if (is_new) continue;
@@ -396,7 +396,7 @@ std::string Checkpoint::source_hash() const {
 uint64_t Checkpoint::tensor_bytes() const {
   uint64_t bytes = 0;
   for (const auto& [name, there] : tensors_) {
-    if (!there.extra || used_tensors_.contains(name)) bytes += there.tensor->bytes.size();
+    if (!there.extra || used_tensors_.contains(name)) bytes += there.tensor->packed_bytes();
   }
   return bytes;
 }

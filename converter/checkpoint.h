@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/safetensors.h"
+#include "converter/tensor_file.h"
 
 namespace oxbow::convert {
 
@@ -92,7 +92,7 @@ class Checkpoint {
  private:
   struct Found {
     const StoredTensor* tensor;
-    const Safetensors* file;
+    const TensorFile* file;
     bool extra;
   };
 
@@ -110,7 +110,7 @@ class Checkpoint {
   std::string config_text_;
   nlohmann::json config_;
   std::string model_type_;
-  std::vector<std::unique_ptr<Safetensors>> files_;
+  std::vector<std::unique_ptr<TensorFile>> files_;
   std::map<std::string, Found> tensors_;
   // What was asked for: bookkeeping that leaves the checkpoint itself as it is.
   mutable std::set<std::string> used_keys_;

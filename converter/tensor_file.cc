@@ -1,0 +1,234 @@
+#include "converter/tensor_file.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "converter/errors.h"
+#include "converter/half.h"
+#include "converter/safetensors.h"
+#include "runtime/base/checked.h"
+
+namespace oxbow::convert {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tensor data is copied as it lies");
+
+struct DtypeRow {
+  Dtype dtype;
+  const char* name;
+  size_t block;
+  size_t bytes;
+  bool is_float;
+};
+constexpr DtypeRow kDtypes[] = {
+    {Dtype::kF64, "F64", 1, 8, true},  {Dtype::kF32, "F32", 1, 4, true},
+    {Dtype::kF16, "F16", 1, 2, true},  {Dtype::kBF16, "BF16", 1, 2, true},
+    {Dtype::kI64, "I64", 1, 8, false}, {Dtype::kI32, "I32", 1, 4, false},
+    {Dtype::kI16, "I16", 1, 2, false}, {Dtype::kI8, "I8", 1, 1, false},
+    {Dtype::kU8, "U8", 1, 1, false},   {Dtype::kBool, "BOOL", 1, 1, false},
+};
+
+const DtypeRow& row(Dtype dtype) {
+  return *std::find_if(std::begin(kDtypes), std::end(kDtypes),
+                       [&](const DtypeRow& r) { return r.dtype == dtype; });
+}
+
+/// Calls `visit` with the place of every element, in row-major order.
+template <typename Visit>
+void for_each_place(const StoredTensor& tensor, Visit visit) {
+  if (tensor.strides.empty()) {
+    for (uint64_t i = 0; i < tensor.count; ++i) visit(i);
+    return;
+  }
+  std::vector<uint64_t> index(tensor.shape.size(), 0);
+  uint64_t place = 0;
+  for (uint64_t i = 0; i < tensor.count; ++i) {
+    visit(place);
+    for (size_t d = index.size(); d-- > 0;) {
+      place += tensor.strides[d];
+      if (++index[d] < tensor.shape[d]) break;
+      place -= tensor.strides[d] * tensor.shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
+template <typename Stored, typename Out, typename Convert>
+std::vector<Out> convert_all(const StoredTensor& tensor, Convert convert) {
+  std::vector<Out> out(tensor.count);
+  auto* next = out.data();
+  for_each_place(tensor, [&](uint64_t place) {
+    Stored value;
+    std::memcpy(&value, tensor.bytes.data() + place * sizeof(Stored), sizeof(Stored));
+    *next++ = convert(value);
+  });
+  return out;
+}
+
+/// Those of the shape, laid out row by row; they mean nothing for a shape whose product overflows.
+std::vector<uint64_t> packed_strides(const std::vector<uint64_t>& shape) {
+  std::vector<uint64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+bool is_packed(const std::vector<uint64_t>& shape, const std::vector<uint64_t>& strides) {
+  const std::vector<uint64_t> packed = packed_strides(shape);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    // The stride of a single index is never used, and may be anything.
+    if (shape[d] != 1 && strides[d] != packed[d]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const char* dtype_name(Dtype dtype) { return row(dtype).name; }
+size_t dtype_block(Dtype dtype) { return row(dtype).block; }
+size_t dtype_bytes(Dtype dtype) { return row(dtype).bytes; }
+bool is_float(Dtype dtype) { return row(dtype).is_float; }
+
+std::string StoredTensor::describe() const {
+  std::string text = std::string(dtype_name(dtype)) + "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+uint64_t StoredTensor::packed_bytes() const {
+  return count / dtype_block(dtype) * dtype_bytes(dtype);
+}
+
+StoredTensor view_of(const std::string& where, Dtype dtype, std::vector<uint64_t> shape,
+                     std::vector<uint64_t> strides, uint64_t offset,
+                     std::span<const std::byte> storage) {
+  const size_t block = dtype_block(dtype), block_bytes = dtype_bytes(dtype);
+  if (shape.size() > kMaxDimensions || (!strides.empty() && strides.size() != shape.size())) {
+    throw InputError(where + " has " + std::to_string(shape.size()) + " sizes and " +
+                     std::to_string(strides.size()) + " strides, expected as many, and at most " +
+                     std::to_string(kMaxDimensions));
+  }
+  StoredTensor tensor;
+  tensor.dtype = dtype;
+  tensor.shape = std::move(shape);
+  tensor.count = 1;
+  bool fits = true;
+  const bool empty = std::count(tensor.shape.begin(), tensor.shape.end(), 0u) != 0;
+  for (const uint64_t size : tensor.shape) {
+    // A zero makes the tensor empty but excuses no size beside it.
+    uint64_t wide = 0;
+    fits = fits && checked_mul(tensor.count, std::max<uint64_t>(size, 1), &tensor.count) &&
+           checked_mul(tensor.count, block_bytes, &wide);
+  }
+  if (!fits) throw InputError(where + " has a shape whose product does not fit in 64 bits");
+  if (block > 1 && (tensor.shape.empty() || tensor.shape.back() % block != 0)) {
+    throw InputError(where + " is " + tensor.describe() + ", expected rows of whole blocks of " +
+                     std::to_string(block));
+  }
+  if (empty) {
+    tensor.count = 0;
+    return tensor;
+  }
+
+  uint64_t last = tensor.count - 1;
+  if (!strides.empty() && !is_packed(tensor.shape, strides)) {
+    last = 0;
+    for (size_t d = 0; d < strides.size(); ++d) {
+      uint64_t reach = 0;
+      fits = fits && checked_mul(tensor.shape[d] - 1, strides[d], &reach) &&
+             checked_add(last, reach, &last);
+    }
+    tensor.strides = std::move(strides);
+    if (block > 1) throw InputError(where + " has strides, which blocks cannot have");
+  }
+  uint64_t end = 0, end_bytes = 0;
+  fits = fits && checked_add(last, 1, &end) && checked_add(end, offset, &end) &&
+         checked_mul(end / block, block_bytes, &end_bytes);
+  if (fits && end_bytes > storage.size() && offset == 0 && tensor.strides.empty()) {
+    throw InputError(where + " has " + std::to_string(storage.size()) + " bytes, expected " +
+                     std::to_string(end_bytes) + " for " + tensor.describe());
+  }
+  if (!fits || end_bytes > storage.size() || offset % block != 0) {
+    throw InputError(where + " is " + tensor.describe() + " from element " +
+                     std::to_string(offset) + " on, which leaves its storage of " +
+                     std::to_string(storage.size()) + " bytes");
+  }
+  if (tensor.count > last + 1 && tensor.count > kMaxRepeatedElements) {
+    throw InputError(where + " is " + tensor.describe() + " of only " + std::to_string(last + 1) +
+                     " stored elements, expected at most " + std::to_string(kMaxRepeatedElements) +
+                     " repeated ones");
+  }
+  const uint64_t begin_bytes = offset / block * block_bytes;
+  tensor.bytes = storage.subspan(begin_bytes, end_bytes - begin_bytes);
+  return tensor;
+}
+
+std::vector<float> to_floats(const StoredTensor& tensor) {
+  switch (tensor.dtype) {
+    case Dtype::kF64:
+      return convert_all<double, float>(tensor, [](double v) { return static_cast<float>(v); });
+    case Dtype::kF16:
+      return convert_all<uint16_t, float>(tensor, float_from_f16);
+    case Dtype::kBF16:
+      return convert_all<uint16_t, float>(tensor, float_from_bf16);
+    default:
+      return convert_all<float, float>(tensor, [](float v) { return v; });
+  }
+}
+
+std::vector<int64_t> to_integers(const StoredTensor& tensor) {
+  const auto widen = [](auto v) { return static_cast<int64_t>(v); };
+  switch (tensor.dtype) {
+    case Dtype::kI32:
+      return convert_all<int32_t, int64_t>(tensor, widen);
+    case Dtype::kI16:
+      return convert_all<int16_t, int64_t>(tensor, widen);
+    case Dtype::kI8:
+      return convert_all<int8_t, int64_t>(tensor, widen);
+    case Dtype::kU8:
+      return convert_all<uint8_t, int64_t>(tensor, widen);
+    case Dtype::kBool:
+      return convert_all<uint8_t, int64_t>(tensor, [](uint8_t v) { return int64_t{v != 0}; });
+    default:
+      return convert_all<int64_t, int64_t>(tensor, widen);
+  }
+}
+
+const StoredTensor* TensorFile::find(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+const StoredTensor& TensorFile::at(const std::string& name) const {
+  const StoredTensor* tensor = find(name);
+  if (tensor == nullptr) throw InputError(path() + ": tensor " + printable(name) + " is missing");
+  return *tensor;
+}
+
+std::vector<float> TensorFile::floats(const std::string& name) const {
+  const StoredTensor& tensor = at(name);
+  if (!is_float(tensor.dtype)) {
+    throw InputError(path() + ": tensor " + printable(name) + " is " + tensor.describe() +
+                     ", expected F32, F16 or BF16");
+  }
+  return to_floats(tensor);
+}
+
+std::vector<int64_t> TensorFile::integers(const std::string& name) const {
+  const StoredTensor& tensor = at(name);
+  if (is_float(tensor.dtype)) {
+    throw InputError(path() + ": tensor " + printable(name) + " is " + tensor.describe() +
+                     ", expected integers");
+  }
+  return to_integers(tensor);
+}
+
+std::unique_ptr<TensorFile> open_tensor_file(const std::string& path, const std::string& key) {
+  if (!key.empty()) {
+    throw InputError(path +
+                     " is a safetensors file, in which no tensors are nested; leave out --key");
+  }
+  return std::make_unique<Safetensors>(path);
+}
+
+}  // namespace oxbow::convert
