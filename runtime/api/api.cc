@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -308,6 +309,27 @@ void oxb_model_get_info(const oxb_model* model, oxb_model_info* info) {
   info->capacity = from.main_entry().capacity();
   info->entry_count = from.entry_count();
   info->label_count = metadata.labels() == nullptr ? 0 : metadata.labels()->size();
+}
+
+int32_t oxb_model_ends_text(const oxb_model* model, int32_t token) {
+  const auto* generation = model->model.graph->generation();
+  if (generation == nullptr || token < 0) return 0;
+  const auto* more = generation->more_end_tokens();
+  const bool ends =
+      token == generation->end_token() ||
+      (more != nullptr && std::find(more->begin(), more->end(), token) != more->end());
+  return ends ? 1 : 0;
+}
+
+void oxb_sampler_options_advised(const oxb_model* model, oxb_sampler_options* options) {
+  oxb_sampler_options_init(options);
+  const auto* generation = model->model.graph->generation();
+  if (generation == nullptr) return;
+  options->temperature = generation->temperature().value_or(options->temperature);
+  options->top_k = generation->top_k().value_or(options->top_k);
+  options->top_p = generation->top_p().value_or(options->top_p);
+  options->repetition_penalty =
+      generation->repetition_penalty().value_or(options->repetition_penalty);
 }
 
 const char* oxb_model_label(const oxb_model* model, size_t index) {

@@ -406,6 +406,9 @@ OXB_API oxb_status oxb_decoder_finish(oxb_decoder* decoder, char* text, size_t c
 OXB_API oxb_status oxb_model_token_bytes(const oxb_model* model, int32_t id, char* bytes,
                                          size_t capacity, size_t* count, oxb_error* error);
 
+/* Not 0: a text ends with this token. */
+OXB_API int32_t oxb_model_ends_text(const oxb_model* model, int32_t token);
+
 /* What a model that was trained to answer wants before and behind a question; null: it was not. */
 OXB_API const char* oxb_model_chat_before(const oxb_model* model);
 OXB_API const char* oxb_model_chat_after(const oxb_model* model);
@@ -431,6 +434,8 @@ typedef struct oxb_sampler_options {
 
 /* Temperature 0.8, no limits, no penalty (over a window of 64), seed 0. Null options mean the same. */
 OXB_API void oxb_sampler_options_init(oxb_sampler_options* options);
+/* The same, changed where the model's makers gave advice. */
+OXB_API void oxb_sampler_options_advised(const oxb_model* model, oxb_sampler_options* options);
 OXB_API oxb_status oxb_sampler_bytes(uint32_t vocabulary, const oxb_sampler_options* options,
                                      size_t* bytes, oxb_error* error);
 /* Places a sampler in memory the caller gives. Same seed, same logits: same tokens, on every machine. */

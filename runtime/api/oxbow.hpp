@@ -148,6 +148,7 @@ class Model {
     return memory;
   }
 
+  bool ends_text(int32_t token) const { return oxb_model_ends_text(get(), token) != 0; }
   /// As the vocabulary has them, at most `room` of them.
   Expected<size_t> token_bytes(int32_t id, std::span<char> room) const {
     size_t count = 0;
