@@ -35,7 +35,9 @@ TEST(DoubleArray, FindsExactlyItsStrings) {
     uint32_t number = 0;
     const auto expected = numbers.find(text);
     ASSERT_EQ(find(trie, text, &number), expected != numbers.end());
-    if (expected != numbers.end()) ASSERT_EQ(number, expected->second);
+    if (expected != numbers.end()) {
+      ASSERT_EQ(number, expected->second);
+    }
   }
   for (const auto& [text, expected] : numbers) {
     uint32_t number = 0;

@@ -30,11 +30,11 @@ class Attempt {
     const EncodeOptions options;
     if (oxb_encoder::place(tokenizer, options, memory_.data(), memory_.size(), &encoder_,
                            &error_) == Status::kOk) {
-      run(text);
+      status = run(text);
     }
   }
   Status run(std::string_view text) {
-    return status = encoder_->run({text.data(), text.size()}, true, ids_, &encoded, &error_);
+    return encoder_->run({text.data(), text.size()}, true, ids_, &encoded, &error_);
   }
   std::string error() const { return error_.text; }
 
