@@ -41,7 +41,9 @@ TOKENS = ["<|endoftext|>", "<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>",
           "<|end_header_id|>", "<|im_start|>", "<|im_end|>", "[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]", "<unk>", "<s>",
           "</s>", "<pad>", "<0x0A>", "<0xE4>", "<sep>", "<user>", "<assistant>", "<ctrl>", "<2en>", "<left>", "<right>",
           "<both>", "<word>", "word", "wordy", "Mixed Case", "<mix", "<mix>ed", "go<right>", "go<right", "don't",
-          "größte", "\u2581\u2581x"]
+          "größte", "\u2581\u2581x",
+          "a <left> b", "a  <left><left>  b", "<right>  b", "a <both> b <both>  c", "word <word> words", "x\n<left>\n",
+          "<|eot_id|> <left>", "<right> <left>", "<both>\u3000<both>", "I don't  know", "[SEP] [SEP]", "<sep><sep> <user>"]
 NEAR = ["<|endoftext|", "|endoftext|>", "<|ENDOFTEXT|>", "<| endoftext |>", "<|eot_id|", "<|eot_idx|>", "<<s>>", "[cls]",
         "[ CLS ]", "[CLS", "CLS]", "[MASK]]", "[[MASK]", "< unk >", "<s", "<0x0a>", "<0xGG>", "<0x>", "<SEP>", "<sepp>",
         "<se", "<2e", "<2en", "##", "##s", "# #", "###", "\u2581", "\u2581the", "_", "Ġ", "Ġthe", "Ċ", "</w>", "\u2047", " \u2047 ",
