@@ -32,7 +32,7 @@ SENTENCES = {
         "Żółty ptak usiadł na gałęzi i zaśpiewał głośno.",
         "Con mèo ngủ trên mái nhà, còn trời thì đang mưa.",
         "¿Quién dejó la puerta abierta? ¡Nadie lo sabe!",
-        "He ſaid alſo: the ſand iſ ſalt, I'ſay.",
+        "He ſaid alſo: the ſand iſ ſalt, they ſay.",
         # Letters and digits of Unicode 15 and 16 inside words: an older table splits these words.
         "The signs xa\u1c8ab, a\U000105c0b, qu\ua7cbq, a\U0001e030c and n\U00011f04n meet a\U00010d40\U00010d41\U00011f50.",
     ],
