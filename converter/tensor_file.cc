@@ -248,11 +248,15 @@ std::unique_ptr<TensorFile> open_tensor_file(const std::string& path, const std:
     const MappedFile file(path);
     refuse_others(path, file.bytes());
     is_torch = looks_like_torch(file.bytes());
+    // What is called so is told what is wrong with it by its reader.
+    if (!is_torch && !looks_like_safetensors(file.bytes()) && !path.ends_with(".safetensors")) {
+      throw InputError(path +
+                       " is neither a safetensors file nor one of torch.save; is it cut off?");
+    }
   }
   if (is_torch) return std::make_unique<TorchFile>(path, key);
   if (!key.empty()) {
-    throw InputError(
-        path + " is no file of torch.save, the only ones with dictionaries in it; leave out --key");
+    throw InputError(path + " has no dictionaries, as files of torch.save have; leave out --key");
   }
   return std::make_unique<Safetensors>(path);
 }
