@@ -3,6 +3,7 @@
 #   ops/*/test.cc, ops/**/*_test.cc   oxbow_op_tests           ops/*/bench.cc, *_bench.cc  oxbow_bench_kernels
 #   runtime/**/*_test.cc              oxbow_runtime_tests      tests/*_test.cc           oxbow_tests (end to end)
 #   converter/**/*_test.cc            oxbow_converter_tests    tests/alloc_trap_test.cc  oxbow_alloc_tests
+#   tests/fuzz/*.cc                   fuzz_*, see cmake/fuzz.cmake
 #
 # And the programs that the scripts of tests/bench drive.
 # In a build for qemu the benchmarks are also oxbow_count_kernels, whose instructions are counted (tests/bench/arm).

@@ -115,6 +115,9 @@ TEST(TorchFile, RefusesTensorsThatLie) {
   for (const auto& [tensor, words] : cases) {
     EXPECT_THAT(refusal(torch_bytes(dict_pickle({{"w", tensor.bytes()}}))), HasSubstr(words));
   }
+  std::string negative = PickledTensor().bytes();
+  negative.insert(negative.size() - 2, "}" + text("neg") + "\x88s");
+  EXPECT_THAT(refusal(torch_bytes(dict_pickle({{"w", negative}}))), HasSubstr("negative view"));
   const std::string call = global("torch._utils", "_rebuild_tensor_v2");
   const std::string parameter = global("torch._utils", "_rebuild_parameter");
   for (const std::string& value :

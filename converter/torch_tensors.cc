@@ -97,7 +97,8 @@ TensorCall read_call(const std::string& where, const Pickle& pickle, const Pickl
   if (!is_tensor(*call) || call->text == kParameter) {
     throw InputError(where + " is a parameter of what is no tensor");
   }
-  // Storage, offset, sizes, strides, requires_grad, hooks and, in version 3, the type.
+  // Storage, offset, sizes, strides, requires_grad, hooks, in version 3 the type, and at last what
+  // else is to be done with the values, which no state dictionary has.
   const Arguments arguments(where, pickle, pickle[call->target]);
   const TorchStorage storage = read_storage(where, pickle, arguments[0]);
   std::optional<Dtype> dtype = storage.dtype;
@@ -109,6 +110,10 @@ TensorCall read_call(const std::string& where, const Pickle& pickle, const Pickl
     dtype = row->dtype;
   }
   if (!dtype) arguments.fail("has bytes of no type");
+  const size_t last = call->text == "_rebuild_tensor_v3" ? 7 : 6;
+  if (arguments.count() > last && !arguments[last].items.empty()) {
+    arguments.fail("is a conjugate or negative view, expected the values themselves");
+  }
   TensorCall out = {storage, *dtype, arguments.size(1), arguments.sizes(2), arguments.sizes(3)};
   if (out.shape.size() != out.strides.size()) {
     arguments.fail("has " + std::to_string(out.shape.size()) + " sizes and " +

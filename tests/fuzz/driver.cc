@@ -204,10 +204,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   crash_name = "crash-" + target + ".bin";
-  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) {
-    std::signal(number, on_signal);
+  for (const int number : {SIGABRT, SIGALRM}) std::signal(number, on_signal);
+  if (__sanitizer_set_death_callback != nullptr) {
+    // It has handlers of its own for the rest, which say more.
+    __sanitizer_set_death_callback(write_current);
+  } else {
+    for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(number, on_signal);
   }
-  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(write_current);
 
   std::printf("%s: seed %llu, %zu inputs, %g s\n", target.c_str(),
               static_cast<unsigned long long>(seed), corpus.size(), seconds);
