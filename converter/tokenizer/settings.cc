@@ -1,0 +1,179 @@
+#include "converter/tokenizer/settings.h"
+
+#include <algorithm>
+
+#include "converter/errors.h"
+#include "converter/io_file.h"
+
+namespace oxbow::convert {
+namespace {
+
+using nlohmann::json;
+
+json read_object(const std::string& path) {
+  json value;
+  try {
+    value = json::parse(read_file(path));
+  } catch (const json::exception&) {
+    throw InputError(path + " is not valid JSON");
+  }
+  if (!value.is_object()) throw InputError(path + " is not a JSON object");
+  return value;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& directory) : directory_(directory) {}
+
+  TokenizerSettings read() {
+    if (take("tokenizer_config.json")) {
+      read_added_decoder();
+      out_.config = file_;
+      read_named();
+      read_chat();
+    }
+    if (take("special_tokens_map.json")) read_named();
+    if (take("added_tokens.json")) read_added();
+    if (out_.chat_template.empty() && file_exists(directory_ + "/chat_template.jinja")) {
+      out_.chat_template = read_file(directory_ + "/chat_template.jinja");
+      out_.files.push_back("chat_template.jinja");
+    }
+    std::stable_sort(out_.added.begin(), out_.added.end(), [](const auto& a, const auto& b) {
+      return a.id.value_or(UINT32_MAX) < b.id.value_or(UINT32_MAX);
+    });
+    return std::move(out_);
+  }
+
+ private:
+  bool take(const std::string& name) {
+    path_ = directory_ + "/" + name;
+    if (!file_exists(path_)) return false;
+    file_ = read_object(path_);
+    out_.files.push_back(name);
+    return true;
+  }
+
+  [[noreturn]] void fail(const std::string& key, const json& value, const std::string& expected) {
+    throw InputError(path_ + ": " + printable(key, 60) + " is " +
+                     printable(value.dump(-1, ' ', true), 60) + ", expected " + expected);
+  }
+
+  bool mark(const std::string& key, const json& token, const char* name, bool fallback) {
+    const auto place = token.find(name);
+    if (place == token.end()) return fallback;
+    if (!place->is_boolean()) fail(key + "." + name, *place, "true or false");
+    return place->get<bool>();
+  }
+
+  /// A token is its text, or an object with its text and how it is looked for.
+  AddedTokenSetting token(const std::string& key, const json& value, bool special) {
+    AddedTokenSetting out;
+    out.special = special;
+    if (value.is_string()) {
+      out.text = value.get<std::string>();
+      return out;
+    }
+    if (!value.is_object() || !value.contains("content") || !value["content"].is_string()) {
+      fail(key, value, "a text or an object with content");
+    }
+    out.text = value["content"].get<std::string>();
+    out.special = mark(key, value, "special", special);
+    out.strip_left = mark(key, value, "lstrip", false);
+    out.strip_right = mark(key, value, "rstrip", false);
+    out.single_word = mark(key, value, "single_word", false);
+    out.normalized = mark(key, value, "normalized", !out.special);
+    return out;
+  }
+
+  /// Completes what is known of a text, or adds it.
+  void add(const AddedTokenSetting& token) {
+    for (AddedTokenSetting& known : out_.added) {
+      if (known.text != token.text) continue;
+      if (!known.id) known.id = token.id;
+      return;
+    }
+    out_.added.push_back(token);
+  }
+
+  void read_added_decoder() {
+    const auto list = file_.find("added_tokens_decoder");
+    if (list == file_.end() || list->is_null()) return;
+    if (!list->is_object()) fail("added_tokens_decoder", *list, "an object");
+    for (const auto& [key, value] : list->items()) {
+      AddedTokenSetting entry = token("added_tokens_decoder." + key, value, false);
+      entry.id = number(key, value);
+      add(entry);
+    }
+  }
+
+  uint32_t number(const std::string& text, const json& value) {
+    const bool digits =
+        !text.empty() && text.size() <= 9 &&
+        std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!digits) fail(text, value, "a token id for its name");
+    return static_cast<uint32_t>(std::stoul(text));
+  }
+
+  void read_added() {
+    for (const auto& [text, id] : file_.items()) {
+      if (!id.is_number_unsigned() || id.get<uint64_t>() > INT32_MAX) fail(text, id, "a token id");
+      AddedTokenSetting entry;
+      entry.text = text;
+      entry.id = id.get<uint32_t>();
+      entry.normalized = true;
+      add(entry);
+    }
+  }
+
+  void read_named() {
+    for (const auto& [key, value] : file_.items()) {
+      if (!key.ends_with("_token") || value.is_null() || value.is_boolean()) continue;
+      const AddedTokenSetting entry = token(key, value, true);
+      out_.named.emplace(key, entry.text);
+      add(entry);
+    }
+    const auto more = file_.find("additional_special_tokens");
+    if (more == file_.end() || more->is_null()) return;
+    if (!more->is_array()) fail("additional_special_tokens", *more, "a list");
+    for (const json& value : *more) add(token("additional_special_tokens", value, true));
+  }
+
+  void read_chat() {
+    const auto place = file_.find("chat_template");
+    if (place == file_.end() || place->is_null()) return;
+    if (place->is_string()) {
+      out_.chat_template = place->get<std::string>();
+      return;
+    }
+    if (!place->is_array()) fail("chat_template", *place, "a text or a list of named texts");
+    for (const json& entry : *place) {
+      if (entry.is_object() && entry.value("name", json()) == "default" &&
+          entry.value("template", json()).is_string()) {
+        out_.chat_template = entry["template"].get<std::string>();
+      }
+    }
+  }
+
+  std::string directory_;
+  std::string path_;
+  json file_;
+  TokenizerSettings out_;
+};
+
+}  // namespace
+
+bool TokenizerSettings::flag(const std::string& key, bool fallback) const {
+  const auto place = config.find(key);
+  if (place == config.end() || place->is_null()) return fallback;
+  if (!place->is_boolean()) {
+    throw InputError("tokenizer_config.json: " + key + " is " +
+                     printable(place->dump(-1, ' ', true), 60) + ", expected true or false");
+  }
+  return place->get<bool>();
+}
+
+TokenizerSettings read_tokenizer_settings(const std::string& directory) {
+  return Reader(directory).read();
+}
+
+}  // namespace oxbow::convert
