@@ -4,10 +4,9 @@
 #include <new>
 
 #include "runtime/base/checked.h"
-#include "runtime/text/added_tokens.h"
 #include "runtime/text/utf8.h"
 
-using oxbow::AddedMatch;
+using oxbow::AddedNext;
 using oxbow::Encoded;
 using oxbow::Error;
 using oxbow::fail;
@@ -84,6 +83,7 @@ void oxb_encoder::reset() {
   fresh.word = state_.word;
   fresh.scratch = state_.scratch;
   state_ = fresh;
+  added_ = {};
   before_ = after_ = 0;
   ended_ = false;
 }
@@ -111,20 +111,29 @@ Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed
   const bool whole = text.size() <= window;
   std::span<const char> segment = text.first(std::min(text.size(), window));
   last = last && whole;
-  if (options_.parse_special != 0) {
-    const AddedMatch added = oxbow::find_added(*state_.tokenizer, segment, last);
-    if (added.begin == 0 && added.end > 0) {
-      state_.pending.add(static_cast<int32_t>(added.token));
-      *consumed = added.end;
+  AddedNext next{AddedNext::Kind::kPlain, segment.size(), 0, last};
+  if (options_.parse_special != 0) next = added_.next(*state_.tokenizer, segment, last);
+  const auto encode = state_.tokenizer->def->encode;
+  Status status = Status::kOk;
+  if (next.kind == AddedNext::Kind::kPlain) {
+    status = encode(state_, segment.first(next.bytes), next.ends, consumed, error);
+    if (*consumed > 0) state_.segment_start = state_.text_start = false;
+  } else {
+    if (next.kind == AddedNext::Kind::kToken) {
+      if (!state_.segment_start) {
+        // What was held back of the text before it comes first.
+        OXB_TRY(encode(state_, {}, true, consumed, error));
+        if (!state_.pending.empty()) return Status::kOk;
+      }
+      state_.pending.add(static_cast<int32_t>(next.token));
       state_.segment_start = true;
       state_.text_start = false;
-      return Status::kOk;
+      state_.rest = {};
     }
-    last = last || added.end > added.begin;
-    segment = segment.first(added.begin);
+    *consumed = next.bytes;
   }
-  OXB_TRY(state_.tokenizer->def->encode(state_, segment, last, consumed, error));
-  if (*consumed > 0) state_.segment_start = state_.text_start = false;
+  added_.take(*state_.tokenizer, next, segment.first(*consumed));
+  OXB_TRY(status);
   if (*consumed == 0 && state_.pending.empty() && !whole) {
     return fail(error, Status::kInvalidArgument,
                 "text, byte 0: a word of more than %zu bytes; give the encoder a larger "

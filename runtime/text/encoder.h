@@ -11,9 +11,12 @@
 
 #include "runtime/api/oxbow.h"
 #include "runtime/base/status.h"
+#include "runtime/text/added_tokens.h"
 #include "runtime/text/tokenizer.h"
 
 namespace oxbow {
+
+enum class WordRest : uint8_t;
 
 /// How far an encoder came.
 struct Encoded {
@@ -51,6 +54,8 @@ struct EncoderState {
   bool after_space = false;
   /// WordPiece: inside a word that was given up.
   bool skipping = false;
+  /// ByteBpe: what a word that was too long to be taken whole goes on with; none at first.
+  WordRest rest = {};
 };
 
 }  // namespace oxbow
@@ -82,6 +87,7 @@ struct oxb_encoder {
 
   oxb_encoder_options options_;
   oxbow::EncoderState state_;
+  oxbow::AddedScanner added_;
   /// Tokens before and behind the text that were added.
   size_t before_ = 0;
   size_t after_ = 0;

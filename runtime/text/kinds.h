@@ -8,5 +8,6 @@ namespace oxbow {
 
 extern const TokenizerDef kByteTokenizer;
 extern const TokenizerDef kCharTokenizer;
+extern const TokenizerDef kByteBpeTokenizer;
 
 }  // namespace oxbow

@@ -8,7 +8,7 @@
 namespace oxbow {
 namespace {
 
-constexpr const TokenizerDef* kKinds[] = {&kByteTokenizer, &kCharTokenizer};
+constexpr const TokenizerDef* kKinds[] = {&kByteTokenizer, &kCharTokenizer, &kByteBpeTokenizer};
 
 template <typename T>
 std::span<const T> view(const flatbuffers::Vector<T>* vector) {
@@ -69,9 +69,35 @@ Status open_classes(const schema::CharClasses& table, Tokenizer* tokenizer, Erro
   return Status::kOk;
 }
 
+/// What makes the search for added tokens quick.
+Status open_added(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* error) {
+  tokenizer->added_trie = Trie(view(table.added_trie()));
+  if (const auto* added = table.added(); added != nullptr) {
+    tokenizer->added = {reinterpret_cast<const schema::AddedToken*>(added->Data()), added->size()};
+  }
+  bool first = true;
+  uint32_t previous = 0;
+  for (const schema::AddedToken& added : tokenizer->added) {
+    if (added.token() >= tokenizer->tokens || (!first && added.token() <= previous)) {
+      return corrupt(error, "added tokens are not in the vocabulary or not in its order");
+    }
+    first = false;
+    previous = added.token();
+    tokenizer->added_strip_left |= added.strip_left();
+  }
+  for (size_t byte = 0; byte < 256; ++byte) {
+    Trie::Walk walk = tokenizer->added_trie.walk();
+    tokenizer->added_begins[0][byte] = walk.step(static_cast<char>(byte));
+    tokenizer->added_begins[1][byte] =
+        tokenizer->added_begins[0][byte] &&
+        std::any_of(tokenizer->added.begin(), tokenizer->added.end(),
+                    [](const schema::AddedToken& added) { return added.second(); });
+  }
+  return Status::kOk;
+}
+
 Status open_tables(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* error) {
   tokenizer->trie = Trie(view(table.trie()));
-  tokenizer->added_trie = Trie(view(table.added_trie()));
   if (const auto* merges = table.merges(); merges != nullptr) {
     // The structs lie one after the other, as the array they are.
     const auto* places = reinterpret_cast<const schema::Merge*>(merges->Data());
@@ -92,13 +118,7 @@ Status open_tables(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* 
       return corrupt(error, "the token for unknown text or for a mask is none of the model's");
     }
   }
-  if (const auto* added = table.added(); added != nullptr) {
-    for (const schema::AddedToken* token : *added) {
-      if (token->token() >= tokenizer->tokens) {
-        return corrupt(error, "an added token is not in the vocabulary");
-      }
-    }
-  }
+  OXB_TRY(open_added(table, tokenizer, error));
   return Status::kOk;
 }
 

@@ -54,6 +54,12 @@ struct Tokenizer {
   std::span<const uint8_t> roles;
   Trie trie;
   Trie added_trie;
+  /// Tokens of it that are not looked for plainly, sorted by token.
+  std::span<const schema::AddedToken> added;
+  /// For both passes of the search for added tokens: whether one begins with this byte.
+  bool added_begins[2][256] = {};
+  /// One of them takes the white space before it.
+  bool added_strip_left = false;
   MergeTable merges;
   CharClasses classes;
   /// Of all pieces.

@@ -1,0 +1,105 @@
+#include "converter/tokenizer/unicode.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "runtime/text/char_classes.h"
+
+namespace oxbow::convert {
+namespace {
+
+/// Every `step`th of these code points has a lower case that is `added` higher.
+struct LowerRun {
+  uint32_t first;
+  uint32_t last;
+  uint32_t step;
+  int32_t added;
+};
+
+/// Unused places of `parts` are zero.
+struct Decomposition {
+  uint32_t code_point;
+  char32_t parts[4];
+};
+
+struct CombiningRange {
+  uint32_t first;
+  uint32_t last;
+  uint8_t combining_class;
+};
+
+#include "converter/tokenizer/unicode_data.inc"
+
+/// The one of these sorted ranges that holds the code point, or null.
+template <typename Range>
+const Range* find(std::span<const Range> ranges, uint32_t code_point) {
+  const auto found =
+      std::lower_bound(ranges.begin(), ranges.end(), code_point,
+                       [](const Range& range, uint32_t point) { return range.last < point; });
+  return found != ranges.end() && found->first <= code_point ? &*found : nullptr;
+}
+
+}  // namespace
+
+std::span<const CodePointRange> CodePoints::letters() { return kLetterRanges; }
+std::span<const CodePointRange> CodePoints::numbers() { return kNumberRanges; }
+std::span<const CodePointRange> CodePoints::white_space() { return kWhiteSpaceRanges; }
+std::span<const CodePointRange> CodePoints::word_characters() { return kWordRanges; }
+std::span<const CodePointRange> CodePoints::bert_punctuation() { return kBertPunctuationRanges; }
+std::span<const CodePointRange> CodePoints::bert_marks() { return kBertMarkRanges; }
+std::span<const CodePointRange> CodePoints::bert_controls() { return kBertControlRanges; }
+
+bool contains(std::span<const CodePointRange> ranges, uint32_t code_point) {
+  return find(ranges, code_point) != nullptr;
+}
+
+std::u32string lower_case(uint32_t code_point) {
+  // The only one whose lower case is more than one character.
+  if (code_point == 0x130) return U"i\u0307";
+  const LowerRun* run = find(std::span<const LowerRun>(kLowerRuns), code_point);
+  const bool changes = run != nullptr && (code_point - run->first) % run->step == 0;
+  return {
+      static_cast<char32_t>(changes ? code_point + static_cast<uint32_t>(run->added) : code_point)};
+}
+
+std::u32string decompose(uint32_t code_point) {
+  const auto* found = std::lower_bound(
+      std::begin(kDecompositions), std::end(kDecompositions), code_point,
+      [](const Decomposition& entry, uint32_t point) { return entry.code_point < point; });
+  if (found == std::end(kDecompositions) || found->code_point != code_point) {
+    return {static_cast<char32_t>(code_point)};
+  }
+  const auto* end = std::find(std::begin(found->parts), std::end(found->parts), U'\0');
+  return {std::begin(found->parts), end};
+}
+
+uint8_t combining_class(uint32_t code_point) {
+  const CombiningRange* range = find(std::span<const CombiningRange>(kCombiningRanges), code_point);
+  return range == nullptr ? 0 : range->combining_class;
+}
+
+schema::CharClassesT build_char_classes(std::span<const ClassRule> rules) {
+  std::vector<uint8_t> bits(size_t{CharClasses::kBlockCount} * CharClasses::kBlock);
+  for (const ClassRule& rule : rules) {
+    for (const CodePointRange& range : rule.ranges) {
+      for (size_t point = range.first; point <= range.last; ++point) bits[point] |= rule.bits;
+    }
+  }
+  return pack_char_classes(bits);
+}
+
+schema::CharClassesT pack_char_classes(std::span<const uint8_t> bits) {
+  schema::CharClassesT classes;
+  std::map<std::vector<uint8_t>, uint16_t> numbers;
+  for (size_t block = 0; block < CharClasses::kBlockCount; ++block) {
+    const auto part = bits.subspan(block * CharClasses::kBlock, CharClasses::kBlock);
+    const auto [number, is_new] =
+        numbers.try_emplace({part.begin(), part.end()}, static_cast<uint16_t>(numbers.size()));
+    if (is_new) classes.blocks.insert(classes.blocks.end(), part.begin(), part.end());
+    classes.block_of.push_back(number->second);
+  }
+  return classes;
+}
+
+}  // namespace oxbow::convert

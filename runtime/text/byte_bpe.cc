@@ -1,0 +1,187 @@
+// Byte-pair encoding of words, as GPT-2 does it: a word's bytes become pieces, and neighbours join.
+
+#include <algorithm>
+
+#include "runtime/text/bpe.h"
+#include "runtime/text/decoder.h"
+#include "runtime/text/encoder.h"
+#include "runtime/text/kinds.h"
+#include "runtime/text/split.h"
+#include "runtime/text/utf8.h"
+
+namespace oxbow {
+namespace {
+
+// Words with a limit of digits are never too long.
+constexpr uint32_t kMaxDigits = 8;
+
+Status check(const Tokenizer& tokenizer, Error* error) {
+  const schema::Tokenizer& table = *tokenizer.table;
+  const auto* byte_pieces = table.byte_pieces();
+  if (byte_pieces == nullptr || byte_pieces->size() != 256 ||
+      std::any_of(byte_pieces->begin(), byte_pieces->end(),
+                  [&](uint32_t piece) { return piece != kNoPiece && piece >= tokenizer.pieces; })) {
+    return fail(error, Status::kFileCorrupt, "tokenizer: the bytes have no pieces");
+  }
+  if (tokenizer.classes.empty()) {
+    return fail(error, Status::kFileCorrupt, "tokenizer: the table of characters is missing");
+  }
+  if (table.split() > schema::WordSplit::MAX || table.max_digits() > kMaxDigits) {
+    return fail(error, Status::kFileUnsupported,
+                "tokenizer: words are cut in a way this library does not know: use a newer one");
+  }
+  return Status::kOk;
+}
+
+size_t scratch_bytes(const Tokenizer&, size_t max_word_bytes) {
+  return max_word_bytes * sizeof(Symbol) + merge_scratch_bytes(max_word_bytes);
+}
+
+/// A word or part of one, with U+FFFD for what is malformed.
+struct Word {
+  std::span<const char> text;
+  /// The text ends before the word does, or may.
+  bool cut_off = false;
+};
+
+/// The word without what is malformed, in EncoderState::word.
+Word repaired(EncoderState& state, std::span<const char> text) {
+  size_t size = 0;
+  while (!text.empty()) {
+    const Utf8Character next = read_utf8(text);
+    const bool good = next.kind == Utf8Character::Kind::kCharacter;
+    const std::span<const char> bytes =
+        good ? text.first(next.bytes) : std::span("\xef\xbf\xbd", 3);
+    if (bytes.size() > state.word.size() - size) return {state.word.first(size), true};
+    std::copy(bytes.begin(), bytes.end(), state.word.begin() + static_cast<ptrdiff_t>(size));
+    size += bytes.size();
+    text = text.subspan(good ? next.bytes : malformed_bytes(text));
+  }
+  return {state.word.first(size), false};
+}
+
+/// How many bytes of malformed text the first `repaired` of it were made of.
+size_t bytes_before_repair(std::span<const char> text, size_t repaired) {
+  size_t used = 0;
+  while (repaired > 0) {
+    const Utf8Character next = read_utf8(text.subspan(used));
+    const bool good = next.kind == Utf8Character::Kind::kCharacter;
+    used += good ? next.bytes : malformed_bytes(text.subspan(used));
+    repaired -= std::min<size_t>(repaired, good ? next.bytes : 3);
+  }
+  return used;
+}
+
+/// The last place, `limit` at most, that no piece's text lies across, between two characters; 0: there
+/// is none. What is on its two sides never joins.
+size_t safe_cut(const Tokenizer& tokenizer, const Word& word, size_t limit) {
+  size_t safe = 0;
+  size_t reach = 0;
+  for (size_t start = 0; start < word.text.size() && start <= limit; ++start) {
+    const bool boundary = (static_cast<uint8_t>(word.text[start]) & 0xc0) != 0x80;
+    if (boundary && reach <= start) safe = start;
+    Trie::Walk walk = tokenizer.trie.walk();
+    size_t at = start;
+    while (at < word.text.size() && walk.step(word.text[at])) {
+      ++at;
+      if (walk.ends()) reach = std::max(reach, at);
+    }
+    if (at == word.text.size() && word.cut_off) break;
+    // Pieces with a zero byte are not in the trie.
+    if (at < word.text.size() && word.text[at] == 0) {
+      reach = std::max(reach, start + tokenizer.longest_text);
+    }
+  }
+  return safe;
+}
+
+bool drops_bytes(const Tokenizer& tokenizer) {
+  const auto* pieces = tokenizer.table->byte_pieces();
+  return tokenizer.table->unknown_token() < 0 &&
+         std::find(pieces->begin(), pieces->end(), kNoPiece) != pieces->end();
+}
+
+void add_merged(EncoderState& state, std::span<const char> text) {
+  const Tokenizer& tokenizer = *state.tokenizer;
+  const uint32_t* byte_pieces = tokenizer.table->byte_pieces()->data();
+  const int32_t unknown = tokenizer.table->unknown_token();
+  auto* symbols = reinterpret_cast<Symbol*>(state.scratch.data());
+  size_t count = 0;
+  for (const char byte : text) {
+    const uint32_t piece = byte_pieces[static_cast<uint8_t>(byte)];
+    // Without a token for what is unknown it is as if it were not there.
+    if (piece != kNoPiece || unknown >= 0) symbols[count++] = {piece, 1};
+  }
+  count = merge_symbols(tokenizer.merges, {symbols, count},
+                        state.scratch.subspan(state.word.size() * sizeof(Symbol)));
+  for (const Symbol& symbol : std::span(symbols, count)) {
+    state.pending.add(symbol.piece == kNoPiece ? unknown : tokenizer.token(symbol.piece));
+  }
+}
+
+bool add_whole(EncoderState& state, std::span<const char> text) {
+  const Tokenizer& tokenizer = *state.tokenizer;
+  if (text.size() > tokenizer.longest_text) return false;
+  Trie::Walk walk = tokenizer.trie.walk();
+  for (const char byte : text) {
+    if (!walk.step(byte)) return false;
+  }
+  // The number comes from the file.
+  if (!walk.ends() || walk.value() >= tokenizer.pieces) return false;
+  state.pending.add(tokenizer.token(walk.value()));
+  return true;
+}
+
+Status encode(EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
+              Error* error) {
+  const Tokenizer& tokenizer = *state.tokenizer;
+  const WordSplitter splitter(tokenizer.table->split(), tokenizer.table->max_digits(),
+                              tokenizer.classes);
+  const size_t most = state.word.size();
+  while (*consumed < text.size()) {
+    const std::span<const char> rest = text.subspan(*consumed);
+    const SplitWord next = splitter.next(rest, last, state.rest);
+    if (next.open && next.bytes <= most) return Status::kOk;
+    if (next.bytes == 0) {
+      state.rest = WordRest::kNone;
+      continue;
+    }
+    Word word{rest.first(next.bytes), next.open};
+    if (next.malformed) {
+      word = repaired(state, word.text);
+      word.cut_off |= next.open;
+    }
+    if (state.pending.left() < std::min(word.text.size(), most)) return Status::kOk;
+    const bool begun = state.rest != WordRest::kNone;
+    if (!begun && !word.cut_off && tokenizer.table->whole_words() && add_whole(state, word.text)) {
+      *consumed += next.bytes;
+      continue;
+    }
+    if (!word.cut_off && word.text.size() <= most) {
+      add_merged(state, word.text);
+      *consumed += next.bytes;
+      state.rest = WordRest::kNone;
+      continue;
+    }
+    const size_t cut = drops_bytes(tokenizer) ? 0 : safe_cut(tokenizer, word, most);
+    if (cut == 0) {
+      return fail(error, Status::kInvalidArgument,
+                  "text, byte %zu: a word of more than %zu bytes; give the encoder a larger "
+                  "max_word_bytes",
+                  *consumed, most);
+    }
+    add_merged(state, word.text.first(cut));
+    *consumed += next.malformed ? bytes_before_repair(rest, cut) : cut;
+    state.rest = next.rest;
+  }
+  return Status::kOk;
+}
+
+void decode(DecoderState& state, uint32_t token) { state.out.add(state.tokenizer->text(token)); }
+
+}  // namespace
+
+const TokenizerDef kByteBpeTokenizer = {
+    schema::TokenizerKind::ByteBpe, "byte_bpe", check, scratch_bytes, encode, decode};
+
+}  // namespace oxbow
