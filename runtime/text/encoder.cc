@@ -114,6 +114,9 @@ Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed
   if (options_.parse_special != 0) {
     const AddedMatch added = oxbow::find_added(*state_.tokenizer, segment, last);
     if (added.begin == 0 && added.end > 0) {
+      // What was held back of the text before it goes first.
+      OXB_TRY(state_.tokenizer->def->encode(state_, {}, true, consumed, error));
+      if (!state_.pending.empty()) return Status::kOk;
       state_.pending.add(static_cast<int32_t>(added.token));
       *consumed = added.end;
       state_.segment_start = true;

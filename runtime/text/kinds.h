@@ -8,5 +8,7 @@ namespace oxbow {
 
 extern const TokenizerDef kByteTokenizer;
 extern const TokenizerDef kCharTokenizer;
+extern const TokenizerDef kUnigramTokenizer;
+extern const TokenizerDef kBpeTokenizer;
 
 }  // namespace oxbow
