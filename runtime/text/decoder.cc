@@ -16,7 +16,7 @@ void CharacterWriter::put(std::span<const char> bytes) {
 void CharacterWriter::add(char byte) {
   using Kind = Utf8Character::Kind;
   waiting_[held_++] = byte;
-  // At most twice: a byte that does not go on a character may begin another.
+  // A byte that does not go on a character may begin another.
   while (held_ > 0) {
     const std::span<const char> held(waiting_, held_);
     const Utf8Character next = read_utf8(held);
@@ -25,7 +25,7 @@ void CharacterWriter::add(char byte) {
     if (next.kind == Kind::kCharacter) {
       put(held.first(used));
     } else {
-      used = malformed_bytes(held);
+      used = replace_each_byte_ ? 1 : malformed_bytes(held);
       put(std::span("\xef\xbf\xbd", 3));
     }
     std::copy(waiting_ + used, waiting_ + held_, waiting_);
@@ -38,8 +38,8 @@ void CharacterWriter::add(std::span<const char> bytes) {
 }
 
 void CharacterWriter::flush() {
-  if (held_ > 0) put(std::span("\xef\xbf\xbd", 3));
-  held_ = 0;
+  if (held_ > 0 && !replace_each_byte_) held_ = 1;
+  for (; held_ > 0; --held_) put(std::span("\xef\xbf\xbd", 3));
 }
 
 }  // namespace oxbow
@@ -102,13 +102,14 @@ Status oxb_decoder::run(int32_t id, std::span<char> text, size_t* count, Error* 
 
 Status oxb_decoder::finish(std::span<char> text, size_t* count, Error* error) {
   *count = 0;
-  if (text.size() < 4) {
+  if (text.size() < oxbow::CharacterWriter::most(0)) {
     return fail(error, Status::kBufferTooSmall,
-                "decoder: room for %zu bytes; the end of a text can have 4", text.size());
+                "decoder: room for %zu bytes; the end of a text can have %zu", text.size(),
+                oxbow::CharacterWriter::most(0));
   }
   state_.out.start(text);
   state_.out.flush();
   *count = state_.out.written();
-  state_.text_start = true;
+  state_.text_start = state_.leading = true;
   return Status::kOk;
 }

@@ -29,6 +29,9 @@ class CharacterWriter {
   void add(char byte);
   /// What waits is not a character any more.
   void flush();
+  /// From now on each byte that is part of no character becomes U+FFFD, not each run of bytes that
+  /// begin one.
+  void replace_each_byte() { replace_each_byte_ = true; }
   size_t written() const { return written_; }
   /// Part of a character is held back.
   bool waiting() const { return held_ > 0; }
@@ -40,6 +43,7 @@ class CharacterWriter {
   size_t written_ = 0;
   char waiting_[4] = {};
   size_t held_ = 0;
+  bool replace_each_byte_ = false;
 };
 
 /// What the functions of a kind work on.
@@ -48,6 +52,8 @@ struct DecoderState {
   CharacterWriter out;
   /// No token came yet.
   bool text_start = true;
+  /// SentencePiece: the text is empty so far, and no space before it was left out.
+  bool leading = true;
 };
 
 }  // namespace oxbow

@@ -9,5 +9,7 @@ namespace oxbow {
 extern const TokenizerDef kByteTokenizer;
 extern const TokenizerDef kCharTokenizer;
 extern const TokenizerDef kByteBpeTokenizer;
+extern const TokenizerDef kUnigramTokenizer;
+extern const TokenizerDef kBpeTokenizer;
 
 }  // namespace oxbow

@@ -12,6 +12,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/text/char_classes.h"
+#include "runtime/text/char_map.h"
 #include "runtime/text/merges.h"
 #include "runtime/text/trie.h"
 
@@ -40,6 +41,16 @@ struct TokenizerDef {
   void (*decode)(DecoderState& state, uint32_t token);
 };
 
+/// SentencePiece: what the texts of the pieces tell.
+struct PieceTraits {
+  /// No piece has the mark of a space behind anything else, or anything else behind the mark: text can
+  /// be cut there.
+  bool marks_begin_words = true;
+  bool marks_end_words = true;
+  /// Bits for the first bytes of pieces that are whole wherever they occur.
+  uint64_t whole_first[4] = {};
+};
+
 struct Tokenizer {
   /// Null: the model has none.
   const schema::Tokenizer* table = nullptr;
@@ -62,6 +73,8 @@ struct Tokenizer {
   bool added_strip_left = false;
   MergeTable merges;
   CharClasses classes;
+  CharMap char_map;
+  PieceTraits traits;
   /// Of all pieces.
   size_t longest_text = 0;
   /// Char: ids sorted by code point. Allocated at open.

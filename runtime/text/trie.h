@@ -34,6 +34,8 @@ class Trie {
       ends_ = (unit >> 8 & 1) != 0 && node_ < units_.size();
       return true;
     }
+    /// Where in the array the walk is: what can follow is the same for all walks that are there.
+    size_t place() const { return node_; }
     /// Whether the bytes so far are a string of the set.
     bool ends() const { return ends_; }
     /// Its number, when ends().

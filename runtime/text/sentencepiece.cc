@@ -1,0 +1,295 @@
+#include "runtime/text/sentencepiece.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/text/decoder.h"
+#include "runtime/text/utf8.h"
+
+namespace oxbow {
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+/// SentencePiece's own limit is 8,000 bytes.
+constexpr size_t kLongestText = 8192;
+
+bool starts_with(std::span<const char> text, std::string_view start) {
+  return text.size() >= start.size() && std::memcmp(text.data(), start.data(), start.size()) == 0;
+}
+
+bool is_whole(const Tokenizer& tokenizer, uint32_t piece) {
+  const schema::TokenRole role = tokenizer.role(piece);
+  return role == schema::TokenRole::Added || role == schema::TokenRole::Special;
+}
+
+bool may_begin_whole(const Tokenizer& tokenizer, char byte) {
+  const auto first = static_cast<uint8_t>(byte);
+  return (tokenizer.traits.whole_first[first / 64] >> first % 64 & 1) != 0;
+}
+
+/// The next thing in a text that is replaced as a whole, or a character.
+struct Part {
+  /// 0: more text must be seen.
+  size_t bytes = 0;
+  /// Lies in the tokenizer when `replaced`, else in the text.
+  std::span<const char> becomes;
+  bool replaced = false;
+};
+
+Part next_part(const Tokenizer& tokenizer, std::span<const char> text, bool last) {
+  bool open = false;
+  const uint32_t whole = find_whole_piece(tokenizer, text, &open);
+  if (open && !last) return {};
+  if (whole != kNoPiece) return {tokenizer.text(whole).size(), tokenizer.text(whole), true};
+  const CharMap::Replacement found = tokenizer.char_map.find(text);
+  if (found.open && !last) return {};
+  if (found.bytes > 0) return {found.bytes, found.text, true};
+  const Utf8Character next = read_utf8(text);
+  if (next.kind == Utf8Character::Kind::kIncomplete && !last) return {};
+  if (next.kind != Utf8Character::Kind::kCharacter) return {1, kReplacement, true};
+  return {next.bytes, text.first(next.bytes), false};
+}
+
+/// Writes to the buffer until it is full.
+class Writer {
+ public:
+  Writer(std::span<char> buffer, bool hold_spaces, SentencePieceState& state)
+      : buffer_(buffer), hold_spaces_(hold_spaces), state_(state) {}
+
+  size_t room() const { return buffer_.size() - state_.filled; }
+
+  /// Marks of spaces are held back where they would go at the end of the text.
+  bool put_space() {
+    if (hold_spaces_) {
+      ++state_.held_spaces;
+      return true;
+    }
+    return put(kSpaceMark);
+  }
+  bool put(std::span<const char> bytes) {
+    state_.full = room() < bytes.size();
+    if (state_.full) return false;
+    std::memcpy(buffer_.data() + state_.filled, bytes.data(), bytes.size());
+    state_.filled += bytes.size();
+    return true;
+  }
+  bool put_held_spaces() {
+    for (; state_.held_spaces > 0; --state_.held_spaces) {
+      if (!put(kSpaceMark)) return false;
+    }
+    return true;
+  }
+  /// All of `text`, or as much as there is room for; what is left of it is told.
+  bool put_all(std::span<const char>& text) {
+    while (!text.empty()) {
+      const size_t space = text[0] == ' ' ? 1 : starts_with(text, kSpaceMark) ? 3 : 0;
+      if (space > 0) {
+        if (!put_space()) return false;
+        text = text.subspan(space);
+      } else {
+        if (!put_held_spaces() || !put(text.first(1))) return false;
+        text = text.subspan(1);
+      }
+    }
+    return true;
+  }
+  /// A character of the text, or nothing when there is no room for it.
+  bool put_character(std::span<const char> character) {
+    if (character[0] == ' ' || starts_with(character, kSpaceMark)) return put_space();
+    return put_held_spaces() && put(character);
+  }
+
+ private:
+  std::span<char> buffer_;
+  bool hold_spaces_;
+  SentencePieceState& state_;
+};
+
+/// How many bytes at the beginning of `text` are copied as they are: no spaces, and nothing that is
+/// replaced.
+size_t plain_bytes(const Tokenizer& tokenizer, std::span<const char> text) {
+  size_t count = 0;
+  while (count + 1 < text.size() && text[count] != ' ' &&
+         tokenizer.char_map.plain_ascii(text[count]) && !may_begin_whole(tokenizer, text[count]) &&
+         static_cast<uint8_t>(text[count + 1]) < 0x80) {
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+size_t buffer_bytes(const Tokenizer& tokenizer, size_t max_word_bytes) {
+  return max_word_bytes + tokenizer.longest_text + kMaxCharacterBytes;
+}
+
+uint32_t find_whole_piece(const Tokenizer& tokenizer, std::span<const char> text, bool* open) {
+  uint32_t found = kNoPiece;
+  *open = false;
+  if (!may_begin_whole(tokenizer, text[0])) return found;
+  Trie::Walk walk = tokenizer.trie.walk();
+  size_t used = 0;
+  while (used < text.size() && walk.step(text[used])) {
+    ++used;
+    // The number comes from the file.
+    if (walk.ends() && walk.value() < tokenizer.pieces && is_whole(tokenizer, walk.value()) &&
+        tokenizer.text(walk.value()).size() == used) {
+      found = walk.value();
+    }
+  }
+  *open = used == text.size();
+  return found;
+}
+
+size_t normalise(const Tokenizer& tokenizer, std::span<const char> text, bool last,
+                 std::span<char> buffer, SentencePieceState& state) {
+  const bool single_spaces = tokenizer.table->single_spaces();
+  const bool space_before = tokenizer.table->space_before_text();
+  const bool behind_word = tokenizer.table->space_behind_word();
+  Writer writer(buffer, single_spaces, state);
+  size_t taken = 0;
+  state.full = false;
+  while (!state.complete && writer.put_all(state.rest)) {
+    if (taken == text.size()) {
+      if (!last) break;
+      // Marks that are still held back are those that go.
+      if (state.begun && space_before && behind_word && !writer.put(kSpaceMark)) break;
+      state.complete = true;
+      break;
+    }
+    const std::span<const char> left = text.subspan(taken);
+    if (state.begun) {
+      const size_t plain = plain_bytes(tokenizer, left);
+      if (plain > 0) {
+        if (!writer.put_held_spaces()) break;
+        const size_t count = std::min(plain, std::max<size_t>(writer.room(), 1));
+        if (!writer.put(left.first(count))) break;
+        state.after_space = false;
+        taken += count;
+        continue;
+      }
+    }
+    const Part part = next_part(tokenizer, left, last);
+    if (part.bytes == 0) break;
+    std::span<const char> becomes = part.becomes;
+    if (!state.begun) {
+      if (single_spaces && becomes.size() == 1 && becomes[0] == ' ') {
+        taken += part.bytes;
+        continue;
+      }
+      if (space_before && !behind_word && !writer.put_space()) break;
+      state.begun = true;
+      state.after_space = single_spaces;
+    }
+    while (state.after_space && starts_with(becomes, " ")) becomes = becomes.subspan(1);
+    if (part.replaced) {
+      state.rest = becomes;
+    } else if (!becomes.empty() && !writer.put_character(becomes)) {
+      break;
+    }
+    taken += part.bytes;
+    if (!becomes.empty()) state.after_space = single_spaces && becomes.back() == ' ';
+  }
+  return taken;
+}
+
+void drop_front(std::span<char> buffer, size_t count, SentencePieceState& state) {
+  std::memmove(buffer.data(), buffer.data() + count, state.filled - count);
+  state.filled -= count;
+  state.done -= count;
+}
+
+void add_unknown(EncoderState& state, std::span<const char> text) {
+  const auto* bytes = state.tokenizer->table->byte_pieces();
+  bool& after_unknown = state.sentencepiece.after_unknown;
+  if (bytes != nullptr) {
+    for (const char byte : text) {
+      state.pending.add(static_cast<int32_t>(bytes->Get(static_cast<uint8_t>(byte))));
+    }
+  } else if (!after_unknown) {
+    state.pending.add(state.tokenizer->table->unknown_token());
+  }
+  after_unknown = true;
+}
+
+Status word_too_long(const EncoderState& state, Error* error) {
+  return fail(error, Status::kInvalidArgument,
+              "text, byte 0: more than %zu bytes whose tokens depend on what follows; give the "
+              "encoder a larger max_word_bytes",
+              state.word.size());
+}
+
+Status check_sentencepiece(const Tokenizer& tokenizer, Error* error) {
+  if (tokenizer.table->unknown_token() < 0) {
+    return fail(error, Status::kFileCorrupt, "tokenizer: no token for unknown text");
+  }
+  if (tokenizer.longest_text > kLongestText) {
+    return fail(error, Status::kFileCorrupt, "tokenizer: a text of %zu bytes; expected %zu at most",
+                tokenizer.longest_text, kLongestText);
+  }
+  if (const auto* bytes = tokenizer.table->byte_pieces(); bytes != nullptr) {
+    if (bytes->size() != 256 || std::any_of(bytes->begin(), bytes->end(), [&](uint32_t piece) {
+          return piece >= tokenizer.tokens;
+        })) {
+      return fail(error, Status::kFileCorrupt, "tokenizer: not a token for each byte");
+    }
+  }
+  return Status::kOk;
+}
+
+PieceTraits find_piece_traits(const Tokenizer& tokenizer) {
+  PieceTraits traits;
+  for (uint32_t piece = 0; piece < tokenizer.text_ends.size(); ++piece) {
+    const std::span<const char> text = tokenizer.text(piece);
+    if (is_whole(tokenizer, piece) && !text.empty()) {
+      const auto first = static_cast<uint8_t>(text[0]);
+      traits.whole_first[first / 64] |= uint64_t{1} << first % 64;
+    }
+    for (size_t at = 0, before = 0; at < text.size();) {
+      const bool mark = starts_with(text.subspan(at), kSpaceMark);
+      // 1: a mark came before; 2: anything else.
+      if (mark && before == 2) traits.marks_begin_words = false;
+      if (!mark && before == 1) traits.marks_end_words = false;
+      before = mark ? 1 : 2;
+      at += mark ? kSpaceMark.size() : 1;
+    }
+  }
+  return traits;
+}
+
+void decode_sentencepiece(DecoderState& state, uint32_t token) {
+  const Tokenizer& tokenizer = *state.tokenizer;
+  const schema::Tokenizer& table = *tokenizer.table;
+  const schema::TokenRole role = tokenizer.role(token);
+  std::span<const char> text = tokenizer.text(token);
+  state.out.replace_each_byte();
+  if (role == schema::TokenRole::Byte) {
+    state.out.add(text);
+    state.leading = false;
+    return;
+  }
+  state.out.flush();
+  if (role == schema::TokenRole::Control) return;
+  if (state.leading && starts_with(text, kSpaceMark) &&
+      (table.space_before_text() || table.single_spaces())) {
+    text = text.subspan(kSpaceMark.size());
+    // Only one is left out, unless the text has none at its beginning anyway.
+    if (!table.single_spaces()) state.leading = false;
+  }
+  if (role == schema::TokenRole::Unknown) {
+    text = {};
+    if (table.unknown_text() != nullptr) {
+      text = {table.unknown_text()->data(), table.unknown_text()->size()};
+    }
+    state.out.add(text);
+  } else {
+    for (size_t at = 0; at < text.size();) {
+      const bool mark = starts_with(text.subspan(at), kSpaceMark);
+      state.out.add(mark ? ' ' : text[at]);
+      at += mark ? kSpaceMark.size() : 1;
+    }
+  }
+  if (!text.empty()) state.leading = false;
+}
+
+}  // namespace oxbow

@@ -1,0 +1,164 @@
+// SentencePiece's byte-pair encoding: the characters of a word are joined. SentencePiece joins those of
+// a whole line; but where no piece reaches across a place, both sides of it are joined as if the other
+// were not there. Such places are where words begin or end, in the vocabularies that are in use.
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/text/bpe.h"
+#include "runtime/text/decoder.h"
+#include "runtime/text/encoder.h"
+#include "runtime/text/kinds.h"
+#include "runtime/text/sentencepiece.h"
+#include "runtime/text/utf8.h"
+
+namespace oxbow {
+namespace {
+
+/// scratch:  Symbol symbols[N] | of merge_symbols() | char buffer[N]
+struct Parts {
+  std::span<Symbol> symbols;
+  std::span<std::byte> merging;
+  std::span<char> buffer;
+
+  explicit Parts(EncoderState& state) {
+    const size_t count = buffer_bytes(*state.tokenizer, state.word.size());
+    const size_t merging_bytes = merge_scratch_bytes(count);
+    symbols = {reinterpret_cast<Symbol*>(state.scratch.data()), count};
+    merging = state.scratch.subspan(count * sizeof(Symbol), merging_bytes);
+    buffer = {reinterpret_cast<char*>(merging.data() + merging_bytes), count};
+  }
+};
+
+size_t scratch_bytes(const Tokenizer& tokenizer, size_t max_word_bytes) {
+  const size_t count = buffer_bytes(tokenizer, max_word_bytes);
+  return count * sizeof(Symbol) + merge_scratch_bytes(count) + count;
+}
+
+Status check(const Tokenizer& tokenizer, Error* error) {
+  return check_sentencepiece(tokenizer, error);
+}
+
+bool is_mark(const char* at) { return std::memcmp(at, kSpaceMark.data(), kSpaceMark.size()) == 0; }
+
+/// The end of the word that begins at `done`; `done` itself when it cannot be seen yet.
+size_t find_word(const PieceTraits& traits, const char* text, SentencePieceState& state) {
+  const size_t mark = kSpaceMark.size();
+  size_t at = std::max(state.frontier, state.done + 1);
+  // One mark must be seen behind the place, and no byte of one before it is lost.
+  for (; at + mark <= state.filled; ++at) {
+    if (text[at] != kSpaceMark[0] && text[at - 1] != kSpaceMark[2]) continue;
+    const bool behind = is_mark(text + at);
+    const bool before = at >= state.done + mark && is_mark(text + at - mark);
+    if (behind != before && (behind ? traits.marks_begin_words : traits.marks_end_words)) break;
+  }
+  state.frontier = at;
+  if (at + mark <= state.filled) return at;
+  return state.complete ? state.filled : state.done;
+}
+
+/// The last place in the full buffer that no piece reaches across; 0: there is none.
+size_t find_cut(const Tokenizer& tokenizer, const char* text, const SentencePieceState& state) {
+  const size_t seen = std::max(tokenizer.longest_text, kMaxCharacterBytes);
+  size_t cut = 0;
+  size_t reach = 0;
+  for (size_t at = 0; at < state.filled && state.filled - at >= seen;) {
+    if (reach <= at) cut = at;
+    Trie::Match match;
+    tokenizer.trie.longest({text + at, state.filled - at}, &match);
+    const size_t end = at + character_bytes(text[at]);
+    reach = std::max({reach, end, at + match.bytes});
+    at = end;
+  }
+  return cut;
+}
+
+Symbol find_character(const Tokenizer& tokenizer, std::span<const char> text) {
+  const size_t bytes = std::min(character_bytes(text[0]), text.size());
+  Trie::Walk walk = tokenizer.trie.walk();
+  size_t used = 0;
+  while (used < bytes && walk.step(text[used])) ++used;
+  const bool found = used == bytes && walk.ends() && walk.value() < tokenizer.pieces;
+  return {found ? walk.value() : kNoPiece, static_cast<uint32_t>(bytes)};
+}
+
+/// Makes the symbols of the text up to `end` those to be given out.
+void join_word(const Tokenizer& tokenizer, const Parts& parts, size_t end,
+               SentencePieceState& state) {
+  size_t count = 0;
+  for (size_t at = state.done; at < end;) {
+    const std::span<const char> left = parts.buffer.subspan(at, end - at);
+    Symbol& symbol = parts.symbols[count++];
+    bool open = false;
+    const uint32_t whole = find_whole_piece(tokenizer, left, &open);
+    symbol = whole == kNoPiece ? find_character(tokenizer, left)
+                               : Symbol{whole, static_cast<uint32_t>(tokenizer.text(whole).size())};
+    at += symbol.bytes;
+  }
+  state.emit_from = 0;
+  state.emit_to = merge_symbols(tokenizer.merges, parts.symbols.first(count), parts.merging);
+  state.emit_end = state.done;
+  state.done = end;
+}
+
+/// Gives out as many of the symbols as there is room for.
+void give(EncoderState& state, const Parts& parts) {
+  SentencePieceState& s = state.sentencepiece;
+  const Tokenizer& tokenizer = *state.tokenizer;
+  const int32_t unknown = tokenizer.table->unknown_token();
+  while (s.emit_from < s.emit_to && state.pending.left() > 0) {
+    Symbol& symbol = parts.symbols[s.emit_from];
+    const int32_t token = symbol.piece == kNoPiece ? unknown : tokenizer.token(symbol.piece);
+    if (token != unknown) {
+      state.pending.add(token);
+      s.after_unknown = false;
+      s.emit_end += symbol.bytes;
+      ++s.emit_from;
+      continue;
+    }
+    const size_t bytes = std::min<size_t>(symbol.bytes, state.pending.left());
+    add_unknown(state, parts.buffer.subspan(s.emit_end, bytes));
+    s.emit_end += bytes;
+    symbol.bytes -= static_cast<uint32_t>(bytes);
+    if (symbol.bytes == 0) ++s.emit_from;
+  }
+}
+
+Status encode(EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
+              Error* error) {
+  const Tokenizer& tokenizer = *state.tokenizer;
+  const Parts parts(state);
+  SentencePieceState& s = state.sentencepiece;
+  *consumed = 0;
+  for (;;) {
+    give(state, parts);
+    if (s.emit_from < s.emit_to || state.pending.left() == 0) return Status::kOk;
+    size_t end = find_word(tokenizer.traits, parts.buffer.data(), s);
+    if (end > s.done) {
+      join_word(tokenizer, parts, end, s);
+      continue;
+    }
+    s.frontier -= std::min(s.frontier, s.done);
+    drop_front(parts.buffer, s.done, s);
+    if (s.complete) {
+      // What follows is a text of its own.
+      s = {};
+      return Status::kOk;
+    }
+    const size_t filled = s.filled;
+    *consumed += normalise(tokenizer, text.subspan(*consumed), last, parts.buffer, s);
+    if (s.complete || s.filled > filled) continue;
+    if (!s.full) return Status::kOk;
+    end = find_cut(tokenizer, parts.buffer.data(), s);
+    if (end == 0) return word_too_long(state, error);
+    join_word(tokenizer, parts, end, s);
+  }
+}
+
+}  // namespace
+
+const TokenizerDef kBpeTokenizer = {
+    schema::TokenizerKind::Bpe, "SentencePiece bpe", check, scratch_bytes, encode,
+    decode_sentencepiece};
+
+}  // namespace oxbow
