@@ -9,5 +9,6 @@ namespace oxbow {
 extern const TokenizerDef kByteTokenizer;
 extern const TokenizerDef kCharTokenizer;
 extern const TokenizerDef kByteBpeTokenizer;
+extern const TokenizerDef kWordPieceTokenizer;
 
 }  // namespace oxbow

@@ -8,7 +8,8 @@
 namespace oxbow {
 namespace {
 
-constexpr const TokenizerDef* kKinds[] = {&kByteTokenizer, &kCharTokenizer, &kByteBpeTokenizer};
+constexpr const TokenizerDef* kKinds[] = {&kByteTokenizer, &kCharTokenizer, &kByteBpeTokenizer,
+                                          &kWordPieceTokenizer};
 
 template <typename T>
 std::span<const T> view(const flatbuffers::Vector<T>* vector) {
@@ -107,6 +108,14 @@ Status open_tables(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* 
         return corrupt(error, "a merge gives no piece");
       }
     }
+  }
+  if (const schema::CharMap* map = table.char_map(); map != nullptr) {
+    const std::span<const uint8_t> strings = view(map->strings());
+    if (strings.empty() || strings.back() != 0) {
+      return corrupt(error, "the table of replacements is incomplete");
+    }
+    tokenizer->char_map =
+        CharMap(view(map->trie()), {reinterpret_cast<const char*>(strings.data()), strings.size()});
   }
   if (table.classes() != nullptr) OXB_TRY(open_classes(*table.classes(), tokenizer, error));
   if (!below(view(table.before()), tokenizer->vocabulary) ||

@@ -12,6 +12,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/text/char_classes.h"
+#include "runtime/text/char_map.h"
 #include "runtime/text/merges.h"
 #include "runtime/text/trie.h"
 
@@ -62,6 +63,7 @@ struct Tokenizer {
   bool added_strip_left = false;
   MergeTable merges;
   CharClasses classes;
+  CharMap char_map;
   /// Of all pieces.
   size_t longest_text = 0;
   /// Char: ids sorted by code point. Allocated at open.
