@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "converter/errors.h"
-#include "tests/support/files.h"
+#include "converter/testing/files.h"
 
 namespace oxbow::convert {
 namespace {
@@ -19,9 +17,9 @@ using ::testing::UnorderedElementsAre;
 class Settings : public ::testing::Test {
  protected:
   void write(const std::string& name, const std::string& text) {
-    std::ofstream(directory_ / name) << text;
+    testing::write_text(directory_ / name, text);
   }
-  TokenizerSettings read() { return read_tokenizer_settings(directory_.path().string()); }
+  TokenizerSettings read() { return read_tokenizer_settings(directory_ / ""); }
   std::string refusal() {
     try {
       read();
@@ -31,7 +29,7 @@ class Settings : public ::testing::Test {
     return "";
   }
 
-  oxbow::testing::TemporaryDirectory directory_;
+  testing::TemporaryDirectory directory_;
 };
 
 TEST_F(Settings, AFolderWithoutThemHasNone) {
