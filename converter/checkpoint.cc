@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "converter/args.h"
+#include "converter/checkpoint_files.h"
 #include "converter/errors.h"
 #include "converter/sha256.h"
 
@@ -21,14 +22,6 @@ std::string number_text(double value) {
   char text[32];
   std::snprintf(text, sizeof(text), "%g", value);
   return text;
-}
-
-nlohmann::json parse_json(const std::string& path, const std::string& text) {
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw InputError(path + " is not valid JSON near byte " + std::to_string(error.byte));
-  }
 }
 
 /// At most five names, for a message.
@@ -68,21 +61,23 @@ bool is_token(const nlohmann::json& value) {
   return value.is_number_unsigned() && value.get<uint64_t>() <= INT32_MAX;
 }
 
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 }  // namespace
 
-Checkpoint::Checkpoint(const std::string& directory, const std::string& extra)
+Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
+                       const std::string& key)
     : directory_(directory), config_path_(directory + "/config.json") {
   if (!file_exists(directory)) throw InputError("there is no directory " + directory);
   read_config();
-  open_tensors();
-  if (!extra.empty()) add_file(extra, true);
+  open_tensors(key);
+  if (!extra.empty()) add_file(extra, "", true);
 }
 
 void Checkpoint::read_config() {
   if (!file_exists(config_path_)) {
-    throw InputError(directory_ + " has no config.json; expected a checkpoint directory");
+    throw InputError(directory_ +
+                     " has no config.json; expected a checkpoint directory, whose "
+                     "config.json says what the model is: at least model_type and its sizes, see "
+                     "docs/convert.md");
   }
   config_text_ = read_file(config_path_);
   config_ = parse_json(config_path_, config_text_);
@@ -93,47 +88,23 @@ void Checkpoint::read_config() {
   model_type_ = type->get<std::string>();
 }
 
-void Checkpoint::open_tensors() {
-  const std::string single = directory_ + "/model.safetensors";
-  const std::string index_path = directory_ + "/model.safetensors.index.json";
-  if (file_exists(single)) return add_file(single, false);
-  if (!file_exists(index_path)) {
-    if (file_exists(directory_ + "/pytorch_model.bin")) {
-      throw InputError(directory_ +
-                       "/pytorch_model.bin is not supported yet; save the checkpoint as "
-                       "model.safetensors (safetensors.torch.save_file)");
-    }
-    throw InputError(directory_ + " has neither model.safetensors nor " + base_name(index_path));
-  }
-
-  const nlohmann::json index = parse_json(index_path, read_file(index_path));
-  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
-    throw InputError(index_path + ": key weight_map is missing or not an object");
-  }
-  std::set<std::string> shards;
-  for (const auto& [tensor, file] : index["weight_map"].items()) {
-    const std::string name = file.is_string() ? file.get<std::string>() : "";
-    if (name.empty() || name.find('/') != std::string::npos ||
-        name.find('\0') != std::string::npos) {
-      throw InputError(index_path + ": tensor " + printable(tensor) +
-                       " does not name a file in the same directory");
-    }
-    shards.insert(name);
-  }
-  for (const std::string& shard : shards) add_file(directory_ + "/" + shard, false);
-  for (const auto& [tensor, file] : index["weight_map"].items()) {
+void Checkpoint::open_tensors(const std::string& key) {
+  const CheckpointFiles files = find_checkpoint_files(directory_);
+  notes_ = files.notes;
+  for (const std::string& path : files.paths) add_file(path, key, false);
+  for (const auto& [tensor, file] : files.weight_map) {
     const auto there = tensors_.find(tensor);
-    if (there == tensors_.end() ||
-        base_name(there->second.file->path()) != file.get<std::string>()) {
-      throw InputError(index_path + ": tensor " + printable(tensor) + " is not in " +
-                       printable(file.get<std::string>()));
+    if (there == tensors_.end() || base_name(there->second.file->path()) != file) {
+      throw InputError(files.index_path + ": tensor " + printable(tensor) + " is not in " +
+                       printable(file));
     }
   }
 }
 
-void Checkpoint::add_file(const std::string& path, bool extra) {
-  files_.push_back(open_tensor_file(path));
+void Checkpoint::add_file(const std::string& path, const std::string& key, bool extra) {
+  files_.push_back(open_tensor_file(path, key));
   const TensorFile& file = *files_.back();
+  for (const std::string& note : file.notes()) notes_.push_back(base_name(path) + ": " + note);
   for (const auto& [name, tensor] : file.tensors()) {
     const auto [place, is_new] = tensors_.try_emplace(name, Found{&tensor, &file, extra});
     if (is_new) continue;

@@ -19,11 +19,14 @@ namespace oxbow::convert {
 
 class Checkpoint {
  public:
-  /// Reads `directory`/config.json and maps model.safetensors or the shards that
-  /// model.safetensors.index.json names. `extra`, when not empty, is a safetensors file whose
-  /// tensors complete or replace those by name. Throws InputError.
-  explicit Checkpoint(const std::string& directory, const std::string& extra = "");
+  /// Reads `directory`/config.json and maps the tensor files beside it; see checkpoint_files.h.
+  /// `extra`, when not empty, is a tensor file whose tensors complete or replace those by name. `key`
+  /// is for the files of the directory, as in open_tensor_file(). Throws InputError.
+  explicit Checkpoint(const std::string& directory, const std::string& extra = "",
+                      const std::string& key = "");
 
+  /// What was chosen or left out and the user may want to know.
+  const std::vector<std::string>& notes() const { return notes_; }
   const std::string& model_type() const { return model_type_; }
 
   // -- config.json. A key that was asked for counts as understood. "outer.inner" is a key of an
@@ -97,8 +100,8 @@ class Checkpoint {
   };
 
   void read_config();
-  void open_tensors();
-  void add_file(const std::string& path, bool extra);
+  void open_tensors(const std::string& key);
+  void add_file(const std::string& path, const std::string& key, bool extra);
   const nlohmann::json* find(const std::string& name) const;
   /// The same, marked as understood; nothing for null.
   const nlohmann::json* key(const std::string& name) const;
@@ -106,6 +109,7 @@ class Checkpoint {
   [[noreturn]] void fail_key(const std::string& name, const std::string& expected) const;
 
   std::string directory_;
+  std::vector<std::string> notes_;
   std::string config_path_;
   std::string config_text_;
   nlohmann::json config_;

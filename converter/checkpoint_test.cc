@@ -180,9 +180,11 @@ TEST_F(CheckpointTest, SaysWhatADirectoryLacks) {
   write_text(directory_ / "in/config.json", "{}");
   EXPECT_NE(refused().find("key model_type is missing"), std::string::npos);
   write_text(directory_ / "in/config.json", R"({"model_type":"m"})");
-  EXPECT_NE(refused().find("pytorch_model.bin is not supported yet"), std::string::npos);
+  EXPECT_NE(refused().find("pytorch_model.bin is neither a safetensors file nor"),
+            std::string::npos);
   std::filesystem::remove(directory_ / "in/pytorch_model.bin");
-  EXPECT_NE(refused().find("neither model.safetensors nor"), std::string::npos);
+  EXPECT_NE(refused().find("has no tensor file; expected model.safetensors, pytorch_model.bin"),
+            std::string::npos);
 }
 
 TEST_F(CheckpointTest, TheHashDependsOnEveryFile) {

@@ -178,7 +178,10 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     if (options.progress) options.progress(what);
   };
   progress("reading " + options.directory);
-  const Checkpoint checkpoint(options.directory, options.extra_tensors);
+  const Checkpoint checkpoint(options.directory, options.extra_tensors, options.key);
+  if (options.note) {
+    for (const std::string& note : checkpoint.notes()) options.note(note);
+  }
   const TokenSource source = read_calibration(options.calibration_file);
 
   Calibration calibration;

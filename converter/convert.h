@@ -22,11 +22,15 @@ struct ConvertOptions {
   /// A text, or a .safetensors file with tokens (tensors called input_ids), to measure quality with and to
   /// find static scales; empty: random tokens, and no static scales.
   std::string calibration_file;
-  /// A safetensors file that completes or replaces tensors.
+  /// A tensor file that completes or replaces tensors.
   std::string extra_tensors;
+  /// Which dictionary of a nested checkpoint holds the tensors; see open_tensor_file().
+  std::string key;
   bool debug_outputs = false;
   /// Told what is being done, when set.
   std::function<void(const std::string&)> progress;
+  /// Told what was chosen or left out, when set.
+  std::function<void(const std::string&)> note;
 };
 
 /// Writes `options.output` or throws and leaves nothing. Returns what the user should be warned of.

@@ -300,7 +300,7 @@ TEST(Convert, TheReportShowsTheFileAndEscapesItsNames) {
 
   const nlohmann::json json = to_json(d);
   EXPECT_EQ(json["tensors"].size(), d.model.tensors.size());
-  EXPECT_EQ(summary_json(d, {})["bytes_after"], d.file_bytes);
+  EXPECT_EQ(summary_json(d, {}, {})["bytes_after"], d.file_bytes);
   EXPECT_NE(summary_table(d).find("logits cosine"), std::string::npos);
 }
 

@@ -26,7 +26,8 @@ constexpr uint32_t kMaxSinks = 1024;
 
 Args declare() {
   Args args(kProgram,
-            "Converts a checkpoint directory (config.json, model.safetensors) to one .oxb file.");
+            "Converts a checkpoint directory (config.json and tensors as .safetensors, or as "
+            "torch.save writes them) to one .oxb file.");
   args.positional("DIR", "the checkpoint directory");
   args.option("output", "FILE", "the model file to write, by convention *.oxb (required)", 'o');
   args.option("weights", "TYPE", "int8 (default) or f32");
@@ -43,7 +44,10 @@ Args declare() {
               "JSON array of characters, or the word byte (default: DIR/char_vocab.json)");
   args.option("calibrate", "FILE",
               "a text, or tokens as .safetensors: measure quality, and find static scales, on it");
-  args.option("tensors", "EXTRA.safetensors", "complete or replace tensors by name");
+  args.option("tensors", "EXTRA", "a tensor file that completes or replaces tensors by name");
+  args.option("key", "NAME",
+              "which dictionary of a torch checkpoint holds the tensors, e.g. model or ema.model "
+              "(default: the only one that does)");
   args.flag("debug-outputs", "keep hidden activations and all memories readable");
   args.option("report", "FILE.html", "write a page with sizes, quality, memory plan and graph");
   args.flag("json", "print the summary as JSON only");
@@ -87,6 +91,8 @@ ConvertOptions read_options(const Args& args) {
   options.tokenizer = args.text("tokenizer", "");
   options.calibration_file = args.text("calibrate", "");
   options.extra_tensors = args.text("tensors", "");
+  options.key = args.text("key", "");
+  if (args.has("key") && options.key.empty()) throw UsageError("--key needs a name");
   options.debug_outputs = args.has("debug-outputs");
   for (const char* name : {"tokenizer", "calibrate", "tensors", "report"}) {
     if (args.has(name) && args.text(name, "").empty()) {
@@ -131,10 +137,14 @@ int run(int argc, char** argv) {
       if (on) std::fputs("\r\033[K", stderr);
     }
   };
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, notes;
+  options.note = [&](const std::string& note) { notes.push_back(note); };
   {
     const ClearLine clear{terminal};
     warnings = convert(options);
+  }
+  for (const std::string& note : notes) {
+    std::fprintf(stderr, "%s: note: %s\n", kProgram, note.c_str());
   }
   for (const std::string& warning : warnings) {
     std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
@@ -143,7 +153,7 @@ int run(int argc, char** argv) {
   if (args.has("report")) {
     write_atomically(args.text("report", ""), to_html(description, options.output));
   }
-  const std::string text = args.has("json") ? json_text(summary_json(description, warnings))
+  const std::string text = args.has("json") ? json_text(summary_json(description, warnings, notes))
                                             : summary_table(description);
   std::fputs(text.c_str(), stdout);
   return kExitGood;

@@ -101,6 +101,14 @@ void check_overlaps(const std::string& path, const std::map<std::string, StoredT
 
 }  // namespace
 
+bool looks_like_safetensors(std::span<const std::byte> file) {
+  uint64_t header_bytes = 0;
+  if (file.size() <= sizeof(header_bytes)) return false;
+  std::memcpy(&header_bytes, file.data(), sizeof(header_bytes));
+  return header_bytes <= file.size() - sizeof(header_bytes) &&
+         file[sizeof(header_bytes)] == std::byte{'{'};
+}
+
 SafetensorsContents read_safetensors(const std::string& path, std::span<const std::byte> file) {
   if (file.size() < 8) {
     throw InputError(path + ": " + std::to_string(file.size()) +

@@ -18,6 +18,9 @@ struct SafetensorsContents {
   std::map<std::string, std::string> metadata;
 };
 
+/// The length at its start is that of a header in braces.
+bool looks_like_safetensors(std::span<const std::byte> file);
+
 /// The tensors in `file`, all of it; `path` is for messages. Throws InputError.
 SafetensorsContents read_safetensors(const std::string& path, std::span<const std::byte> file);
 

@@ -65,7 +65,8 @@ std::string summary_table(const Description& d) {
   return out;
 }
 
-nlohmann::json summary_json(const Description& d, const std::vector<std::string>& warnings) {
+nlohmann::json summary_json(const Description& d, const std::vector<std::string>& warnings,
+                            const std::vector<std::string>& notes) {
   const nlohmann::json all = to_json(d);
   nlohmann::json out;
   for (const char* key : {"architecture", "parameters", "macs_per_token", "max_segment", "task",
@@ -86,6 +87,7 @@ nlohmann::json summary_json(const Description& d, const std::vector<std::string>
     out["quality"][key] = number ? nlohmann::json(*number) : value;
   }
   out["warnings"] = warnings;
+  out["notes"] = notes;
   return out;
 }
 

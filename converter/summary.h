@@ -15,6 +15,7 @@ std::string summary_table(const Description& description);
 
 /// The same for programs.
 nlohmann::json summary_json(const Description& description,
-                            const std::vector<std::string>& warnings);
+                            const std::vector<std::string>& warnings,
+                            const std::vector<std::string>& notes);
 
 }  // namespace oxbow::convert

@@ -32,6 +32,9 @@ SENTENCES = {
         "Żółty ptak usiadł na gałęzi i zaśpiewał głośno.",
         "Con mèo ngủ trên mái nhà, còn trời thì đang mưa.",
         "¿Quién dejó la puerta abierta? ¡Nadie lo sabe!",
+        "He ſaid alſo: the ſand iſ ſalt, they ſay.",
+        # Letters and digits of Unicode 15 and 16 inside words: an older table splits these words.
+        "The signs xa\u1c8ab, a\U000105c0b, qu\ua7cbq, a\U0001e030c and n\U00011f04n meet a\U00010d40\U00010d41\U00011f50.",
     ],
     "cyrillic_greek": [
         "Река дважды поворачивает перед мельницей, и никто не знает почему.",
@@ -56,6 +59,8 @@ SENTENCES = {
         "コーヒーを二つください、と彼女は言った。",
         "고양이가 창가에서 자고 있고 밖에는 비가 온다.",
         "오늘은 빵이 다 떨어졌습니다!",
+        # Spacing marks that canonical order exchanges, in both orders.
+        "가\u302e\U0001d165 나\U0001d165\u302e 다\u302f\U0001d16d",
     ],
     "indic_thai": [
         "बिल्ली खिड़की के पास सो रही है।",
@@ -133,6 +138,19 @@ def line(rng, group):
             words[-1] += COMMAS.get(group, ",")
     space = "" if language in ("zh", "zh_Hant", "ja", "th", "lo", "km", "my") and rng.random() < 0.7 else " "
     return space.join(words) + rng.choice(ENDS[group])
+
+
+def paragraphs(rng, group, size):
+    """Yields lines joined by newlines and indents, so that merges with these are learned, too."""
+    joints = ["\n", "\n\n", "\r\n", "\n    ", "\n\t", "  ", "!\n", ")\n\n", "\u3000", " \n"]
+    text = ""
+    for next_line in lines(rng, group, size):
+        text += next_line
+        if rng.random() < 0.3:
+            yield text
+            text = ""
+        else:
+            text += rng.choice(joints)
 
 
 def lines(rng, group, size):

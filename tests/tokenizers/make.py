@@ -46,6 +46,7 @@ ADDED = [
     AddedToken("Mixed Case", normalized=True),
     AddedToken("<mix", normalized=True),
     AddedToken("<mix>ed", normalized=False),
+    AddedToken("go<right", normalized=True),
     AddedToken("don't", single_word=True, lstrip=True, rstrip=True, normalized=False),
     AddedToken("größte", normalized=True),
 ]
@@ -102,7 +103,8 @@ def train_bpe(tokenizer, name):
     """Trains merges over the 256 bytes; the special tokens come after them, as in the files of the hubs."""
     trainer = trainers.BpeTrainer(vocab_size=VOCABULARY[name], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
                                   show_progress=False)
-    tokenizer.train_from_iterator(training_lines(name), trainer)
+    paragraphs = corpus.paragraphs(random.Random("train " + name), name, TRAINING_BYTES)
+    tokenizer.train_from_iterator(paragraphs, trainer)
 
 
 def make_gpt2(folder, name):
@@ -265,6 +267,25 @@ def write_template(path, tokenizer):
     write_json(path, {"empty": tokenizer.encode("").ids, "a": single.ids, "a, b": pair.ids, "a, b types": pair.type_ids})
 
 
+def write_decode(path, tokenizer, size):
+    """What random ids decode to: pieces in an order no text has, control symbols, halves of characters."""
+    rng = random.Random("decode")
+    # The first and the last ids are special tokens; the first 300 hold the single bytes.
+    parts = [(0, 8), (0, 300), (0, size), (0, size), (size - 8, size)]
+    cases = []
+    for _ in range(40):
+        ids = [rng.randrange(*rng.choice(parts)) for _ in range(rng.randint(0, 9))]
+        case = {"ids": ids}
+        if isinstance(tokenizer, Tokenizer):
+            case["text"] = tokenizer.decode(ids, skip_special_tokens=False)
+            case["without_special"] = tokenizer.decode(ids, skip_special_tokens=True)
+        else:
+            case["text"] = tokenizer.decode(ids)
+        cases.append(case)
+    text = ",\n".join(json.dumps(case, ensure_ascii=False) for case in cases)
+    path.write_text(f"[{text}]\n", encoding="utf-8")
+
+
 def main(wanted):
     for kind, (make, names) in KINDS.items():
         for name in names:
@@ -277,6 +298,8 @@ def main(wanted):
             write_expected(folder / "expected.bin", tokenizer, write_lines(script_group(name)))
             if isinstance(tokenizer, Tokenizer) and tokenizer.post_processor is not None:
                 write_template(folder / "template.json", tokenizer)
+            size = tokenizer.get_vocab_size() if isinstance(tokenizer, Tokenizer) else tokenizer.get_piece_size()
+            write_decode(folder / "decode.json", tokenizer, size)
 
 
 if __name__ == "__main__":

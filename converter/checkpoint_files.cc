@@ -1,0 +1,141 @@
+#include "converter/checkpoint_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+#include "converter/errors.h"
+#include "converter/io_file.h"
+
+namespace oxbow::convert {
+namespace {
+
+constexpr std::string_view kTensorEndings[] = {".safetensors", ".bin", ".pt", ".pth", ".ckpt"};
+// Of other programs, or what training leaves beside the weights.
+constexpr std::string_view kOtherEndings[] = {".h5", ".msgpack", ".onnx", ".npy", ".npz"};
+constexpr std::string_view kOtherStarts[] = {"optimizer.", "scheduler.", "scaler.", "rng_state",
+                                             "training_args."};
+// Names in a message.
+constexpr size_t kListed = 8;
+
+bool ends_with_any(std::string_view name, std::span<const std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+/// Regular files that are, or might be taken for, tensor files, by name.
+struct Listing {
+  std::set<std::string> tensors, others;
+};
+
+Listing list_directory(const std::string& directory) {
+  Listing out;
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, unreadable)) {
+    std::error_code gone;
+    if (!entry.is_regular_file(gone)) continue;
+    const std::string name = entry.path().filename().string();
+    const bool is_other =
+        std::any_of(std::begin(kOtherStarts), std::end(kOtherStarts),
+                    [&](std::string_view start) { return name.starts_with(start); });
+    if (ends_with_any(name, kOtherEndings) || (is_other && ends_with_any(name, kTensorEndings))) {
+      out.others.insert(name);
+    } else if (ends_with_any(name, kTensorEndings)) {
+      out.tensors.insert(name);
+    }
+  }
+  if (unreadable) throw InputError("cannot read " + directory + ": " + unreadable.message());
+  return out;
+}
+
+std::string list_names(const std::set<std::string>& names) {
+  std::string text;
+  size_t listed = 0;
+  for (const std::string& name : names) {
+    if (listed++ == kListed)
+      return text + " and " + std::to_string(names.size() - kListed) + " more";
+    text += (text.empty() ? "" : ", ") + printable(name);
+  }
+  return text;
+}
+
+/// Fills in what the index says. Throws InputError.
+void read_index(const std::string& directory, CheckpointFiles& out) {
+  const nlohmann::json index = parse_json(out.index_path, read_file(out.index_path));
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+    throw InputError(out.index_path + ": key weight_map is missing or not an object");
+  }
+  std::set<std::string> shards;
+  for (const auto& [tensor, file] : index["weight_map"].items()) {
+    const std::string name = file.is_string() ? file.get<std::string>() : "";
+    if (name.empty() || name.find('/') != std::string::npos ||
+        name.find('\0') != std::string::npos) {
+      throw InputError(out.index_path + ": tensor " + printable(tensor) +
+                       " does not name a file in the same directory");
+    }
+    out.weight_map.emplace(tensor, name);
+    shards.insert(name);
+  }
+  for (const std::string& shard : shards) out.paths.push_back(directory + "/" + shard);
+}
+
+}  // namespace
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+nlohmann::json parse_json(const std::string& path, const std::string& text) {
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw InputError(path + " is not valid JSON near byte " + std::to_string(error.byte));
+  }
+}
+
+CheckpointFiles find_checkpoint_files(const std::string& directory) {
+  CheckpointFiles out;
+  bool only_one = false;
+  Listing listing = list_directory(directory);
+  for (const char* single : {"model.safetensors", "pytorch_model.bin"}) {
+    const std::string path = directory + "/" + single, index = path + ".index.json";
+    if (file_exists(path)) {
+      out.paths = {path};
+    } else if (file_exists(index)) {
+      out.index_path = index;
+      read_index(directory, out);
+    } else {
+      continue;
+    }
+    break;
+  }
+  if (out.paths.empty() && out.index_path.empty()) {
+    if (listing.tensors.size() > 1) {
+      throw InputError(directory + " has several tensor files: " + list_names(listing.tensors) +
+                       "; keep one of them, or call it model.safetensors or pytorch_model.bin");
+    }
+    if (listing.tensors.empty()) {
+      throw InputError(
+          directory +
+          " has no tensor file; expected model.safetensors, pytorch_model.bin, the "
+          "index.json of one of them, or one file *.safetensors, *.bin, *.pt, *.pth or "
+          "*.ckpt");
+    }
+    out.paths = {directory + "/" + *listing.tensors.begin()};
+    only_one = true;
+  }
+
+  std::set<std::string> left_out = std::move(listing.others);
+  left_out.merge(listing.tensors);
+  for (const std::string& path : out.paths) left_out.erase(base_name(path));
+  if (only_one || !left_out.empty()) {
+    const std::string what = out.index_path.empty() ? printable(base_name(out.paths[0]))
+                                                    : std::to_string(out.paths.size()) + " shards";
+    out.notes.push_back("reading " + what +
+                        (left_out.empty() ? "" : ", not " + list_names(left_out)));
+  }
+  return out;
+}
+
+}  // namespace oxbow::convert

@@ -1,0 +1,32 @@
+#pragma once
+
+// Which files of a checkpoint directory hold the tensors. The first of these that is there:
+// model.safetensors, the shards of model.safetensors.index.json, pytorch_model.bin, the shards of
+// pytorch_model.bin.index.json, and else the only tensor file of any name.
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace oxbow::convert {
+
+struct CheckpointFiles {
+  std::vector<std::string> paths;
+  /// Of shards: the file that says which tensor is in which shard; empty otherwise.
+  std::string index_path;
+  std::map<std::string, std::string> weight_map;
+  /// What was chosen where there was a choice, and what is left out.
+  std::vector<std::string> notes;
+};
+
+/// Throws InputError when there is nothing to choose, or too much.
+CheckpointFiles find_checkpoint_files(const std::string& directory);
+
+/// The name without the directory.
+std::string base_name(const std::string& path);
+
+/// Throws InputError.
+nlohmann::json parse_json(const std::string& path, const std::string& text);
+
+}  // namespace oxbow::convert
