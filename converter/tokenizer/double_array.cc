@@ -28,6 +28,7 @@ class Builder {
     if (entries_.empty()) return {};
     add_block();
     taken_[0] = true;
+    units_[0] = 0;
     nodes_.push_back({0, entries_.size(), 0, 0});
     while (!nodes_.empty()) {
       const Node node = nodes_.back();
@@ -48,7 +49,8 @@ class Builder {
   };
 
   void add_block() {
-    units_.resize(units_.size() + kBlock, 0);
+    // What no string leads to has no label, or a zero byte of the text would lead there.
+    units_.resize(units_.size() + kBlock, kIsValue);
     taken_.resize(units_.size());
     base_used_.resize(units_.size());
   }

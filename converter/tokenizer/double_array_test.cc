@@ -46,6 +46,16 @@ TEST(DoubleArray, FindsExactlyItsStrings) {
   }
 }
 
+TEST(DoubleArray, AZeroByteLeadsNowhere) {
+  const std::vector<uint32_t> units = build_double_array({{"[MASK]", 1}, {"[", 2}, {"ab", 3}});
+  const Trie trie(units);
+  using namespace std::string_literals;
+  for (const std::string& text : {"\0[MASK]"s, "[\0MASK]"s, "[M\0ASK]"s, "[MASK]\0"s, "\0ab"s}) {
+    uint32_t number = 0;
+    EXPECT_FALSE(find(trie, text, &number)) << text;
+  }
+}
+
 TEST(DoubleArray, ManyStringsStayReachable) {
   std::map<std::string, uint32_t> numbers;
   std::mt19937 random(1);

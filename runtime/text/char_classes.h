@@ -21,6 +21,8 @@ enum CharClass : uint8_t {
   kRemoved = 32,
   /// Counts as part of a word beside an added token that must stand alone.
   kWordCharacter = 64,
+  /// WordPiece: replaced by what the table of replacements says, or one of `ordered_marks`.
+  kChanged = 128,
 };
 
 class CharClasses {

@@ -1,7 +1,7 @@
 #pragma once
 
 // Replacements for sequences of bytes, as SentencePiece has them: the longest sequence that the text
-// begins with is replaced.
+// begins with is replaced. A sequence replaced by itself is kept as it is, whatever is inside it.
 
 #include <cstddef>
 #include <cstdint>

@@ -68,6 +68,18 @@ struct SentencePieceState {
   bool after_unknown = false;
 };
 
+/// WordPiece: the word that is being read, as far as it came. Its bytes are in EncoderState::scratch.
+struct WordPieceState {
+  size_t bytes = 0;
+  size_t characters = 0;
+  /// Marks behind this place may change their order.
+  size_t order_from = 0;
+  /// It has too many characters: it is unknown, whatever they are.
+  bool given_up = false;
+  /// Its end was seen, but there was no room for its tokens.
+  bool over = false;
+};
+
 /// What the functions of a kind work on.
 struct EncoderState {
   const Tokenizer* tokenizer = nullptr;
@@ -80,10 +92,9 @@ struct EncoderState {
   bool text_start = true;
   bool segment_start = true;
   SentencePieceState sentencepiece;
-  /// WordPiece: inside a word that was given up.
-  bool skipping = false;
   /// ByteBpe: what a word that was too long to be taken whole goes on with; none at first.
   WordRest rest = {};
+  WordPieceState wordpiece;
 };
 
 }  // namespace oxbow

@@ -9,6 +9,7 @@ namespace oxbow {
 extern const TokenizerDef kByteTokenizer;
 extern const TokenizerDef kCharTokenizer;
 extern const TokenizerDef kByteBpeTokenizer;
+extern const TokenizerDef kWordPieceTokenizer;
 extern const TokenizerDef kUnigramTokenizer;
 extern const TokenizerDef kBpeTokenizer;
 

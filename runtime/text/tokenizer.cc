@@ -9,7 +9,8 @@
 namespace oxbow {
 namespace {
 
-constexpr const TokenizerDef* kKinds[] = {&kByteTokenizer, &kCharTokenizer, &kByteBpeTokenizer,
+constexpr const TokenizerDef* kKinds[] = {&kByteTokenizer,    &kCharTokenizer,
+                                          &kByteBpeTokenizer, &kWordPieceTokenizer,
                                           &kUnigramTokenizer, &kBpeTokenizer};
 
 template <typename T>

@@ -1,0 +1,110 @@
+#include "converter/tokenizer/bert_characters.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "converter/tokenizer/double_array.h"
+#include "converter/tokenizer/unicode.h"
+#include "runtime/text/char_classes.h"
+#include "runtime/text/utf8.h"
+
+namespace oxbow::convert {
+namespace {
+
+// U+2B820 to U+2B91F are missing in the original too.
+constexpr CodePointRange kChinese[] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},
+                                       {0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf},
+                                       {0x2f800, 0x2fa1f}};
+constexpr CodePointRange kHangul = {0xac00, 0xd7a3};
+
+bool is_mark(char32_t point) { return contains(CodePoints::bert_marks(), point); }
+
+std::string utf8(const std::u32string& text) {
+  std::string bytes;
+  for (const char32_t point : text) {
+    char character[4];
+    bytes.append(character, write_utf8(point, character));
+  }
+  return bytes;
+}
+
+class Characters {
+ public:
+  Characters(const BertNormalizer& normalizer, bool find_words) : normalizer_(normalizer) {
+    for (uint32_t point = 0; point < bits_.size(); ++point) {
+      if (is_code_point(point)) bits_[point] = add(point);
+      if (find_words && contains(CodePoints::word_characters(), point)) {
+        bits_[point] |= kWordCharacter;
+      }
+    }
+  }
+
+  void write(schema::TokenizerT* tokenizer) const {
+    tokenizer->classes = std::make_unique<schema::CharClassesT>(pack_char_classes(bits_));
+    tokenizer->split_hangul = normalizer_.strip_accents;
+    tokenizer->ordered_marks = ordered_marks_;
+    if (replacements_.empty()) return;
+    tokenizer->char_map = std::make_unique<schema::CharMapT>();
+    std::vector<uint8_t>& strings = tokenizer->char_map->strings;
+    std::map<std::string, uint32_t> places;
+    std::map<std::string, uint32_t> numbers;
+    for (const auto& [text, replacement] : replacements_) {
+      const auto [place, is_new] =
+          places.emplace(replacement, static_cast<uint32_t>(strings.size()));
+      if (is_new) {
+        strings.insert(strings.end(), replacement.begin(), replacement.end());
+        strings.push_back(0);
+      }
+      numbers.emplace(text, place->second);
+    }
+    tokenizer->char_map->trie = build_double_array(numbers);
+  }
+
+ private:
+  /// The class of a character; notes what it becomes.
+  uint8_t add(uint32_t point) {
+    if (contains(CodePoints::bert_controls(), point)) return kRemoved;
+    if (contains(CodePoints::white_space(), point)) return kSpace;
+    uint8_t bits = normalizer_.split_chinese && contains(kChinese, point) ? kIsolated : 0;
+    std::u32string parts(1, static_cast<char32_t>(point));
+    if (normalizer_.strip_accents) {
+      if (point >= kHangul.first && point <= kHangul.last) return bits | kChanged;
+      parts = decompose(point);
+      const bool ends_order = std::any_of(parts.begin(), parts.end(),
+                                          [](char32_t part) { return combining_class(part) == 0; });
+      std::erase_if(parts, is_mark);
+      if (parts.empty()) return ends_order ? kRemoved | kChanged : kRemoved;
+      if (const uint8_t order = combining_class(point); order > 0) {
+        ordered_marks_.push_back(point << 8 | order);
+        bits |= kChanged;
+      }
+    }
+    if (normalizer_.lower_case) {
+      std::u32string lower;
+      for (const char32_t part : parts) lower += lower_case(part);
+      parts = lower;
+    }
+    // No punctuation has anything behind it that stays.
+    if (contains(CodePoints::bert_punctuation(), parts[0])) bits |= kPunctuation;
+    if (parts.size() != 1 || parts[0] != point) {
+      bits |= kChanged;
+      replacements_.emplace(utf8({static_cast<char32_t>(point)}), utf8(parts));
+    }
+    return bits;
+  }
+
+  BertNormalizer normalizer_;
+  std::vector<uint8_t> bits_ = std::vector<uint8_t>(0x110000);
+  std::map<std::string, std::string> replacements_;
+  std::vector<uint32_t> ordered_marks_;
+};
+
+}  // namespace
+
+void set_bert_characters(const BertNormalizer& normalizer, bool find_words,
+                         schema::TokenizerT* tokenizer) {
+  Characters(normalizer, find_words).write(tokenizer);
+}
+
+}  // namespace oxbow::convert

@@ -1,0 +1,266 @@
+// BERT's tokenizer. Text is cleaned, and perhaps stripped of accents and put in lower case, a
+// character at a time as the file's tables say; a word ends at white space, and punctuation is a
+// word of its own. A word is cut into the longest pieces of the vocabulary, from its beginning; when
+// that leaves a rest, all of it is unknown.
+//
+// All text that is there is taken: the word it ends in is kept, as it was changed, until its end.
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/text/decoder.h"
+#include "runtime/text/encoder.h"
+#include "runtime/text/kinds.h"
+#include "runtime/text/utf8.h"
+
+namespace oxbow {
+namespace {
+
+using Kind = Utf8Character::Kind;
+
+// The bound keeps the time for a word small whatever the file says.
+constexpr uint32_t kMaxWordCharacters = 1000;
+constexpr uint8_t kEndsWord = kSpace | kPunctuation | kIsolated;
+
+constexpr uint32_t kHangulFirst = 0xac00;
+constexpr uint32_t kHangulLast = 0xd7a3;
+
+std::span<const char> inner_prefix(const Tokenizer& tokenizer) {
+  const flatbuffers::String* prefix = tokenizer.table->inner_prefix();
+  return prefix == nullptr ? std::span<const char>() : std::span(prefix->data(), prefix->size());
+}
+
+bool begins_with(std::span<const char> text, std::span<const char> prefix) {
+  return text.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), text.begin());
+}
+
+Status check(const Tokenizer& tokenizer, Error* error) {
+  if (tokenizer.classes.empty() || tokenizer.table->unknown_token() < 0) {
+    return fail(error, Status::kFileCorrupt,
+                "tokenizer: the table of characters or the token for unknown words is missing");
+  }
+  const uint32_t characters = tokenizer.table->max_word_characters();
+  if (characters == 0 || characters > kMaxWordCharacters) {
+    return fail(error, Status::kFileCorrupt, "tokenizer: words of %u characters; expected 1 to %u",
+                static_cast<unsigned>(characters), static_cast<unsigned>(kMaxWordCharacters));
+  }
+  return Status::kOk;
+}
+
+size_t scratch_bytes(const Tokenizer& tokenizer, size_t) {
+  return size_t{tokenizer.table->max_word_characters()} * kMaxCharacterBytes;
+}
+
+/// Builds the word in EncoderState::wordpiece.
+class Word {
+ public:
+  explicit Word(EncoderState& state)
+      : tokenizer_(*state.tokenizer),
+        pending_(state.pending),
+        word_(state.wordpiece),
+        room_(reinterpret_cast<char*>(state.scratch.data()), state.scratch.size()),
+        max_characters_(tokenizer_.table->max_word_characters()),
+        prefix_(inner_prefix(tokenizer_)),
+        inner_(tokenizer_.trie.walk()) {
+    for (const char byte : prefix_) has_inner_ = has_inner_ && inner_.step(byte);
+    if (const auto* marks = tokenizer_.table->ordered_marks(); marks != nullptr) {
+      marks_ = {marks->data(), marks->size()};
+    }
+  }
+
+  /// One character as it is.
+  void add(std::span<const char> character) {
+    if (word_.characters == max_characters_ || character.size() > room_.size() - word_.bytes) {
+      word_.given_up = true;
+      return;
+    }
+    std::memcpy(room_.data() + word_.bytes, character.data(), character.size());
+    word_.bytes += character.size();
+    ++word_.characters;
+  }
+
+  /// What the tables make of a character of class kChanged.
+  void add_changed(uint32_t code_point, std::span<const char> character) {
+    if (tokenizer_.table->split_hangul() && code_point >= kHangulFirst &&
+        code_point <= kHangulLast) {
+      add_jamo(code_point - kHangulFirst);
+      return;
+    }
+    const CharMap::Replacement found = tokenizer_.char_map.find(character);
+    std::span<const char> text = found.bytes == character.size() ? found.text : character;
+    while (!text.empty()) {
+      const Utf8Character next = read_utf8(text);
+      // The file's strings are bytes of any kind.
+      const size_t bytes = next.kind == Kind::kCharacter ? next.bytes : 1;
+      add(text.first(bytes));
+      if (const uint8_t order = order_of(next.code_point); order > 0) put_in_order(bytes, order);
+      text = text.subspan(bytes);
+    }
+  }
+
+  /// What comes next is not reordered with what was there before.
+  void end_order() { word_.order_from = word_.bytes; }
+
+  /// The tokens of the word, which is over. False when there is no room for all of them; the word
+  /// stays.
+  bool finish() {
+    if (word_.characters == 0 && !word_.given_up) return true;
+    word_.over = true;
+    if (pending_.left() == 0) return false;
+    const size_t before = pending_.end;
+    switch (word_.given_up ? Cut::kUnknown : cut()) {
+      case Cut::kNoRoom:
+        pending_.end = before;
+        return false;
+      case Cut::kUnknown:
+        pending_.end = before;
+        pending_.add(tokenizer_.table->unknown_token());
+        break;
+      case Cut::kDone:
+        break;
+    }
+    word_ = {};
+    return true;
+  }
+
+ private:
+  enum class Cut { kDone, kUnknown, kNoRoom };
+
+  Cut cut() {
+    const std::span<const char> word = room_.first(word_.bytes);
+    Trie::Walk walk = tokenizer_.trie.walk();
+    for (size_t at = 0; at < word.size(); walk = inner_) {
+      if (at > 0 && !has_inner_) return Cut::kUnknown;
+      size_t end = at;
+      uint32_t piece = 0;
+      for (size_t i = at; i < word.size() && walk.step(word[i]); ++i) {
+        // The number comes from the file.
+        if (walk.ends() && walk.value() < tokenizer_.tokens) {
+          end = i + 1;
+          piece = walk.value();
+        }
+      }
+      if (end == at) return Cut::kUnknown;
+      if (pending_.left() == 0) return Cut::kNoRoom;
+      pending_.add(static_cast<int32_t>(piece));
+      at = end;
+    }
+    return Cut::kDone;
+  }
+
+  void add_jamo(uint32_t index) {
+    constexpr uint32_t kVowels = 21;
+    constexpr uint32_t kTails = 28;
+    const uint32_t tail = index % kTails;
+    char bytes[4];
+    add(std::span(bytes, write_utf8(0x1100 + index / (kVowels * kTails), bytes)));
+    add(std::span(bytes, write_utf8(0x1161 + index / kTails % kVowels, bytes)));
+    if (tail > 0) add(std::span(bytes, write_utf8(0x11a7 + tail, bytes)));
+  }
+
+  /// The combining class of a mark that can change places with others, or 0.
+  uint8_t order_of(uint32_t code_point) const {
+    if (marks_.empty() || code_point < marks_.front() >> 8) return 0;
+    const auto found = std::lower_bound(marks_.begin(), marks_.end(), code_point << 8);
+    return found != marks_.end() && *found >> 8 == code_point ? static_cast<uint8_t>(*found) : 0;
+  }
+
+  /// Moves the mark that was added last before those of a higher class.
+  void put_in_order(size_t bytes, uint8_t order) {
+    if (word_.given_up) return;
+    const size_t last = word_.bytes - bytes;
+    size_t place = last;
+    while (place > word_.order_from) {
+      size_t before = place - 1;
+      while (before > word_.order_from && (room_[before] & 0xc0) == 0x80) --before;
+      const Utf8Character mark = read_utf8(room_.subspan(before, place - before));
+      if (mark.kind != Kind::kCharacter || order_of(mark.code_point) <= order) break;
+      place = before;
+    }
+    std::rotate(room_.data() + place, room_.data() + last, room_.data() + word_.bytes);
+  }
+
+  const Tokenizer& tokenizer_;
+  PendingIds& pending_;
+  WordPieceState& word_;
+  std::span<char> room_;
+  size_t max_characters_;
+  std::span<const char> prefix_;
+  /// Behind the prefix of pieces inside a word, when any piece has it.
+  Trie::Walk inner_;
+  bool has_inner_ = true;
+  std::span<const uint32_t> marks_;
+};
+
+Status no_room(const EncoderState& state, Error* error) {
+  // What was found before is given out first, which makes room.
+  if (!state.pending.empty()) return Status::kOk;
+  return fail(error, Status::kInvalidArgument,
+              "text, byte 0: a word of more than %zu tokens; give the encoder a larger "
+              "max_word_bytes",
+              state.pending.room.size());
+}
+
+Status encode(EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
+              Error* error) {
+  const CharClasses& classes = state.tokenizer->classes;
+  Word word(state);
+  if (state.wordpiece.over && !word.finish()) return no_room(state, error);
+  size_t& at = *consumed;
+  while (at < text.size()) {
+    Utf8Character next = {Kind::kCharacter, static_cast<uint8_t>(text[at]), 1};
+    if (next.code_point >= 0x80) {
+      next = read_utf8(text.subspan(at));
+      if (next.kind == Kind::kIncomplete && !last) return Status::kOk;
+    }
+    std::span<const char> character = text.subspan(at, next.bytes);
+    if (next.kind != Kind::kCharacter) {
+      next = {Kind::kCharacter, kReplacementCharacter, malformed_bytes(text.subspan(at))};
+      character = std::span("\xef\xbf\xbd", 3);
+    }
+    const uint8_t bits = classes.of(next.code_point);
+    if ((bits & kEndsWord) != 0 && !word.finish()) return no_room(state, error);
+    if ((bits & kSpace) != 0) {
+    } else if ((bits & kRemoved) != 0) {
+      if ((bits & kChanged) != 0) word.end_order();
+    } else if ((bits & kChanged) != 0) {
+      word.add_changed(next.code_point, character);
+    } else {
+      word.add(character);
+    }
+    at += next.bytes;
+    // A word of its own.
+    if ((bits & (kPunctuation | kIsolated)) != 0 && !word.finish()) return no_room(state, error);
+  }
+  if (last && !word.finish()) return no_room(state, error);
+  return Status::kOk;
+}
+
+/// Whether people write this text without a space before it.
+bool follows_closely(std::span<const char> text) {
+  for (const std::string_view begin : {".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re"}) {
+    if (begins_with(text, begin)) return true;
+  }
+  return false;
+}
+
+void decode(DecoderState& state, uint32_t token) {
+  const Tokenizer& tokenizer = *state.tokenizer;
+  std::span<const char> text = tokenizer.text(token);
+  if (!state.text_start) {
+    const std::span<const char> prefix = inner_prefix(tokenizer);
+    if (begins_with(text, prefix)) {
+      text = text.subspan(prefix.size());
+    } else if (!tokenizer.table->tidy() || !follows_closely(text)) {
+      state.out.add(' ');
+    }
+  }
+  state.out.add(text);
+}
+
+}  // namespace
+
+const TokenizerDef kWordPieceTokenizer = {
+    schema::TokenizerKind::WordPiece, "wordpiece", check, scratch_bytes, encode, decode};
+
+}  // namespace oxbow
