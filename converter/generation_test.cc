@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "converter/errors.h"
-#include "tests/support/files.h"
+#include "converter/testing/files.h"
 
 namespace oxbow::convert {
 namespace {
@@ -17,8 +15,8 @@ using ::testing::HasSubstr;
 class GenerationConfig : public ::testing::Test {
  protected:
   std::vector<std::string> read(const std::string& text) {
-    const std::string path = (directory_ / "generation_config.json").string();
-    std::ofstream(path) << text;
+    const std::string path = directory_ / "generation_config.json";
+    testing::write_text(path, text);
     return read_generation_config(path, 100, generation_);
   }
   std::string refusal(const std::string& text) {
@@ -30,7 +28,7 @@ class GenerationConfig : public ::testing::Test {
     return "";
   }
 
-  oxbow::testing::TemporaryDirectory directory_;
+  testing::TemporaryDirectory directory_;
   schema::GenerationT generation_;
 };
 

@@ -175,11 +175,44 @@ Value join(Meter& meter, const Value& value, const Arguments& arguments) {
   return make_text(meter, std::move(out));
 }
 
-Value first_or_last(Meter& meter, const std::string& name, const Value& value) {
+Value first_of(Meter& meter, const Value& value) {
   const ListPtr list = iterate(meter, value);
-  if (list->items.empty()) return Undefined{name};
-  return name == "first" ? list->items.front() : list->items.back();
+  return list->items.empty() ? Value(Undefined{"first"}) : list->items.front();
 }
+
+Value last_of(Meter& meter, const Value& value) {
+  const ListPtr list = iterate(meter, value);
+  return list->items.empty() ? Value(Undefined{"last"}) : list->items.back();
+}
+
+Value length_of(Meter& meter, const Value& value) {
+  return static_cast<int64_t>(length(meter, value));
+}
+
+Value json_of(Meter& meter, const Value& value) { return make_text(meter, to_json(meter, value)); }
+
+Value string_of(Meter& meter, const Value& value) {
+  return make_text(meter, to_text(meter, value));
+}
+
+Value list_of(Meter& meter, const Value& value) {
+  return make_list(meter, iterate(meter, value)->items);
+}
+
+Value pairs_of(Meter& meter, const Value& value) {
+  if (is_undefined(value)) return make_list(meter, {});
+  const auto* dict = std::get_if<DictPtr>(&value);
+  if (dict == nullptr) {
+    meter.refuse("the filter \"items\" expects a mapping, not " + kind_of(value));
+  }
+  return items_of(meter, **dict);
+}
+
+/// Filters without arguments.
+constexpr std::pair<const char*, Value (*)(Meter&, const Value&)> kPlainFilters[] = {
+    {"length", length_of}, {"count", length_of},  {"first", first_of}, {"last", last_of},
+    {"tojson", json_of},   {"string", string_of}, {"list", list_of},   {"items", pairs_of},
+};
 
 Value multiply_text(Meter& meter, const std::string& text, int64_t times) {
   std::string out;
@@ -254,45 +287,43 @@ Value apply_filter(Meter& meter, const std::string& name, const Value& value,
   if (name == "title") {
     return change_case(meter, what, to_text(meter, value), arguments, title_by_spaces);
   }
-  check_arguments(meter, what, arguments, 0);
-  if (name == "length" || name == "count") return static_cast<int64_t>(length(meter, value));
-  if (name == "first" || name == "last") return first_or_last(meter, name, value);
-  if (name == "tojson") return make_text(meter, to_json(meter, value));
-  if (name == "string") return make_text(meter, to_text(meter, value));
-  if (name == "list") return make_list(meter, iterate(meter, value)->items);
-  if (name == "items") {
-    if (is_undefined(value)) return make_list(meter, {});
-    const auto* dict = std::get_if<DictPtr>(&value);
-    if (dict == nullptr) meter.refuse(what + " expects a mapping, not " + kind_of(value));
-    return items_of(meter, **dict);
+  for (const auto& [known, apply] : kPlainFilters) {
+    if (name != known) continue;
+    check_arguments(meter, what, arguments, 0);
+    return apply(meter, value);
   }
   meter.refuse(what + " is not supported");
 }
 
 bool apply_test(Meter& meter, const std::string& name, const Value& value,
                 const Arguments& arguments) {
-  const std::string what = "the test " + quoted(name);
-  check_arguments(meter, what, arguments, 0);
   const bool is_text = as_text(value) != nullptr;
   const bool is_list = std::holds_alternative<ListPtr>(value);
   const bool is_dict = std::holds_alternative<DictPtr>(value);
-  const auto* truth = std::get_if<bool>(&value);
   const bool is_integer = std::holds_alternative<int64_t>(value);
-  if (name == "defined") return !is_undefined(value);
-  if (name == "undefined") return is_undefined(value);
-  if (name == "none") return std::holds_alternative<None>(value);
-  if (name == "string") return is_text;
-  if (name == "mapping") return is_dict;
+  const auto* truth = std::get_if<bool>(&value);
   // The original takes what is undefined for an empty list.
-  if (name == "iterable" || name == "sequence") {
-    return is_text || is_list || is_dict || is_undefined(value);
+  const bool has_elements = is_text || is_list || is_dict || is_undefined(value);
+  const std::pair<const char*, bool> tests[] = {
+      {"defined", !is_undefined(value)},
+      {"undefined", is_undefined(value)},
+      {"none", std::holds_alternative<None>(value)},
+      {"string", is_text},
+      {"mapping", is_dict},
+      {"iterable", has_elements},
+      {"sequence", has_elements},
+      {"true", truth != nullptr && *truth},
+      {"false", truth != nullptr && !*truth},
+      {"boolean", truth != nullptr},
+      {"integer", is_integer},
+      {"number", is_integer || truth != nullptr},
+  };
+  for (const auto& [known, holds] : tests) {
+    if (name != known) continue;
+    check_arguments(meter, "the test " + quoted(name), arguments, 0);
+    return holds;
   }
-  if (name == "true") return truth != nullptr && *truth;
-  if (name == "false") return truth != nullptr && !*truth;
-  if (name == "boolean") return truth != nullptr;
-  if (name == "integer") return is_integer;
-  if (name == "number") return is_integer || truth != nullptr;
-  meter.refuse(what + " is not supported");
+  meter.refuse("the test " + quoted(name) + " is not supported");
 }
 
 Value call_method(Meter& meter, const Value& value, const std::string& name,
