@@ -66,10 +66,23 @@ bool is_token(const nlohmann::json& value) {
 Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
                        const std::string& key)
     : directory_(directory), config_path_(directory + "/config.json") {
-  if (!file_exists(directory)) throw InputError("there is no directory " + directory);
-  read_config();
-  open_tensors(key);
-  if (!extra.empty()) add_file(extra, "", true);
+  if (!file_exists(directory)) throw InputError("there is no directory or file " + directory);
+  if (const std::string gguf = find_gguf(directory); !gguf.empty()) {
+    open_gguf(gguf);
+  } else {
+    read_config();
+    open_tensors(key);
+  }
+  if (!extra.empty()) add_file(open_tensor_file(extra, ""), true);
+}
+
+void Checkpoint::open_gguf(const std::string& path) {
+  auto file = std::make_unique<GgufFile>(path);
+  gguf_ = file.get();
+  config_path_ = path + ", as config.json";
+  config_ = gguf_->config();
+  read_model_type();
+  add_file(std::move(file), false);
 }
 
 void Checkpoint::read_config() {
@@ -82,6 +95,10 @@ void Checkpoint::read_config() {
   config_text_ = read_file(config_path_);
   config_ = parse_json(config_path_, config_text_);
   if (!config_.is_object()) throw InputError(config_path_ + " is not a JSON object");
+  read_model_type();
+}
+
+void Checkpoint::read_model_type() {
   const nlohmann::json* type = key("model_type");
   if (type == nullptr) throw InputError(config_path_ + ": key model_type is missing");
   if (!type->is_string()) fail_key("model_type", "a text");
@@ -91,7 +108,7 @@ void Checkpoint::read_config() {
 void Checkpoint::open_tensors(const std::string& key) {
   const CheckpointFiles files = find_checkpoint_files(directory_);
   notes_ = files.notes;
-  for (const std::string& path : files.paths) add_file(path, key, false);
+  for (const std::string& path : files.paths) add_file(open_tensor_file(path, key), false);
   for (const auto& [tensor, file] : files.weight_map) {
     const auto there = tensors_.find(tensor);
     if (there == tensors_.end() || base_name(there->second.file->path()) != file) {
@@ -101,16 +118,18 @@ void Checkpoint::open_tensors(const std::string& key) {
   }
 }
 
-void Checkpoint::add_file(const std::string& path, const std::string& key, bool extra) {
-  files_.push_back(open_tensor_file(path, key));
+void Checkpoint::add_file(std::unique_ptr<TensorFile> opened, bool extra) {
+  files_.push_back(std::move(opened));
   const TensorFile& file = *files_.back();
-  for (const std::string& note : file.notes()) notes_.push_back(base_name(path) + ": " + note);
+  for (const std::string& note : file.notes()) {
+    notes_.push_back(base_name(file.path()) + ": " + note);
+  }
   for (const auto& [name, tensor] : file.tensors()) {
     const auto [place, is_new] = tensors_.try_emplace(name, Found{&tensor, &file, extra});
     if (is_new) continue;
     if (!extra) {
       throw InputError("tensor " + printable(name) + " is in both " + place->second.file->path() +
-                       " and " + path);
+                       " and " + file.path());
     }
     place->second = {&tensor, &file, true};
   }
@@ -359,7 +378,7 @@ std::string Checkpoint::source_hash() const {
     hash.update(name + '\0' + std::to_string(bytes.size()) + '\0');
     hash.update(bytes);
   };
-  add("config.json", std::as_bytes(std::span(config_text_)));
+  if (gguf_ == nullptr) add("config.json", std::as_bytes(std::span(config_text_)));
   for (const auto& file : files_) add(base_name(file->path()), file->file_bytes());
   return hash.finish();
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A checkpoint directory as importers see it: config.json with typed access, and tensors by name
+// A checkpoint as importers see it: config.json with typed access, and tensors by name
 // with the shape the caller expects. Every refusal names the key or tensor, what it is, and what
 // was expected. The object remembers what was asked for, so that finish() can tell what an importer
 // did not understand.
@@ -13,13 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "converter/gguf_model.h"
 #include "converter/tensor_file.h"
 
 namespace oxbow::convert {
 
 class Checkpoint {
  public:
-  /// Reads `directory`/config.json and maps the tensor files beside it; see checkpoint_files.h.
+  /// `directory` may also be a GGUF file, or have one and nothing else: see gguf_model.h. Otherwise
+  /// reads `directory`/config.json and maps the tensor files beside it; see checkpoint_files.h.
   /// `extra`, when not empty, is a tensor file whose tensors complete or replace those by name. `key`
   /// is for the files of the directory, as in open_tensor_file(). Throws InputError.
   explicit Checkpoint(const std::string& directory, const std::string& extra = "",
@@ -91,6 +93,8 @@ class Checkpoint {
   /// Elements of all float tensors that were asked for.
   uint64_t parameters() const;
   const std::string& directory() const { return directory_; }
+  /// Null unless this is one.
+  const GgufFile* gguf() const { return gguf_; }
 
  private:
   struct Found {
@@ -100,8 +104,10 @@ class Checkpoint {
   };
 
   void read_config();
+  void read_model_type();
+  void open_gguf(const std::string& path);
   void open_tensors(const std::string& key);
-  void add_file(const std::string& path, const std::string& key, bool extra);
+  void add_file(std::unique_ptr<TensorFile> file, bool extra);
   const nlohmann::json* find(const std::string& name) const;
   /// The same, marked as understood; nothing for null.
   const nlohmann::json* key(const std::string& name) const;
@@ -115,6 +121,7 @@ class Checkpoint {
   nlohmann::json config_;
   std::string model_type_;
   std::vector<std::unique_ptr<TensorFile>> files_;
+  const GgufFile* gguf_ = nullptr;
   std::map<std::string, Found> tensors_;
   // What was asked for: bookkeeping that leaves the checkpoint itself as it is.
   mutable std::set<std::string> used_keys_;

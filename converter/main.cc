@@ -1,4 +1,4 @@
-// oxbow-convert: a checkpoint directory becomes one .oxb file.
+// oxbow-convert: a checkpoint becomes one .oxb file.
 
 #include <unistd.h>
 
@@ -27,8 +27,8 @@ constexpr uint32_t kMaxSinks = 1024;
 Args declare() {
   Args args(kProgram,
             "Converts a checkpoint directory (config.json and tensors as .safetensors, or as "
-            "torch.save writes them) to one .oxb file.");
-  args.positional("DIR", "the checkpoint directory");
+            "torch.save writes them) or a GGUF file to one .oxb file.");
+  args.positional("DIR", "the checkpoint directory, or a .gguf file");
   args.option("output", "FILE", "the model file to write, by convention *.oxb (required)", 'o');
   args.option("weights", "TYPE", "int8 (default) or f32");
   args.option("activations", "TYPE",
@@ -99,7 +99,7 @@ ConvertOptions read_options(const Args& args) {
       throw UsageError(std::string("--") + name + " needs the name of a file");
     }
   }
-  std::vector<std::string> inputs = {options.tokenizer, options.calibration_file,
+  std::vector<std::string> inputs = {options.directory, options.tokenizer, options.calibration_file,
                                      options.extra_tensors};
   std::error_code unreadable;
   for (const auto& entry : std::filesystem::directory_iterator(options.directory, unreadable)) {

@@ -84,21 +84,6 @@ StoredTensor read_entry(const std::string& where, const nlohmann::json& entry,
   return tensor;
 }
 
-void check_overlaps(const std::string& path, const std::map<std::string, StoredTensor>& tensors) {
-  std::vector<std::pair<const std::byte*, const std::string*>> order;
-  for (const auto& [name, tensor] : tensors) {
-    if (!tensor.bytes.empty()) order.emplace_back(tensor.bytes.data(), &name);
-  }
-  std::sort(order.begin(), order.end());
-  for (size_t i = 1; i < order.size(); ++i) {
-    const StoredTensor& before = tensors.at(*order[i - 1].second);
-    if (before.bytes.data() + before.bytes.size() > order[i].first) {
-      throw InputError(path + ": tensors " + printable(*order[i - 1].second) + " and " +
-                       printable(*order[i].second) + " overlap");
-    }
-  }
-}
-
 }  // namespace
 
 bool looks_like_safetensors(std::span<const std::byte> file) {
@@ -137,7 +122,7 @@ SafetensorsContents read_safetensors(const std::string& path, std::span<const st
       contents.metadata.emplace(key, value.get<std::string>());
     }
   }
-  check_overlaps(path, contents.tensors);
+  refuse_overlaps(path, contents.tensors);
   return contents;
 }
 

@@ -24,11 +24,12 @@ struct DtypeRow {
   bool is_float;
 };
 constexpr DtypeRow kDtypes[] = {
-    {Dtype::kF64, "F64", 1, 8, true},  {Dtype::kF32, "F32", 1, 4, true},
-    {Dtype::kF16, "F16", 1, 2, true},  {Dtype::kBF16, "BF16", 1, 2, true},
-    {Dtype::kI64, "I64", 1, 8, false}, {Dtype::kI32, "I32", 1, 4, false},
-    {Dtype::kI16, "I16", 1, 2, false}, {Dtype::kI8, "I8", 1, 1, false},
-    {Dtype::kU8, "U8", 1, 1, false},   {Dtype::kBool, "BOOL", 1, 1, false},
+    {Dtype::kF64, "F64", 1, 8, true},     {Dtype::kF32, "F32", 1, 4, true},
+    {Dtype::kF16, "F16", 1, 2, true},     {Dtype::kBF16, "BF16", 1, 2, true},
+    {Dtype::kI64, "I64", 1, 8, false},    {Dtype::kI32, "I32", 1, 4, false},
+    {Dtype::kI16, "I16", 1, 2, false},    {Dtype::kI8, "I8", 1, 1, false},
+    {Dtype::kU8, "U8", 1, 1, false},      {Dtype::kBool, "BOOL", 1, 1, false},
+    {Dtype::kQ8_0, "Q8_0", 32, 34, true}, {Dtype::kQ4_0, "Q4_0", 32, 18, true},
 };
 
 const DtypeRow& row(Dtype dtype) {
@@ -43,14 +44,16 @@ void for_each_place(const StoredTensor& tensor, Visit visit) {
     for (uint64_t i = 0; i < tensor.count; ++i) visit(i);
     return;
   }
-  std::vector<uint64_t> index(tensor.shape.size(), 0);
+  const std::vector<uint64_t>& sizes =
+      tensor.stride_shape.empty() ? tensor.shape : tensor.stride_shape;
+  std::vector<uint64_t> index(sizes.size(), 0);
   uint64_t place = 0;
   for (uint64_t i = 0; i < tensor.count; ++i) {
     visit(place);
     for (size_t d = index.size(); d-- > 0;) {
       place += tensor.strides[d];
-      if (++index[d] < tensor.shape[d]) break;
-      place -= tensor.strides[d] * tensor.shape[d];
+      if (++index[d] < sizes[d]) break;
+      place -= tensor.strides[d] * sizes[d];
       index[d] = 0;
     }
   }
@@ -66,6 +69,27 @@ std::vector<Out> convert_all(const StoredTensor& tensor, Convert convert) {
     *next++ = convert(value);
   });
   return out;
+}
+
+template <typename Number>
+std::vector<float> convert_blocks(const StoredTensor& tensor, Number number) {
+  const size_t block = dtype_block(tensor.dtype), block_bytes = dtype_bytes(tensor.dtype);
+  std::vector<float> out(tensor.count);
+  auto* next = out.data();
+  for_each_place(tensor, [&](uint64_t place) {
+    const std::byte* at = tensor.bytes.data() + place / block * block_bytes;
+    uint16_t scale;
+    std::memcpy(&scale, at, sizeof(scale));
+    *next++ = static_cast<float>(number(at + sizeof(scale), place % block)) * float_from_f16(scale);
+  });
+  return out;
+}
+
+int q8_0_number(const std::byte* bytes, size_t i) { return std::bit_cast<int8_t>(bytes[i]); }
+
+int q4_0_number(const std::byte* bytes, size_t i) {
+  const auto pair = std::to_integer<int>(bytes[i % 16]);
+  return (i < 16 ? pair & 15 : pair >> 4) - 8;
 }
 
 /// Those of the shape, laid out row by row; they mean nothing for a shape whose product overflows.
@@ -182,6 +206,21 @@ StoredTensor view_of(const std::string& where, Dtype dtype, std::vector<uint64_t
   return tensor;
 }
 
+void refuse_overlaps(const std::string& path, const TensorMap& tensors) {
+  std::vector<std::pair<const std::byte*, const std::string*>> order;
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.bytes.empty()) order.emplace_back(tensor.bytes.data(), &name);
+  }
+  std::sort(order.begin(), order.end());
+  for (size_t i = 1; i < order.size(); ++i) {
+    const StoredTensor& before = tensors.at(*order[i - 1].second);
+    if (before.bytes.data() + before.bytes.size() > order[i].first) {
+      throw InputError(path + ": tensors " + printable(*order[i - 1].second) + " and " +
+                       printable(*order[i].second) + " overlap");
+    }
+  }
+}
+
 std::vector<float> to_floats(const StoredTensor& tensor) {
   switch (tensor.dtype) {
     case Dtype::kF64:
@@ -190,6 +229,10 @@ std::vector<float> to_floats(const StoredTensor& tensor) {
       return convert_all<uint16_t, float>(tensor, float_from_f16);
     case Dtype::kBF16:
       return convert_all<uint16_t, float>(tensor, float_from_bf16);
+    case Dtype::kQ8_0:
+      return convert_blocks(tensor, q8_0_number);
+    case Dtype::kQ4_0:
+      return convert_blocks(tensor, q4_0_number);
     default:
       return convert_all<float, float>(tensor, [](float v) { return v; });
   }

@@ -15,7 +15,22 @@
 
 namespace oxbow::convert {
 
-enum class Dtype : uint8_t { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool };
+enum class Dtype : uint8_t {
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU8,
+  kBool,
+  // ggml's blocks of 32 numbers: a half d, then 32 bytes q, each d * q ...
+  kQ8_0,
+  // ... or 16 bytes: their lower halves q, then their upper halves, each d * (q - 8).
+  kQ4_0,
+};
 
 const char* dtype_name(Dtype dtype);
 /// Elements that are stored together: 1, or the length of a block of a row.
@@ -37,8 +52,11 @@ struct StoredTensor {
   /// Product of the shape; 1 for a scalar.
   uint64_t count = 0;
   /// Elements from one index to the next in each dimension; empty when the tensor is row-major
-  /// without gaps, as tensors of blocks always are.
+  /// without gaps.
   std::vector<uint64_t> strides;
+  /// The sizes that the strides belong to, when a dimension of the shape takes several of them;
+  /// empty: those of the shape.
+  std::vector<uint64_t> stride_shape;
   /// From the first element to the last, of any alignment. Without strides: packed_bytes() bytes.
   std::span<const std::byte> bytes;
 
@@ -48,6 +66,8 @@ struct StoredTensor {
   uint64_t packed_bytes() const;
 };
 
+using TensorMap = std::map<std::string, StoredTensor>;
+
 /// A tensor that starts `offset` elements into `storage` and has these strides, or is row-major
 /// without gaps when `strides` is empty. Throws InputError, which starts with `where`, unless
 /// everything it reaches is inside `storage`.
@@ -55,11 +75,12 @@ StoredTensor view_of(const std::string& where, Dtype dtype, std::vector<uint64_t
                      std::vector<uint64_t> strides, uint64_t offset,
                      std::span<const std::byte> storage);
 
+/// Throws InputError when two of the tensors of a file have bytes in common.
+void refuse_overlaps(const std::string& path, const TensorMap& tensors);
+
 /// Values of a tensor whose type is known to fit; see is_float().
 std::vector<float> to_floats(const StoredTensor& tensor);
 std::vector<int64_t> to_integers(const StoredTensor& tensor);
-
-using TensorMap = std::map<std::string, StoredTensor>;
 
 class TensorFile {
  public:

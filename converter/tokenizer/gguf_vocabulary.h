@@ -1,0 +1,62 @@
+#pragma once
+
+// The vocabulary that a GGUF file carries, checked as far as the file can be wrong in itself. The
+// readers of each kind of vocabulary make tables of it.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "converter/gguf.h"
+
+namespace oxbow::convert {
+
+/// Numbered as in the file.
+enum class GgufTokenType : uint8_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
+};
+
+struct GgufVocabulary {
+  enum class Kind : uint8_t {
+    /// tokenizer.ggml.model gpt2: byte-level byte-pair encoding.
+    kByteLevel,
+    /// tokenizer.ggml.model llama: byte-pair encoding by SentencePiece.
+    kSentencePiece,
+  };
+  /// How text is cut into words; kByteLevel only.
+  enum class Split : uint8_t { kGpt2, kLlama3, kQwen2 };
+
+  Kind kind = Kind::kByteLevel;
+  Split split = Split::kGpt2;
+  /// A word that is a token needs no merges; kByteLevel only.
+  bool whole_words = false;
+  /// In the order of their ids, with a type for each.
+  std::vector<std::string> tokens;
+  std::vector<GgufTokenType> types;
+  /// Two parts with a space between them, the first to be joined first; kByteLevel only.
+  std::vector<std::string> merges;
+  /// One for each token; kSentencePiece only.
+  std::vector<float> scores;
+  /// A space goes before the text; spaces at the ends go and several become one. kSentencePiece only.
+  bool space_before_text = true;
+  bool single_spaces = false;
+  /// Tokens that a text is put between, or nothing; and those that mean something to others.
+  std::optional<uint32_t> before;
+  std::optional<uint32_t> after;
+  std::optional<uint32_t> begin_token;
+  std::optional<uint32_t> end_token;
+  std::optional<uint32_t> unknown_token;
+  /// The template of a chat; empty when there is none.
+  std::string chat_template;
+};
+
+/// Nothing when the file has no vocabulary. Throws InputError for what is malformed or not supported.
+std::optional<GgufVocabulary> read_gguf_vocabulary(const Gguf& gguf);
+
+}  // namespace oxbow::convert

@@ -1,0 +1,193 @@
+#include "converter/tokenizer/gguf_vocabulary.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "converter/errors.h"
+#include "converter/io_file.h"
+#include "converter/testing/gguf.h"
+
+namespace oxbow::convert {
+namespace {
+
+using testing::GgufBuilder;
+using testing::raw;
+
+const std::string kTests = OXB_SOURCE_DIR "/tests/";
+
+GgufVocabulary vocabulary_of(const std::string& name) {
+  const MappedFile file(kTests + "formats/gguf/" + name);
+  return read_gguf_vocabulary(Gguf(file.path(), file.bytes())).value();
+}
+
+size_t count_of(const GgufVocabulary& vocabulary, GgufTokenType type) {
+  return static_cast<size_t>(std::count(vocabulary.types.begin(), vocabulary.types.end(), type));
+}
+
+TEST(GgufVocabulary, IsTheOneThatTheFileWasMadeWith) {
+  const GgufVocabulary vocabulary = vocabulary_of("gpt2-vocabulary.gguf");
+  EXPECT_EQ(vocabulary.kind, GgufVocabulary::Kind::kByteLevel);
+  EXPECT_EQ(vocabulary.split, GgufVocabulary::Split::kGpt2);
+  EXPECT_FALSE(vocabulary.whole_words);
+  const nlohmann::json ids =
+      nlohmann::json::parse(read_file(kTests + "tokenizers/gpt2/latin/vocab.json"));
+  ASSERT_EQ(vocabulary.tokens.size(), ids.size());
+  for (const auto& [text, id] : ids.items()) EXPECT_EQ(vocabulary.tokens[id.get<size_t>()], text);
+  std::ifstream merges(kTests + "tokenizers/gpt2/latin/merges.txt");
+  std::string line;
+  std::getline(merges, line);
+  for (const std::string& merge : vocabulary.merges) {
+    std::getline(merges, line);
+    EXPECT_EQ(merge, line);
+  }
+  EXPECT_FALSE(std::getline(merges, line)) << line;
+  EXPECT_EQ(count_of(vocabulary, GgufTokenType::kControl), 1u);
+  EXPECT_EQ(vocabulary.tokens[vocabulary.end_token.value()], "<|endoftext|>");
+  EXPECT_EQ(vocabulary.before, std::nullopt);
+}
+
+TEST(GgufVocabulary, OfLlama3BeginsTextsAndTakesWholeWords) {
+  const GgufVocabulary vocabulary = vocabulary_of("llama3-vocabulary.gguf");
+  EXPECT_EQ(vocabulary.split, GgufVocabulary::Split::kLlama3);
+  EXPECT_TRUE(vocabulary.whole_words);
+  EXPECT_EQ(vocabulary.tokens[vocabulary.before.value()], "<|begin_of_text|>");
+  EXPECT_EQ(vocabulary.after, std::nullopt);
+}
+
+TEST(GgufVocabulary, OfSentencePieceHasScoresAndBytes) {
+  const GgufVocabulary vocabulary = vocabulary_of("llama2-vocabulary.gguf");
+  EXPECT_EQ(vocabulary.kind, GgufVocabulary::Kind::kSentencePiece);
+  EXPECT_EQ(vocabulary.scores.size(), vocabulary.tokens.size());
+  EXPECT_EQ(count_of(vocabulary, GgufTokenType::kByte), 256u);
+  EXPECT_EQ(count_of(vocabulary, GgufTokenType::kUnknown), 1u);
+  EXPECT_EQ(vocabulary.tokens[vocabulary.before.value()], "<s>");
+  EXPECT_EQ(vocabulary.tokens[vocabulary.end_token.value()], "</s>");
+  EXPECT_TRUE(vocabulary.space_before_text);
+  EXPECT_FALSE(vocabulary.single_spaces);
+}
+
+/// Two tokens and a merge.
+GgufBuilder toy() {
+  GgufBuilder file;
+  file.add("general.architecture", std::string("llama"));
+  file.add("tokenizer.ggml.model", std::string("gpt2"));
+  file.add("tokenizer.ggml.pre", std::string("qwen2"));
+  file.add_texts("tokenizer.ggml.tokens", {"a", "b", "ab"});
+  file.add_texts("tokenizer.ggml.merges", {"a b"});
+  return file;
+}
+
+std::optional<GgufVocabulary> read(const GgufBuilder& file) {
+  const std::string bytes = file.bytes();
+  return read_gguf_vocabulary(Gguf("t.gguf", std::as_bytes(std::span(bytes))));
+}
+
+template <typename T>
+void replace(GgufBuilder& file, const std::string& key, const T& value) {
+  std::erase_if(file.keys, [&](const std::string& entry) {
+    return entry.starts_with(testing::raw_text(key));
+  });
+  file.add(key, value);
+}
+
+TEST(GgufVocabulary, MayBeMissing) { EXPECT_EQ(read(GgufBuilder()).has_value(), false); }
+
+TEST(GgufVocabulary, WithoutTypesIsOfNormalTokens) {
+  const GgufVocabulary vocabulary = read(toy()).value();
+  EXPECT_EQ(vocabulary.split, GgufVocabulary::Split::kQwen2);
+  EXPECT_EQ(count_of(vocabulary, GgufTokenType::kNormal), 3u);
+}
+
+TEST(GgufVocabulary, OfAGpt2NeedsNoNameOfItsSplit) {
+  GgufBuilder file = toy();
+  replace(file, "general.architecture", std::string("gpt2"));
+  replace(file, "tokenizer.ggml.pre", std::string("default"));
+  EXPECT_EQ(read(file).value().split, GgufVocabulary::Split::kGpt2);
+}
+
+struct Damage {
+  const char* name;
+  std::function<void(GgufBuilder&)> edit;
+  std::vector<std::string> words;
+};
+
+class HostileVocabulary : public ::testing::TestWithParam<Damage> {};
+
+TEST_P(HostileVocabulary, IsRefusedByName) {
+  GgufBuilder file = toy();
+  GetParam().edit(file);
+  try {
+    read(file);
+    ADD_FAILURE() << "not refused";
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    for (const std::string& word : GetParam().words) {
+      EXPECT_NE(text.find(word), std::string::npos) << "no '" << word << "' in: " << text;
+    }
+  }
+}
+
+void as_sentencepiece(GgufBuilder& file) {
+  replace(file, "tokenizer.ggml.model", std::string("llama"));
+}
+
+const Damage kDamages[] = {
+    {"Model",
+     [](GgufBuilder& f) { replace(f, "tokenizer.ggml.model", std::string("bert")); },
+     {"tokenizer.ggml.model", "bert", "gpt2 or llama"}},
+    {"Split",
+     [](GgufBuilder& f) { replace(f, "tokenizer.ggml.pre", std::string("tekken")); },
+     {"tokenizer.ggml.pre", "tekken", "llama-bpe"}},
+    {"UnknownSplit",
+     [](GgufBuilder& f) { replace(f, "tokenizer.ggml.pre", std::string("default")); },
+     {"tokenizer.ggml.pre", "default"}},
+    {"NoTokens", [](GgufBuilder& f) { f.keys.erase(f.keys.begin() + 3); }, {"tokens is missing"}},
+    {"NoMerges", [](GgufBuilder& f) { f.keys.pop_back(); }, {"merges is missing"}},
+    {"FewTypes",
+     [](GgufBuilder& f) {
+       f.add_array("tokenizer.ggml.token_type", GgufType::kI32, 1, raw<int32_t>(1));
+     },
+     {"token_type", "expected 3"}},
+    {"StrangeType",
+     [](GgufBuilder& f) {
+       f.add_array("tokenizer.ggml.token_type", GgufType::kI32, 3,
+                   raw<int32_t>(1) + raw<int32_t>(7) + raw<int32_t>(1));
+     },
+     {"token_type", "one is 7"}},
+    {"NoScores", as_sentencepiece, {"scores is missing"}},
+    {"FewScores",
+     [](GgufBuilder& f) {
+       as_sentencepiece(f);
+       f.add_array("tokenizer.ggml.scores", GgufType::kF32, 1, raw(1.0f));
+     },
+     {"scores", "3 finite numbers"}},
+    {"InfiniteScore",
+     [](GgufBuilder& f) {
+       as_sentencepiece(f);
+       f.add_array("tokenizer.ggml.scores", GgufType::kF32, 3,
+                   raw(1.0f) + raw(INFINITY) + raw(2.0f));
+     },
+     {"scores", "finite"}},
+    {"TokenBeyondTheLast",
+     [](GgufBuilder& f) { f.add("tokenizer.ggml.eos_token_id", 3u); },
+     {"eos_token_id", "below 3"}},
+    {"Normaliser",
+     [](GgufBuilder& f) { f.add("tokenizer.ggml.normalizer.lowercase", true); },
+     {"normalizer.lowercase", "not supported"}},
+    {"CharacterMap",
+     [](GgufBuilder& f) {
+       f.add_array("tokenizer.ggml.precompiled_charsmap", GgufType::kU8, 1, "x");
+     },
+     {"precompiled_charsmap", "not supported"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, HostileVocabulary, ::testing::ValuesIn(kDamages),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace oxbow::convert

@@ -1,0 +1,18 @@
+// Any bytes as a GGUF file: a model with all its values and its vocabulary, or refused with an InputError.
+
+#include "converter/errors.h"
+#include "converter/gguf_model.h"
+#include "converter/tokenizer/gguf_vocabulary.h"
+#include "tests/fuzz/read_all.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace oxbow::convert;
+  try {
+    const Gguf gguf("input", std::as_bytes(std::span(data, size)));
+    oxbow::testing::read_all(gguf.tensors());
+    static_cast<void>(read_gguf_vocabulary(gguf));
+    oxbow::testing::read_all(to_hugging_face(gguf).tensors);
+  } catch (const InputError&) {
+  }
+  return 0;
+}
