@@ -93,6 +93,11 @@ void Args::option(const std::string& name, const std::string& value_name, const 
   options_.push_back({name, value_name, help, letter, false});
 }
 
+void Args::repeated(const std::string& name, const std::string& value_name,
+                    const std::string& help) {
+  options_.push_back({name, value_name, help, 0, false, true});
+}
+
 void Args::flag(const std::string& name, const std::string& help, char letter) {
   options_.push_back({name, "", help, letter, false});
 }
@@ -120,9 +125,11 @@ void Args::fail_unknown(const std::string& word) const {
 }
 
 void Args::set(const Declared& declared, const std::string& value) {
-  if (!values_.emplace(declared.name, value).second) {
+  std::vector<std::string>& values = values_[declared.name];
+  if (!values.empty() && !declared.repeated) {
     throw UsageError("--" + declared.name + " is given twice, expected once");
   }
+  values.push_back(value);
 }
 
 void Args::parse(int argc, const char* const* argv, int first) {
@@ -215,11 +222,16 @@ bool Args::has(const std::string& name) const { return values_.contains(name); }
 std::optional<std::string> Args::text(const std::string& name) const {
   const auto found = values_.find(name);
   if (found == values_.end()) return std::nullopt;
-  return found->second;
+  return found->second.front();
 }
 
 std::string Args::text(const std::string& name, const std::string& fallback) const {
   return text(name).value_or(fallback);
+}
+
+std::vector<std::string> Args::texts(const std::string& name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? std::vector<std::string>() : found->second;
 }
 
 uint64_t Args::integer(const std::string& name, uint64_t fallback, uint64_t min,

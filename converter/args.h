@@ -30,6 +30,8 @@ class Args {
   /// --name VALUE or --name=VALUE, and -x VALUE when `letter` is given.
   void option(const std::string& name, const std::string& value_name, const std::string& help,
               char letter = 0);
+  /// The same, any number of times.
+  void repeated(const std::string& name, const std::string& value_name, const std::string& help);
   /// --name, without a value.
   void flag(const std::string& name, const std::string& help, char letter = 0);
 
@@ -46,6 +48,8 @@ class Args {
   /// Nothing when it was not given.
   std::optional<std::string> text(const std::string& name) const;
   std::string text(const std::string& name, const std::string& fallback) const;
+  /// All values of an option that may be repeated, in their order.
+  std::vector<std::string> texts(const std::string& name) const;
   /// A decimal integer within [min, max].
   uint64_t integer(const std::string& name, uint64_t fallback, uint64_t min, uint64_t max) const;
   /// A finite number within [min, max].
@@ -61,6 +65,7 @@ class Args {
     std::string name, value_name, help;
     char letter = 0;
     bool required = false;
+    bool repeated = false;
     bool takes_value() const { return !value_name.empty(); }
   };
 
@@ -71,7 +76,7 @@ class Args {
 
   std::string program_, summary_;
   std::vector<Declared> positionals_, options_;
-  std::map<std::string, std::string> values_;
+  std::map<std::string, std::vector<std::string>> values_;
   bool help_wanted_ = false;
 };
 

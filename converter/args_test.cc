@@ -15,6 +15,7 @@ Args example() {
   args.option("ratio", "X", "how much");
   args.option("memory", "BYTES", "how large");
   args.option("output", "FILE", "where to", 'o');
+  args.repeated("stop", "TEXT", "where to stop");
   args.flag("json", "as JSON");
   return args;
 }
@@ -42,6 +43,17 @@ TEST(Args, ReadsEveryForm) {
   EXPECT_EQ(args.text("output", ""), "out");
   EXPECT_TRUE(args.has("json"));
   EXPECT_EQ(args.size("memory", 5, 1, 10), 5u);
+}
+
+TEST(Args, SomeOptionsMayBeRepeated) {
+  Args args = example();
+  args.parse({"in", "--stop", "b", "--json", "--stop=a", "--stop="});
+  EXPECT_EQ(args.texts("stop"), (std::vector<std::string>{"b", "a", ""}));
+  EXPECT_EQ(args.text("stop", ""), "b");
+  EXPECT_TRUE(args.texts("count").empty());
+  EXPECT_EQ(refusal({"in", "--stop"}), "--stop needs a value: --stop TEXT");
+  EXPECT_EQ(refusal({"in", "--count", "1", "--count", "1"}),
+            "--count is given twice, expected once");
 }
 
 TEST(Args, AValueMayStartWithOneDashButNotLookLikeAnOption) {

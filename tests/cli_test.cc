@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "runtime/api/oxbow.hpp"
+#include "runtime/text/utf8.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_checkpoint.h"
-#include "tools/utf8.h"
 
 namespace oxbow::testing {
 namespace {
@@ -25,23 +25,6 @@ using nlohmann::json;
 
 void write_text(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
-}
-
-/// A tiny checkpoint with another vocabulary; its new rows repeat the old ones, a little changed.
-TinyCheckpoint with_vocabulary(uint32_t tokens) {
-  TinyCheckpoint checkpoint;
-  for (const char* name : {"src_embed.weight", "generator.weight", "generator.bias"}) {
-    TinyTensor& tensor = checkpoint.tensors.at(name);
-    const std::vector<float> old = tensor.values;
-    const size_t count = old.size() / tensor.shape[0] * tokens;
-    tensor.shape[0] = tokens;
-    tensor.values.resize(count);
-    for (size_t i = 0; i < count; ++i) {
-      tensor.values[i] = old[i % old.size()] + 0.01f * static_cast<float>(i % 97) - 0.5f;
-    }
-  }
-  checkpoint.config["n_tokens"] = tokens;
-  return checkpoint;
 }
 
 // ---- run ----------------------------------------------------------------------------------------
@@ -140,9 +123,11 @@ TEST_F(CliText, ABytePieceNeverBreaksACharacter) {
     const CommandResult result =
         oxbow({"run", bytes_, "--tokens", "400", "--temperature", "3", "--seed", seed});
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    tools::Utf8Stream stream;
-    EXPECT_EQ(stream.add(result.out), result.out);  // Nothing had to be replaced.
-    EXPECT_EQ(stream.pending(), "");
+    for (std::span<const char> rest(result.out); !rest.empty();) {
+      const Utf8Character next = read_utf8(rest);
+      ASSERT_EQ(next.kind, Utf8Character::Kind::kCharacter);
+      rest = rest.subspan(next.bytes);
+    }
   }
 }
 
@@ -185,7 +170,7 @@ TEST_F(CliText, ACharacterTheVocabularyLacksHasAPlace) {
   expect_one_line(file, "line 2, column 1 (byte 3)");
   write_text(*directory_ / "cut.txt", "ab\xe2\x82");
   expect_one_line(oxbow({"run", chars_, "--file", (*directory_ / "cut.txt").string()}),
-                  "ends inside a character");
+                  "line 1, column 3 (byte 2)");
 }
 
 // ---- eval ---------------------------------------------------------------------------------------
@@ -359,7 +344,7 @@ TEST_F(CliText, ADamagedWeightIsFoundByTheCheckAlone) {
 
 TEST_F(CliText, WrongUsageIsExitCode2WithOneLine) {
   const std::vector<std::pair<Words, std::string>> cases = {
-      {{}, "expected one of run, bench, inspect, verify, eval"},
+      {{}, "expected one of run, tokenize, bench, inspect, verify, eval"},
       {{"rnu"}, "did you mean run?"},
       {{"--json"}, "unknown command"},
       {{"run"}, "missing model.oxb"},
@@ -438,27 +423,17 @@ TEST(CliOutputs, NoOutputDestroysAnInput) {
 TEST(CliHelp, EveryCommandExplainsItself) {
   EXPECT_EQ(oxbow({"--help"}).exit_code, 0);
   EXPECT_EQ(oxbow({"--version"}).out, "oxbow 0.1.0\n");
-  for (const char* command : {"run", "bench", "inspect", "verify", "eval"}) {
+  for (const char* command : {"run", "tokenize", "bench", "inspect", "verify", "eval"}) {
     const CommandResult result = oxbow({command, "--help"});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.err, "");
     EXPECT_EQ(result.out.find(std::string("usage: oxbow ") + command + " model.oxb"), 0u)
         << result.out;
-    EXPECT_NE(result.out.find("--threads"), std::string::npos);
+    // Nothing is computed to tokenise.
+    EXPECT_EQ(result.out.find("--threads") == std::string::npos,
+              command == std::string("tokenize"));
     EXPECT_NE(oxbow({"--help"}).out.find(command), std::string::npos);
   }
-}
-
-TEST(CliUtf8, PiecesBecomeWholeCharacters) {
-  tools::Utf8Stream stream;
-  EXPECT_EQ(stream.add("a\xe2"), "a");
-  EXPECT_EQ(stream.add("\x82"), "");
-  EXPECT_EQ(stream.pending().size(), 2u);
-  EXPECT_EQ(stream.add("\xac!"), "€!");
-  EXPECT_EQ(stream.add("\xff"), "\xef\xbf\xbd");
-  EXPECT_EQ(stream.add("\xe2("), "\xef\xbf\xbd(");
-  EXPECT_EQ(stream.add("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
-  EXPECT_EQ(stream.pending(), "");
 }
 
 }  // namespace

@@ -125,68 +125,6 @@ oxb::Session open_session(const oxb::Model& model, const std::string& path,
   return std::move(*session);
 }
 
-void need_tokenizer(const oxb::Model& model, const std::string& path,
-                    const std::string& otherwise) {
-  if (model.info().tokenizer != OXB_TOKENIZER_NONE) return;
-  throw InputError(path + ": the model has no tokenizer; convert with --tokenizer FILE" +
-                   otherwise);
-}
-
-oxb::Encoder open_encoder(const oxb::Model& model) {
-  oxb::Expected<oxb::Encoder> encoder = oxb::Encoder::create(model);
-  if (!encoder) throw InputError(encoder.status().text());
-  return std::move(*encoder);
-}
-
-TextReader::TextReader(const oxb::Model& model, std::string name, std::string_view text)
-    : encoder_(open_encoder(model)), name_(std::move(name)), text_(text) {}
-
-size_t TextReader::read(std::span<int32_t> ids) {
-  if (over_) return 0;
-  oxb::Encoded encoded;
-  const oxb::Status status = encoder_.run(text_.substr(consumed_), true, ids, &encoded);
-  if (!status.ok()) {
-    // The place in the message counts from where this call began; ours counts from the start of the
-    // text.
-    const std::string message = status.text();
-    const size_t colon = message.find(": ");
-    fail_at(colon == std::string::npos ? message : message.substr(colon + 2));
-  }
-  consumed_ += encoded.consumed;
-  over_ = consumed_ == text_.size() && encoded.count < ids.size();
-  return encoded.count;
-}
-
-void TextReader::fail_at(const std::string& message) const {
-  const std::string_view before = text_.substr(0, consumed_);
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  const size_t line_start = before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1;
-  const auto column = std::count_if(before.begin() + static_cast<ptrdiff_t>(line_start),
-                                    before.end(), [](char c) { return (c & 0xc0) != 0x80; }) +
-                      1;
-  throw InputError(format("%s, line %td, column %td (byte %zu): %s", name_.c_str(), line, column,
-                          consumed_, message.c_str()));
-}
-
-TextSource::TextSource(const std::string& path) {
-  if (path != "-") {
-    file_.emplace(path);
-    return;
-  }
-  char buffer[65536];
-  for (size_t count; (count = std::fread(buffer, 1, sizeof(buffer), stdin)) > 0;) {
-    owned_.append(buffer, count);
-  }
-  if (std::ferror(stdin) != 0) {
-    throw InputError(std::string("cannot read standard input: ") + std::strerror(errno));
-  }
-}
-
-std::string_view TextSource::text() const {
-  if (!file_) return owned_;
-  return {reinterpret_cast<const char*>(file_->bytes().data()), file_->bytes().size()};
-}
-
 ResidentMemory resident_memory() {
   const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
@@ -223,8 +161,8 @@ void Progress::show(const char* what, uint64_t done, uint64_t total) {
   if (!terminal_ || since_.seconds() < next_) return;
   next_ = since_.seconds() + 0.1;
   shown_ = true;
-  std::fprintf(stderr, "\r\033[K%s %llu of %llu", what, static_cast<unsigned long long>(done),
-               static_cast<unsigned long long>(total));
+  std::fprintf(stderr, "\r\033[K%s %llu", what, static_cast<unsigned long long>(done));
+  if (total > 0) std::fprintf(stderr, " of %llu", static_cast<unsigned long long>(total));
   std::fflush(stderr);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the subcommands share: their options, opening a model and a session with them, reading text,
-// measuring memory and time, and printing numbers.
+// What the subcommands share: their options, opening a model and a session with them, measuring
+// memory and time, and printing numbers.
 
 #include <chrono>
 #include <cstddef>
@@ -9,12 +9,9 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "converter/args.h"
 #include "converter/errors.h"
-#include "converter/io_file.h"
 #include "runtime/api/oxbow.hpp"
 
 namespace oxbow::tools {
@@ -45,45 +42,6 @@ oxb_memory session_memory(const oxb::Model& model, const std::string& path,
 /// Refuses like session_memory().
 oxb::Session open_session(const oxb::Model& model, const std::string& path,
                           const CommonOptions& options);
-
-/// Throws InputError when the model has no tokenizer.
-void need_tokenizer(const oxb::Model& model, const std::string& path, const std::string& otherwise);
-
-/// Throws InputError when the model has no tokenizer.
-oxb::Encoder open_encoder(const oxb::Model& model);
-
-/// Turns a whole text into ids piece by piece. A character the vocabulary lacks is an InputError
-/// with its line and column.
-class TextReader {
- public:
-  /// `name` is what messages call the text. The text and the model outlive the reader.
-  TextReader(const oxb::Model& model, std::string name, std::string_view text);
-
-  /// Fills `ids` as far as the text goes and returns how many ids there are; 0 at the end.
-  size_t read(std::span<int32_t> ids);
-  /// Bytes of the text read so far.
-  size_t consumed() const { return consumed_; }
-
- private:
-  [[noreturn]] void fail_at(const std::string& message) const;
-
-  oxb::Encoder encoder_;
-  std::string name_;
-  std::string_view text_;
-  size_t consumed_ = 0;
-  bool over_ = false;
-};
-
-/// A file as text. "-" reads standard input.
-class TextSource {
- public:
-  explicit TextSource(const std::string& path);
-  std::string_view text() const;
-
- private:
-  std::optional<convert::MappedFile> file_;
-  std::string owned_;
-};
 
 /// What this process has in physical memory; zeros when the system does not tell. No allocation.
 struct ResidentMemory {
@@ -118,7 +76,7 @@ class Progress {
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// At most ten times a second.
+  /// At most ten times a second. `total` is 0 when it is not known.
   void show(const char* what, uint64_t done, uint64_t total);
 
  private:

@@ -7,11 +7,13 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "converter/describe.h"
 #include "tools/commands.h"
 #include "tools/common.h"
+#include "tools/text.h"
 
 namespace oxbow::tools {
 namespace {
@@ -21,13 +23,15 @@ using convert::grouped_text;
 struct Quality {
   std::string path;
   uint32_t segment = 0;
-  /// Tokens that were predicted: all but the first. Characters and bytes are those of the same
-  /// tokens.
+  /// Tokens of the text that were predicted, and the characters and bytes of the text that they
+  /// stand for: all of it when the tokenizer puts something before a text, else all but the first
+  /// token. What it puts around a text is fed, where it has an effect, and counts for nothing.
   uint64_t tokens = 0;
   uint64_t characters = 0;
   uint64_t bytes = 0;
   /// How often the stream was full.
   uint64_t restarts = 0;
+  uint64_t fed = 0;
   double bits = 0.0;
   double seconds = 0.0;
 
@@ -38,7 +42,7 @@ struct Quality {
   double bits_per_byte() const { return bits / static_cast<double>(bytes); }
   double perplexity() const { return std::exp2(bits_per_token()); }
   double tokens_per_second() const {
-    return seconds > 0.0 ? static_cast<double>(tokens + 1) / seconds : 0.0;
+    return seconds > 0.0 ? static_cast<double>(fed) / seconds : 0.0;
   }
 };
 
@@ -51,78 +55,123 @@ double surprise(std::span<const float> logits, int32_t token) {
          std::log(2.0);
 }
 
-uint64_t count_characters(std::string_view bytes) {
-  return static_cast<uint64_t>(
-      std::count_if(bytes.begin(), bytes.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+/// The text that the first token of a text stands for, at least its bytes.
+std::string first_text(const oxb::Model& model, int32_t token) {
+  const oxb_tokenizer_kind kind = model.info().tokenizer;
+  if (kind != OXB_TOKENIZER_UNIGRAM && kind != OXB_TOKENIZER_BPE) return token_bytes(model, token);
+  // Their tokens have a mark for a space, which need not have been in the text.
+  oxb::Decoder decoder = open_decoder(model);
+  const oxb::Expected<std::string_view> text = decoder.run(token);
+  check(text.status(), "the tokenizer");
+  // A token for a single byte waits for the rest of its character.
+  return text->empty() ? "?" : std::string(*text);
 }
 
-Quality evaluate(const oxb::Model& model, const std::string& path, uint32_t segment,
-                 const CommonOptions& common, const std::string& text_path, std::string_view text) {
-  const oxb_model_info info = model.info();
-  oxb::Session session = open_session(model, path, common);
-  TextReader reader(model, text_path, text);
-  Quality quality;
-  quality.path = path;
-  quality.segment = segment;
+/// The text to measure, from its beginning.
+TextSource open_text(const Args& args) {
+  TextSource source = TextSource::file(*args.text("text"));
+  source.limit(args.integer("limit", UINT64_MAX, 1, UINT64_MAX));
+  return source;
+}
 
-  std::vector<int32_t> ids(segment);
-  std::vector<float> logits(size_t{segment} * info.output_width);
-  // The row that predicts the first token of the next segment.
-  std::vector<float> last(info.output_width);
-  bool first = true;
-  Progress progress;
-  for (size_t count; (count = reader.read(ids)) > 0;) {
-    // What a reader gives may be shorter than the segment only at the end of the text.
-    const Stopwatch time;
-    oxb::Status status = session.run(std::span(ids).first(count),
-                                     std::span(logits).first(count * info.output_width));
-    if (status.code() == OXB_STREAM_FULL && session.position() > 0) {
-      // The stream begins anew; what is predicted then comes from an empty memory.
-      session.reset();
-      ++quality.restarts;
-      status = session.run(std::span(ids).first(count),
-                           std::span(logits).first(count * info.output_width));
-    }
-    check(status, path);
-    quality.seconds += time.seconds();
-    for (size_t i = 0; i < count; ++i) {
-      const std::span<const float> predicting =
-          i == 0 ? std::span<const float>(last)
-                 : std::span<const float>(logits).subspan((i - 1) * info.output_width,
-                                                          info.output_width);
-      if (first) {
-        first = false;
-        continue;
+/// Feeds a text in segments, and asks how probable each token was.
+class Evaluation {
+ public:
+  Evaluation(const oxb::Model& model, const std::string& path, uint32_t segment,
+             const CommonOptions& common)
+      : model_(model),
+        width_(model.info().output_width),
+        session_(open_session(model, path, common)),
+        before_(template_of(model).before),
+        ids_(segment),
+        logits_(size_t{segment} * width_),
+        last_(width_) {
+    quality_.path = path;
+    quality_.segment = segment;
+  }
+
+  Quality measure(TextSource source) {
+    const std::string name = source.name();
+    oxb::EncoderOptions options;
+    // What goes before the text is fed here, and what goes behind it changes nothing. What is
+    // measured is text, whatever it looks like.
+    options.add_template = options.parse_special = 0;
+    TextReader reader(model_, std::move(source), options);
+    Progress progress;
+    for (size_t count; (count = next_segment(reader)) > 0;) {
+      run(count);
+      for (size_t i = 0; i < count; ++i, ++quality_.fed) {
+        if (quality_.fed == 0 || quality_.fed < before_.size()) continue;
+        quality_.bits += surprise(i == 0 ? std::span<const float>(last_) : row(i - 1), ids_[i]);
+        ++quality_.tokens;
       }
-      quality.bits += surprise(predicting, ids[i]);
-      char token[256];
-      const oxb::Expected<size_t> bytes = model.token_bytes(ids[i], token);
-      check(bytes.status(), path);
-      quality.tokens += 1;
-      quality.bytes += *bytes;
-      quality.characters += count_characters({token, std::min(*bytes, sizeof(token))});
+      const std::span<const float> last = row(count - 1);
+      std::copy(last.begin(), last.end(), last_.begin());
+      progress.show("byte", reader.bytes(), reader.size());
     }
-    std::copy_n(logits.begin() + static_cast<ptrdiff_t>((count - 1) * info.output_width),
-                info.output_width, last.begin());
-    progress.show("byte", reader.consumed(), text.size());
+    count_text(reader, name);
+    return quality_;
   }
-  if (quality.tokens == 0) {
-    throw InputError(text_path + ": the text has fewer than 2 tokens; at least 2 are needed");
-  }
-  if (!std::isfinite(quality.bits)) {
-    throw CheckFailed(path + ": the model gave logits that are no numbers");
-  }
-  return quality;
-}
 
-/// The first `limit` characters.
-std::string_view shortened(std::string_view text, uint64_t limit) {
-  uint64_t seen = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if ((text[i] & 0xc0) != 0x80 && seen++ == limit) return text.substr(0, i);
+ private:
+  std::span<const float> row(size_t index) const {
+    return std::span(logits_).subspan(index * width_, width_);
   }
-  return text;
-}
+
+  /// Shorter than a segment only at the end of the text.
+  size_t next_segment(TextReader& reader) {
+    size_t count = 0;
+    for (; quality_.fed + count < before_.size() && count < ids_.size(); ++count) {
+      ids_[count] = before_[quality_.fed + count];
+    }
+    const size_t read = reader.read(std::span(ids_).subspan(count));
+    if (quality_.fed == 0 && before_.empty() && read > 0) first_ = first_text(model_, ids_[0]);
+    return count + read;
+  }
+
+  void run(size_t count) {
+    const Stopwatch time;
+    const std::span<const int32_t> ids = std::span(ids_).first(count);
+    const std::span<float> logits = std::span(logits_).first(count * width_);
+    oxb::Status status = session_.run(ids, logits);
+    if (status.code() == OXB_STREAM_FULL && session_.position() > 0) {
+      // The stream begins anew; what is predicted then comes from an empty memory.
+      session_.reset();
+      ++quality_.restarts;
+      if (!before_.empty()) check(session_.run(before_), quality_.path);
+      status = session_.run(ids, logits);
+    }
+    check(status, quality_.path);
+    quality_.seconds += time.seconds();
+  }
+
+  void count_text(const TextReader& reader, const std::string& name) {
+    quality_.bytes = reader.bytes() - std::min<uint64_t>(first_.size(), reader.bytes());
+    quality_.characters =
+        reader.characters() - std::min(count_characters(first_), reader.characters());
+    if (quality_.tokens == 0 || quality_.bytes == 0) {
+      throw InputError(name + (before_.empty()
+                                   ? ": the text has fewer than 2 tokens; at least 2 are needed"
+                                   : ": the text is empty"));
+    }
+    if (!std::isfinite(quality_.bits)) {
+      throw CheckFailed(quality_.path + ": the model gave logits that are no numbers");
+    }
+  }
+
+  const oxb::Model& model_;
+  size_t width_;
+  oxb::Session session_;
+  /// What the tokenizer puts before a text.
+  std::vector<int32_t> before_;
+  std::vector<int32_t> ids_;
+  std::vector<float> logits_;
+  /// The row that predicts the first token of the next segment.
+  std::vector<float> last_;
+  /// What the first token stands for when nothing predicts it.
+  std::string first_;
+  Quality quality_;
+};
 
 nlohmann::json to_json(const Quality& quality) {
   return {{"model", quality.path},
@@ -157,7 +206,9 @@ std::string column_name(const std::string& path) {
 }  // namespace
 
 int eval_command(int argc, char** argv) {
-  Args args("oxbow eval", "measures how well a model predicts a text");
+  Args args("oxbow eval",
+            "measures how well a model predicts a text: bits per byte compare models whose tokens "
+            "differ");
   args.positional("model.oxb", "the model file");
   args.option("text", "FILE", "the text; - reads standard input");
   args.option("classify", "FILE",
@@ -173,7 +224,6 @@ int eval_command(int argc, char** argv) {
     return convert::kExitGood;
   }
   const CommonOptions common = read_common_options(args);
-  const uint64_t limit = args.integer("limit", UINT64_MAX, 1, UINT64_MAX);
   if (args.has("text") + args.has("classify") != 1) {
     throw UsageError("give --text FILE, or --classify FILE for a classifier");
   }
@@ -182,8 +232,10 @@ int eval_command(int argc, char** argv) {
     return eval_classify(args, open_model(path), path, common);
   }
 
-  const TextSource source(*args.text("text"));
-  const std::string_view text = shortened(source.text(), limit);
+  TextSource source = open_text(args);
+  if (args.has("compare") && *args.text("text") == "-") {
+    throw UsageError("--compare reads the text twice: give --text a file, not standard input");
+  }
   std::vector<std::string> paths = {*args.text("model.oxb")};
   if (args.has("compare")) paths.push_back(*args.text("compare"));
   std::vector<oxb::Model> models;
@@ -200,12 +252,16 @@ int eval_command(int argc, char** argv) {
     // How the text is cut changes what a model remembers: the same for both.
     segment = std::min(segment, models.back().info().max_segment);
     if (const uint64_t capacity = models.back().info().capacity; capacity != 0) {
-      segment = static_cast<uint32_t>(std::min<uint64_t>(segment, capacity));
+      // Where the stream begins anew, what goes before a text goes first.
+      const size_t before = template_of(models.back()).before.size();
+      segment = static_cast<uint32_t>(
+          std::min<uint64_t>(segment, capacity > before ? capacity - before : 1));
     }
   }
   std::vector<Quality> all;
   for (size_t i = 0; i < models.size(); ++i) {
-    all.push_back(evaluate(models[i], paths[i], segment, common, *args.text("text"), text));
+    if (i > 0) source = open_text(args);
+    all.push_back(Evaluation(models[i], paths[i], segment, common).measure(std::move(source)));
   }
 
   if (args.has("json")) {

@@ -7,14 +7,14 @@
 #include "converter/describe.h"
 #include "tools/classes.h"
 #include "tools/eval.h"
-#include "tools/run/run.h"
+#include "tools/text.h"
 
 namespace oxbow::tools {
 namespace {
 
 /// One line of the file: a text, and behind a tab the class it should get.
 struct Sample {
-  std::string_view text;
+  std::string text;
   std::optional<std::string> label;
 };
 
@@ -24,20 +24,17 @@ struct Result {
   std::optional<bool> right;
 };
 
-std::vector<Sample> split_lines(std::string_view text) {
-  std::vector<Sample> samples;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    std::string_view line = text.substr(begin, end - begin);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    begin = end + 1;
+/// The next line that is not empty; nothing: there is none.
+std::optional<Sample> next_sample(TextSource& source) {
+  std::string line;
+  while (source.read_line(&line)) {
+    if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
-    Sample& sample = samples.emplace_back();
     const size_t tab = line.rfind('\t');
-    sample.text = line.substr(0, tab);
-    if (tab != line.npos) sample.label = std::string(line.substr(tab + 1));
+    if (tab == line.npos) return Sample{line, std::nullopt};
+    return Sample{line.substr(0, tab), line.substr(tab + 1)};
   }
-  return samples;
+  return std::nullopt;
 }
 
 class Classifier {
@@ -63,17 +60,17 @@ class Classifier {
   }
 
  private:
-  std::vector<int32_t> tokens(std::string_view text, const std::string& where) const {
+  std::vector<int32_t> tokens(const std::string& text, const std::string& where) const {
     std::vector<int32_t> ids;
     if (as_ids_) {
       try {
-        ids = parse_ids(std::string(text), info_.vocabulary, where);
+        ids = parse_ids(text, info_.vocabulary, where);
       } catch (const UsageError& error) {
         throw InputError(error.what());  // What stands in a file is no usage.
       }
     } else {
       ids.resize(size_t{info_.max_segment} + 1);
-      TextReader reader(model_, where, text);
+      TextReader reader(model_, TextSource::words(where, text));
       ids.resize(reader.read(ids));
     }
     if (ids.empty() || ids.size() > info_.max_segment) {
@@ -112,17 +109,14 @@ int eval_classify(const Args& args, const oxb::Model& model, const std::string& 
   }
   if (!args.has("ids")) need_tokenizer(model, path, ", or give lines of ids with --ids");
   const std::string file = *args.text("classify");
-  const TextSource source(file);
-  const std::vector<Sample> samples = split_lines(source.text());
-  if (samples.empty()) throw InputError(file + ": no text in it");
-
+  TextSource source = TextSource::file(file);
   Classifier classifier(model, path, common, args.has("ids"));
   nlohmann::json lines = nlohmann::json::array();
-  uint64_t judged = 0, right = 0;
+  uint64_t judged = 0, right = 0, texts = 0;
   const Stopwatch time;
-  for (size_t i = 0; i < samples.size(); ++i) {
-    const Result result =
-        classifier.classify(samples[i], format("%s, text %zu", file.c_str(), i + 1));
+  while (const std::optional<Sample> sample = next_sample(source)) {
+    const Result result = classifier.classify(
+        *sample, format("%s, text %llu", file.c_str(), static_cast<unsigned long long>(++texts)));
     judged += result.right.has_value();
     right += result.right.value_or(false);
     const std::string name = class_name(model, result.index);
@@ -135,17 +129,18 @@ int eval_classify(const Args& args, const oxb::Model& model, const std::string& 
                   !result.right || *result.right ? "" : "  (wrong)");
     }
   }
+  if (texts == 0) throw InputError(file + ": no text in it");
   const double seconds = time.seconds();
   const double accuracy =
       judged == 0 ? 0.0 : static_cast<double>(right) / static_cast<double>(judged);
   if (args.has("json")) {
-    nlohmann::json out = {{"model", path}, {"texts", samples.size()}, {"lines", lines}};
+    nlohmann::json out = {{"model", path}, {"texts", texts}, {"lines", lines}};
     if (judged > 0) out["accuracy"] = accuracy;
     std::fputs(convert::json_text(out).c_str(), stdout);
     return convert::kExitGood;
   }
-  std::printf("%zu texts, %.1f texts/s", samples.size(),
-              seconds > 0.0 ? static_cast<double>(samples.size()) / seconds : 0.0);
+  std::printf("%llu texts, %.1f texts/s", static_cast<unsigned long long>(texts),
+              seconds > 0.0 ? static_cast<double>(texts) / seconds : 0.0);
   if (judged > 0) {
     std::printf("; accuracy %.4f (%llu of %llu)", accuracy, static_cast<unsigned long long>(right),
                 static_cast<unsigned long long>(judged));

@@ -19,10 +19,11 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", oxbow::tools::run_command, "continue a text"},
+    {"tokenize", oxbow::tools::tokenize_command, "show a text as the tokens a model sees"},
     {"bench", oxbow::tools::bench_command, "measure time and memory, also over long streams"},
     {"inspect", oxbow::tools::inspect_command, "show what is in a file and what it will need"},
     {"verify", oxbow::tools::verify_command, "compare with the tensors of a reference"},
-    {"eval", oxbow::tools::eval_command, "bits per character of a text, also of two models"},
+    {"eval", oxbow::tools::eval_command, "bits per byte of a text, also of two models"},
 };
 
 void print_help(std::FILE* out) {

@@ -5,18 +5,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
 
-#include "tests/support/files.h"
-
 extern char** environ;
 
 namespace oxbow::testing {
+namespace {
 
-CommandResult run_program(const std::string& program, const std::vector<std::string>& arguments) {
+/// Starts a program with these as its standard input, output and errors. `input` is a descriptor, or
+/// -1 for none.
+pid_t start(const std::string& program, const std::vector<std::string>& arguments, int input,
+            const std::string& out, const std::string& err) {
   // Under an emulator ("qemu-aarch64 -cpu max") its words come first.
   std::vector<std::string> words;
   std::istringstream emulator(OXB_EMULATOR);
@@ -27,26 +30,85 @@ CommandResult run_program(const std::string& program, const std::vector<std::str
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
 
-  const TemporaryDirectory directory;
-  const std::string out = (directory / "out").string(), err = (directory / "err").string();
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  if (input < 0) {
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  } else {
+    posix_spawn_file_actions_adddup2(&files, input, 0);
+  }
   posix_spawn_file_actions_addopen(&files, 1, out.c_str(), flags, 0600);
   posix_spawn_file_actions_addopen(&files, 2, err.c_str(), flags, 0600);
   pid_t pid = 0;
   const int failure = posix_spawnp(&pid, argv[0], &files, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&files);
   if (failure != 0) throw std::runtime_error("cannot start " + words[0]);
+  return pid;
+}
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+int wait_for(pid_t pid) {
   int status = 0;
   waitpid(pid, &status, 0);
-  const auto text = [](const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  };
   // A signal is no exit code a test may expect by accident.
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), text(out), text(err)};
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+}  // namespace
+
+CommandResult run_program(const std::string& program, const std::vector<std::string>& arguments) {
+  const TemporaryDirectory directory;
+  const std::string out = (directory / "out").string(), err = (directory / "err").string();
+  const int exit_code = wait_for(start(program, arguments, -1, out, err));
+  return {exit_code, file_text(out), file_text(err)};
+}
+
+PipedProgram::PipedProgram(const std::string& program, const std::vector<std::string>& arguments,
+                           bool keep_output)
+    : keep_output_(keep_output) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+  input_ = ends[1];
+  pid_ =
+      start(program, arguments, ends[0], keep_output ? (directory_ / "out").string() : "/dev/null",
+            (directory_ / "err").string());
+  close(ends[0]);
+  // A program that ends early is a failure of its own, not the end of the test.
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+PipedProgram::~PipedProgram() {
+  if (input_ >= 0) finish();
+}
+
+bool PipedProgram::write(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(input_, text.data(), text.size());
+    if (count <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
+
+uint64_t PipedProgram::peak_bytes() const {
+  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+CommandResult PipedProgram::finish() {
+  close(input_);
+  input_ = -1;
+  const int exit_code = wait_for(pid_);
+  return {exit_code, keep_output_ ? file_text((directory_ / "out").string()) : "",
+          file_text((directory_ / "err").string())};
 }
 
 }  // namespace oxbow::testing

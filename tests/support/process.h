@@ -2,8 +2,14 @@
 
 // The programs of the build, run as a user would.
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "tests/support/files.h"
 
 namespace oxbow::testing {
 
@@ -15,5 +21,29 @@ struct CommandResult {
 
 /// Runs a program of the build with arguments (no shell) and waits.
 CommandResult run_program(const std::string& program, const std::vector<std::string>& arguments);
+
+/// The same with a standard input that the test writes as it goes.
+class PipedProgram {
+ public:
+  /// `keep_output` false: what it prints is thrown away, however much it is.
+  PipedProgram(const std::string& program, const std::vector<std::string>& arguments,
+               bool keep_output = true);
+  ~PipedProgram();
+  PipedProgram(const PipedProgram&) = delete;
+  PipedProgram& operator=(const PipedProgram&) = delete;
+
+  /// False when the program does not read any more.
+  bool write(std::string_view text);
+  /// The most memory it had at a time until now; 0 when the system does not tell.
+  uint64_t peak_bytes() const;
+  /// Ends its input and waits.
+  CommandResult finish();
+
+ private:
+  TemporaryDirectory directory_;
+  bool keep_output_;
+  int input_ = -1;
+  pid_t pid_ = 0;
+};
 
 }  // namespace oxbow::testing

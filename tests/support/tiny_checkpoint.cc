@@ -89,6 +89,22 @@ void TinyCheckpoint::write(const std::filesystem::path& directory) const {
   file << text << data;
 }
 
+TinyCheckpoint with_vocabulary(uint32_t tokens) {
+  TinyCheckpoint checkpoint;
+  for (const char* name : {"src_embed.weight", "generator.weight", "generator.bias"}) {
+    TinyTensor& tensor = checkpoint.tensors.at(name);
+    const std::vector<float> old = tensor.values;
+    const size_t count = old.size() / tensor.shape[0] * tokens;
+    tensor.shape[0] = tokens;
+    tensor.values.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      tensor.values[i] = old[i % old.size()] + 0.01f * static_cast<float>(i % 97) - 0.5f;
+    }
+  }
+  checkpoint.config["n_tokens"] = tokens;
+  return checkpoint;
+}
+
 namespace {
 
 /// Something to calibrate with: all five tokens, in an order that does not repeat soon.

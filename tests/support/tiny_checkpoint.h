@@ -31,6 +31,9 @@ struct TinyCheckpoint {
   void write(const std::filesystem::path& directory) const;
 };
 
+/// A tiny checkpoint with another vocabulary; its new rows repeat the old ones, a little changed.
+TinyCheckpoint with_vocabulary(uint32_t tokens);
+
 /// The converted file of a tiny checkpoint, aligned as oxb_model_open_memory wants it.
 struct TinyModel {
   explicit TinyModel(const std::string& weights = "int8",

@@ -38,10 +38,11 @@ int run_beams(const Request& request, oxb::Session& session, uint64_t most, Spee
     Printer printer(request);
     // The first token is the start, and an end is told apart from the text.
     for (size_t t = 1; t < text->tokens.size(); ++t) {
-      if (text->tokens[t] == request.info.end_token) break;
-      printer.add(text->tokens[t]);
+      if (request.model.ends_text(text->tokens[t])) break;
       speed.generated += i == 0;
+      if (!printer.add(text->tokens[t])) break;
     }
+    printer.end_text();
     std::printf("\n");
   }
   std::fflush(stdout);

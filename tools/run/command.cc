@@ -1,10 +1,9 @@
 // oxbow run: the options, and what the ways of running share.
 
 #include <signal.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "tools/commands.h"
 #include "tools/run/run.h"
@@ -14,14 +13,17 @@ namespace {
 
 volatile sig_atomic_t interrupted = 0;
 
-oxb::SamplerOptions sampler_options(const Args& args) {
+/// What the options say; else what the model's makers advise.
+oxb::SamplerOptions sampler_options(const Args& args, const oxb::Model& model) {
   oxb::SamplerOptions options;
+  oxb_sampler_options_advised(model.get(), &options);
   options.temperature = static_cast<float>(
       args.number("temperature", static_cast<double>(options.temperature), 0.0, 1e6));
   options.top_k = static_cast<uint32_t>(args.integer("top-k", options.top_k, 0, UINT32_MAX));
-  options.top_p = static_cast<float>(args.number("top-p", 1.0, 1e-6, 1.0));
-  options.repetition_penalty =
-      static_cast<float>(args.number("repetition-penalty", 1.0, 1e-3, 1e3));
+  options.top_p =
+      static_cast<float>(args.number("top-p", static_cast<double>(options.top_p), 1e-6, 1.0));
+  options.repetition_penalty = static_cast<float>(args.number(
+      "repetition-penalty", static_cast<double>(options.repetition_penalty), 1e-3, 1e3));
   options.seed = args.integer("seed", 0, 0, UINT64_MAX);
   return options;
 }
@@ -37,18 +39,26 @@ void add_options(Args& args) {
               "begins with --");
   args.option("file", "FILE", "the same from a file of any length; - reads standard input");
   args.option("ids", "1,2,3", "the same as token ids; ids are then printed");
+  args.flag("chat", "the prompt is a question to a model that was trained to answer");
   args.option("tokens", "N", "how many tokens to generate at most (default 200)");
+  args.repeated("stop", "TEXT", "end before this text; may be given several times");
   args.option("temperature", "X",
-              "0 always takes the most likely token (default 0.8; 0 for translators)");
-  args.option("top-k", "K", "choose among the K most likely tokens; 0 means all (default 0)");
-  args.option("top-p", "P", "choose among the most likely that reach this probability (default 1)");
+              "0 always takes the most likely token (default: what the model's makers advise, else "
+              "0.8; 0 for translators)");
+  args.option("top-k", "K",
+              "choose among the K most likely tokens; 0 means all (default: advised, else 0); of "
+              "masks, how many to print (default 5)");
+  args.option(
+      "top-p", "P",
+      "choose among the most likely that reach this probability (default: advised, else 1)");
   args.option("repetition-penalty", "X",
-              "makes the last 64 tokens less likely when above 1 (default 1)");
+              "makes the last 64 tokens less likely when above 1 (default: advised, else 1)");
   args.option("seed", "S", "same seed, same text (default 0)");
   args.option("beams", "N", "translate by following N texts at a time, 1 to 64 (default 1)");
   args.option("length-penalty", "X", "of --beams: above 0 prefers longer texts (default 1)");
   args.option("n-best", "N", "of --beams: print the N best with their scores (default 1)");
-  args.option("mask", "ID", "the token to replace, of a model that fills masks");
+  args.option("mask", "ID",
+              "the token to replace, of a model that fills masks (default: the tokenizer's own)");
   add_common_options(args);
 }
 
@@ -63,70 +73,44 @@ void stop_on_interrupt() {
 
 bool stop_wanted() { return interrupted != 0; }
 
-std::vector<int32_t> parse_ids(const std::string& text, uint32_t limit, const std::string& what) {
-  std::vector<int32_t> ids;
-  for (size_t begin = 0; begin <= text.size() && !text.empty();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    const std::optional<uint64_t> value = convert::parse_integer(word);
-    if (!value || *value >= limit) {
-      throw UsageError(
-          format("%s: '%s' is no token; expected numbers from 0 to %u with commas between",
-                 what.c_str(), convert::printable(word, 40).c_str(), limit - 1));
+TextReader open_prompt(const Request& request) {
+  const Args& args = request.args;
+  TextSource source = args.has("file") ? TextSource::file(*args.text("file"))
+                                       : TextSource::words("the prompt", args.text("prompt", ""));
+  oxb::EncoderOptions options;
+  if (args.has("chat")) {
+    const char* before = oxb_model_chat_before(request.model.get());
+    const char* after = oxb_model_chat_after(request.model.get());
+    if (before == nullptr && after == nullptr) {
+      throw InputError(request.path +
+                       ": the file does not say how to ask the model, so --chat has no use: it was "
+                       "not trained to answer, or was converted without its chat template");
     }
-    ids.push_back(static_cast<int32_t>(*value));
-    begin = end + 1;
+    source.surround(before == nullptr ? "" : before, after == nullptr ? "" : after);
+    // They bring their own special tokens.
+    options.add_template = 0;
   }
-  return ids;
+  return TextReader(request.model, std::move(source), options);
 }
 
 std::vector<int32_t> read_prompt(const Request& request, uint32_t most) {
-  const Args& args = request.args;
   std::vector<int32_t> ids;
   if (request.as_ids) {
-    ids = parse_ids(*args.text("ids"), request.model.input_info(0, 0)->limit, "--ids");
-  } else {
-    const std::string prompt = args.text("prompt", "");
-    std::optional<TextSource> file;
-    if (args.has("file")) file.emplace(*args.text("file"));
-    TextReader reader(request.model, file ? *args.text("file") : "the prompt",
-                      file ? file->text() : prompt);
-    std::vector<int32_t> piece(4096);
-    for (size_t count; (count = reader.read(piece)) > 0;) {
-      ids.insert(ids.end(), piece.begin(), piece.begin() + static_cast<ptrdiff_t>(count));
-    }
+    ids = parse_ids(*request.args.text("ids"), request.model.input_info(0, 0)->limit, "--ids");
+  } else if (request.args.has("prompt") || request.args.has("file")) {
+    TextReader reader = open_prompt(request);
+    // One more tells that it is too long, however long it is.
+    ids.resize(size_t{most} + 1);
+    ids.resize(reader.read(ids));
   }
   if (ids.empty()) throw UsageError("give a text with --prompt, --file or --ids");
   if (ids.size() > most) {
     throw InputError(
-        format("%s: the text has %zu tokens and the model takes %u at once; convert "
-               "with --max-segment where it allows more",
-               request.path.c_str(), ids.size(), most));
+        format("%s: the text has %s%zu tokens and the model takes %u at once; convert with "
+               "--max-segment where it allows more",
+               request.path.c_str(), request.as_ids ? "" : "at least ", ids.size(), most));
   }
   return ids;
-}
-
-std::string token_text(const Request& request, int32_t token) {
-  if (request.as_ids) return std::to_string(token);
-  char bytes[256];
-  const oxb::Expected<size_t> count = request.model.token_bytes(token, bytes);
-  check(count.status(), request.path);
-  return std::string(bytes, std::min(*count, sizeof(bytes)));
-}
-
-bool Printer::add(int32_t token) {
-  const std::string piece = request_.as_ids ? (count_ > 0 ? " " : "") + std::to_string(token)
-                                            : text_.add(token_text(request_, token));
-  ++count_;
-  if (piece.empty()) return true;
-  std::fwrite(piece.data(), 1, piece.size(), stdout);
-  line_open_ = piece.back() != '\n';
-  return std::fflush(stdout) == 0;
-}
-
-void Printer::finish() {
-  if (line_open_ && (request_.as_ids || ::isatty(STDOUT_FILENO) == 1)) std::fputc('\n', stdout);
-  std::fflush(stdout);
 }
 
 void print_speed(const Speed& speed) {
@@ -144,6 +128,12 @@ void print_speed(const Speed& speed) {
 
 /// An option that has no effect on this model is a mistake.
 static void refuse_options_of_other_tasks(const Args& args, oxb_task task) {
+  if (args.has("chat") && task != OXB_TASK_GENERATE) {
+    throw UsageError("--chat is for models that generate; this one does not");
+  }
+  if (args.has("stop") && task != OXB_TASK_GENERATE && task != OXB_TASK_TRANSLATE) {
+    throw UsageError("--stop is for models that generate or translate; this one does not");
+  }
   for (const char* name : {"beams", "n-best", "length-penalty"}) {
     if (args.has(name) && task != OXB_TASK_TRANSLATE) {
       throw UsageError(std::string("--") + name +
@@ -165,14 +155,21 @@ int run_command(int argc, char** argv) {
   }
   const CommonOptions common = read_common_options(args);
   const uint64_t tokens = args.integer("tokens", 200, 0, UINT64_MAX);
-  const oxb::SamplerOptions sampling = sampler_options(args);
   beam_options(args);
   if (args.has("prompt") + args.has("file") + args.has("ids") > 1) {
     throw UsageError("give one of --prompt, --file and --ids");
   }
+  if (args.has("chat") && !args.has("prompt") && !args.has("file")) {
+    throw UsageError("--chat needs a question: --prompt TEXT or --file FILE");
+  }
+  for (const std::string& word : args.texts("stop")) {
+    if (word.empty()) throw UsageError("--stop is empty, expected a text");
+    if (args.has("ids")) throw UsageError("--stop is for text; --ids prints ids");
+  }
 
   const std::string path = *args.text("model.oxb");
   const oxb::Model model = open_model(path);
+  const oxb::SamplerOptions sampling = sampler_options(args, model);
   const Request request{args, model, path, common, sampling, model.info(), args.has("ids"), tokens};
   if (request.info.task == OXB_TASK_ENCODE || model.input_info(0, 0)->type != OXB_TYPE_I32) {
     throw InputError(path +

@@ -51,13 +51,11 @@ class Feeder {
 /// the first token.
 int32_t first_token(const Request& request) {
   if (request.info.start_token >= 0) return request.info.start_token;
-  int32_t id = 0;
+  if (request.info.tokenizer == OXB_TOKENIZER_NONE) return 0;
+  int32_t ids[2] = {};
   oxb::Encoded encoded;
-  if (request.info.tokenizer != OXB_TOKENIZER_NONE &&
-      open_encoder(request.model).run("\n", true, {&id, 1}, &encoded).ok() && encoded.count == 1) {
-    return id;
-  }
-  return 0;
+  const oxb::Status status = open_encoder(request.model).run("\n", true, ids, &encoded);
+  return status.ok() && encoded.count == 1 ? ids[0] : 0;
 }
 
 void feed_prompt(const Request& request, Feeder& feeder) {
@@ -68,16 +66,12 @@ void feed_prompt(const Request& request, Feeder& feeder) {
     }
     return;
   }
-  const std::string prompt = args.text("prompt", "");
-  std::optional<TextSource> file;
-  if (args.has("file")) file.emplace(*args.text("file"));
-  TextReader reader(request.model, file ? *args.text("file") : "the prompt",
-                    file ? file->text() : prompt);
+  TextReader reader = open_prompt(request);
   std::vector<int32_t> ids(4096);
   Progress progress;
   for (size_t count; (count = reader.read(ids)) > 0 && !stop_wanted();) {
     for (size_t i = 0; i < count && !stop_wanted(); ++i) feeder.add(ids[i]);
-    progress.show("prompt: byte", reader.consumed(), file ? file->text().size() : prompt.size());
+    progress.show("prompt: byte", reader.bytes(), reader.size());
   }
 }
 
@@ -106,7 +100,7 @@ int run_generate(const Request& request) {
   while (speed.generated < request.tokens && !stop_wanted() && !full) {
     const oxb::Expected<int32_t> token = sampler->pick(feeder.logits());
     check(token.status(), request.path);
-    if (*token == request.info.end_token) break;
+    if (request.model.ends_text(*token)) break;
     ++speed.generated;
     if (!printer.add(*token) || speed.generated == request.tokens) break;
     sampler->accept(*token);

@@ -3,11 +3,13 @@
 // oxbow run: what a model is for decides what is done with the prompt.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/common.h"
-#include "tools/utf8.h"
+#include "tools/run/stop_words.h"
+#include "tools/text.h"
 
 namespace oxbow::tools {
 
@@ -43,27 +45,29 @@ oxb::BeamOptions beam_options(const Args& args);
 /// Of a text that the session has encoded: at most `most` tokens.
 int run_beams(const Request& request, oxb::Session& session, uint64_t most, Speed speed);
 
-/// The numbers of "1,2,3", each below `limit`; `what` is what a message calls the text.
-std::vector<int32_t> parse_ids(const std::string& text, uint32_t limit, const std::string& what);
-
+/// The text of --prompt or --file; with --chat between what the model wants around a question.
+TextReader open_prompt(const Request& request);
 /// The whole prompt. Throws InputError when there is none, or more than `most` tokens.
 std::vector<int32_t> read_prompt(const Request& request, uint32_t most);
-
-/// The text of a token; its id when ids are printed or the model has no tokenizer.
-std::string token_text(const Request& request, int32_t token);
 
 /// Prints tokens as they come: text, or ids with spaces between.
 class Printer {
  public:
-  explicit Printer(const Request& request) : request_(request) {}
-  /// False when nothing can be written any more.
+  explicit Printer(const Request& request);
+  /// False when no more is wanted: one of --stop came, or nothing can be written any more.
   bool add(int32_t token);
-  /// Ends the line where one is open and it is wanted.
+  /// What waited for a token that does not come.
+  void end_text();
+  /// The same, and ends the line where one is open and it is wanted.
   void finish();
 
  private:
+  void write(std::string_view text);
+
   const Request& request_;
-  Utf8Stream text_;
+  /// Not when ids are printed.
+  std::optional<oxb::Decoder> decoder_;
+  StopWords stop_;
   uint64_t count_ = 0;
   bool line_open_ = false;
 };

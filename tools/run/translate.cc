@@ -9,13 +9,15 @@
 namespace oxbow::tools {
 namespace {
 
-/// The text to translate. Ids are taken as they are; a text ends with the model's end token.
+/// The text to translate. Ids are taken as they are; a text ends with the model's end token, which
+/// the tokenizer adds if it knows that.
 std::vector<int32_t> source_text(const Request& request) {
   const oxb::Expected<oxb_entry_info> encoder = request.model.entry_info(0);
   check(encoder.status(), request.path);
   std::vector<int32_t> ids = read_prompt(request, encoder->max_rows);
-  const bool ends = !request.as_ids && request.info.end_token >= 0;
-  if (ends && ids.size() < encoder->max_rows) ids.push_back(request.info.end_token);
+  const bool ends =
+      request.as_ids || request.info.end_token < 0 || !template_of(request.model).after.empty();
+  if (!ends && ids.size() < encoder->max_rows) ids.push_back(request.info.end_token);
   return ids;
 }
 
@@ -60,7 +62,7 @@ int run_translate(const Request& request) {
     const oxb::Expected<int32_t> picked = sampler->pick(logits);
     check(picked.status(), request.path);
     token = *picked;
-    if (token == rules.end_token) break;
+    if (request.model.ends_text(token)) break;
     ++speed.generated;
     if (!printer.add(token)) break;
   }
