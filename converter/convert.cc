@@ -9,9 +9,9 @@
 #include "converter/errors.h"
 #include "converter/importers.h"
 #include "converter/io_file.h"
+#include "converter/model_texts.h"
 #include "converter/quality.h"
 #include "converter/safetensors.h"
-#include "converter/tokenizer.h"
 #include "converter/writer.h"
 
 namespace oxbow::convert {
@@ -40,28 +40,8 @@ struct Built {
   std::vector<std::byte> file() const { return assemble_file(graph.model, packed.data); }
 };
 
-/// What a tokenizer must know: the tokens a model gives, or takes when it gives something else.
-uint32_t vocabulary(const Graph& graph) {
-  const bool gives_tokens =
-      graph.model.task != schema::Task::Classify && graph.model.task != schema::Task::Encode;
-  const schema::EntryPointT& entry = graph.main_entry();
-  return gives_tokens ? graph.tensor(entry.logits).width : graph.tensor(entry.tokens).limit;
-}
-
 bool takes_tokens(const Graph& graph) {
   return graph.tensor(graph.main_entry().tokens).type == schema::DataType::I32;
-}
-
-std::string tokenizer_source(const ConvertOptions& options) {
-  if (!options.tokenizer.empty()) return options.tokenizer;
-  const std::string beside = options.directory + "/char_vocab.json";
-  return file_exists(beside) ? beside : "";
-}
-
-void add_tokenizer(const ConvertOptions& options, Graph& graph) {
-  if (const std::string source = tokenizer_source(options); !source.empty()) {
-    graph.model.tokenizer = read_tokenizer(source, vocabulary(graph));
-  }
 }
 
 TokenSource read_calibration(const std::string& path) {
@@ -87,19 +67,20 @@ TokenSource read_calibration(const std::string& path) {
 }
 
 /// Float, and with everything readable that calibration looks at.
-Built build_observed(const Checkpoint& checkpoint, const ConvertOptions& options) {
+Built build_observed(const Checkpoint& checkpoint, const ConvertOptions& options,
+                     ModelTexts& texts) {
   Built built;
   built.graph = import_checkpoint(checkpoint, options.import_options);
   remove_dead(built.graph, true);
   observe_matrices(built.graph);
   plan(built.graph);
   built.packed = pack(built.graph);
-  add_tokenizer(options, built.graph);
+  texts.apply(built.graph);
   return built;
 }
 
 /// Every pass, for one choice of types; `calibration` is for static scales only.
-Built build(const Checkpoint& checkpoint, const ConvertOptions& options,
+Built build(const Checkpoint& checkpoint, const ConvertOptions& options, ModelTexts& texts,
             const QuantizeOptions& types, const Calibration& calibration = {}) {
   Built built;
   Graph& graph = built.graph;
@@ -124,7 +105,7 @@ Built build(const Checkpoint& checkpoint, const ConvertOptions& options,
   }
   plan(graph);
   built.packed = pack(graph);
-  add_tokenizer(options, graph);
+  texts.apply(graph);
   return built;
 }
 
@@ -183,22 +164,27 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     for (const std::string& note : checkpoint.notes()) options.note(note);
   }
   const TokenSource source = read_calibration(options.calibration_file);
+  ModelTexts texts(options.directory, checkpoint.model_type(), options.tokenizer);
 
   Calibration calibration;
   if (options.quantize.static_scales) {
     progress("calibrating");
-    const Built observed = build_observed(checkpoint, options);
+    const Built observed = build_observed(checkpoint, options, texts);
     check_source(source, observed.graph);
     calibration = calibrate(observed.graph, observed.file(), source);
   }
   progress("building the graph");
-  Built built = build(checkpoint, options, options.quantize, calibration);
+  Built built = build(checkpoint, options, texts, options.quantize, calibration);
+  if (options.note) {
+    for (const std::string& note : texts.notes()) options.note(note);
+  }
   check_source(source, built.graph);
   write_metadata(checkpoint, options, built);
   // Rows of floats have no vocabulary to draw from.
   if (options.quantize.weights && takes_tokens(built.graph)) {
     progress("measuring quality");
-    const Built reference = build(checkpoint, options, {.weights = false, .activations = false});
+    const Built reference =
+        build(checkpoint, options, texts, {.weights = false, .activations = false});
     add_values(built.graph.model.metadata->quality,
                measure_quality(reference.file(), built.file(), source));
   }

@@ -17,7 +17,7 @@ struct ConvertOptions {
   std::string output;
   QuantizeOptions quantize;
   ImportOptions import_options;
-  /// Empty: the checkpoint's char_vocab.json when it is there, else none.
+  /// As read_tokenizer() takes it, or "none"; empty: what is found in the checkpoint's folder.
   std::string tokenizer;
   /// A text, or a .safetensors file with tokens (tensors called input_ids), to measure quality with and to
   /// find static scales; empty: random tokens, and no static scales.

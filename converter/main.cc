@@ -40,8 +40,11 @@ Args declare() {
               "tokens whose keys and values are kept (default: the model's maximum)");
   args.flag("ring", "the oldest of them leave, so that the stream is endless");
   args.option("sinks", "N", "with --ring: the first N tokens never leave");
-  args.option("tokenizer", "FILE",
-              "JSON array of characters, or the word byte (default: DIR/char_vocab.json)");
+  args.option(
+      "tokenizer", "FILE",
+      "tokenizer.json, vocab.json (beside merges.txt), vocab.txt, a SentencePiece model, a JSON "
+      "array of characters, or a folder that has one of them; byte or none (default: what DIR "
+      "has)");
   args.option("calibrate", "FILE",
               "a text, or tokens as .safetensors: measure quality, and find static scales, on it");
   args.option("tensors", "EXTRA", "a tensor file that completes or replaces tensors by name");

@@ -1,11 +1,9 @@
-#include "converter/tokenizer.h"
+#include "converter/tokenizer/characters.h"
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "converter/errors.h"
-#include "converter/io_file.h"
 
 namespace oxbow::convert {
 namespace {
@@ -25,23 +23,19 @@ std::optional<uint32_t> single_code_point(const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<schema::TokenizerT> read_tokenizer(const std::string& source, uint32_t vocabulary) {
+std::unique_ptr<schema::TokenizerT> byte_tokenizer(uint32_t vocabulary) {
+  if (vocabulary != 256) {
+    throw InputError("a byte tokenizer needs a vocabulary of 256 tokens, the model has " +
+                     std::to_string(vocabulary));
+  }
   auto tokenizer = std::make_unique<schema::TokenizerT>();
-  if (source == "byte") {
-    if (vocabulary != 256) {
-      throw InputError("a byte tokenizer needs a vocabulary of 256 tokens, the model has " +
-                       std::to_string(vocabulary));
-    }
-    tokenizer->kind = schema::TokenizerKind::Byte;
-    return tokenizer;
-  }
+  tokenizer->kind = schema::TokenizerKind::Byte;
+  return tokenizer;
+}
 
-  nlohmann::json list;
-  try {
-    list = nlohmann::json::parse(read_file(source));
-  } catch (const nlohmann::json::exception&) {
-    throw InputError(source + " is not valid JSON in UTF-8, expected an array of characters");
-  }
+std::unique_ptr<schema::TokenizerT> read_characters(const std::string& source,
+                                                    const nlohmann::json& list,
+                                                    uint32_t vocabulary) {
   if (!list.is_array() || list.size() != vocabulary) {
     throw InputError(source +
                      (list.is_array() ? " has " + std::to_string(list.size()) + " entries"
@@ -49,6 +43,7 @@ std::unique_ptr<schema::TokenizerT> read_tokenizer(const std::string& source, ui
                      ", expected an array of " + std::to_string(vocabulary) +
                      " characters, one for each token");
   }
+  auto tokenizer = std::make_unique<schema::TokenizerT>();
   tokenizer->kind = schema::TokenizerKind::Char;
   std::map<uint32_t, size_t> seen;
   for (size_t id = 0; id < list.size(); ++id) {

@@ -1,0 +1,57 @@
+#include "converter/model_texts.h"
+
+#include "converter/generation.h"
+#include "converter/io_file.h"
+#include "converter/tokenizer/find.h"
+
+namespace oxbow::convert {
+namespace {
+
+/// What a tokenizer must know: the tokens a model gives, or takes when it gives something else.
+uint32_t vocabulary(const Graph& graph) {
+  const bool gives_tokens =
+      graph.model.task != schema::Task::Classify && graph.model.task != schema::Task::Encode;
+  const schema::EntryPointT& entry = graph.main_entry();
+  return gives_tokens ? graph.tensor(entry.logits).width : graph.tensor(entry.tokens).limit;
+}
+
+bool takes_tokens(const Graph& graph) {
+  return graph.tensor(graph.main_entry().tokens).type == schema::DataType::I32;
+}
+
+std::unique_ptr<schema::TokenizerT> copy(const schema::TokenizerT& tokenizer) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(schema::CreateTokenizer(builder, &tokenizer));
+  return std::unique_ptr<schema::TokenizerT>(
+      flatbuffers::GetRoot<schema::Tokenizer>(builder.GetBufferPointer())->UnPack());
+}
+
+bool generates(const Graph& graph) {
+  return graph.model.task == schema::Task::Generate || graph.model.task == schema::Task::Translate;
+}
+
+}  // namespace
+
+void ModelTexts::read(const Graph& graph) {
+  read_ = true;
+  if (!takes_tokens(graph) || source_ == "none") return;
+  const TokenizerModel model = {model_type_, vocabulary(graph)};
+  FoundTokenizer found =
+      source_.empty() ? find_tokenizer(directory_, model) : read_tokenizer(source_, model);
+  tokenizer_ = std::move(found.tokenizer);
+  notes_ = std::move(found.notes);
+}
+
+void ModelTexts::apply(Graph& graph) {
+  const bool first = !read_;
+  if (first) read(graph);
+  if (tokenizer_) graph.model.tokenizer = copy(*tokenizer_);
+  const std::string path = directory_ + "/generation_config.json";
+  if (!generates(graph) || !file_exists(path)) return;
+  if (!graph.model.generation) graph.model.generation = std::make_unique<schema::GenerationT>();
+  const std::vector<std::string> notes =
+      read_generation_config(path, vocabulary(graph), *graph.model.generation);
+  if (first) notes_.insert(notes_.end(), notes.begin(), notes.end());
+}
+
+}  // namespace oxbow::convert

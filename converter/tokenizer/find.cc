@@ -1,0 +1,220 @@
+#include "converter/tokenizer/find.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "converter/chat_template.h"
+#include "converter/describe.h"
+#include "converter/errors.h"
+#include "converter/io_file.h"
+#include "converter/tokenizer/byte_bpe.h"
+#include "converter/tokenizer/characters.h"
+#include "converter/tokenizer/sentencepiece.h"
+#include "converter/tokenizer/settings.h"
+#include "converter/tokenizer/wordpiece.h"
+
+namespace oxbow::convert {
+namespace {
+
+using nlohmann::json;
+
+// The vocabularies of large models have a quarter of a million tokens and their merges.
+constexpr size_t kMaxFileBytes = size_t{256} << 20;
+// What T5's own tokenizer adds when nothing else is said.
+constexpr uint32_t kDefaultExtraIds = 100;
+
+json read_json(const std::string& path) {
+  try {
+    return json::parse(read_file(path, kMaxFileBytes));
+  } catch (const json::exception&) {
+    throw InputError(path + " is not valid JSON in UTF-8");
+  }
+}
+
+class Finder {
+ public:
+  Finder(std::string directory, const TokenizerModel& model)
+      : directory_(std::move(directory)), model_(model) {}
+
+  /// In this order: a file made for Oxbow first, then what the model was trained with, then what was
+  /// made from that.
+  FoundTokenizer find() {
+    if (has("char_vocab.json")) return read("char_vocab.json");
+    if (has("source.spm") && has("vocab.json")) return read("source.spm");
+    for (const char* name : {"tokenizer.json", "spiece.model", "tokenizer.model",
+                             "sentencepiece.bpe.model", "vocab.json", "vocab.txt"}) {
+      if (has(name) && !is_outdone(name)) return read(name);
+    }
+    return {};
+  }
+
+  FoundTokenizer read(const std::string& name) {
+    const std::string path = directory_ + "/" + name;
+    settings_ = read_tokenizer_settings(directory_);
+    found_.files = {name};
+    if (name.ends_with(".json")) {
+      read_any_json(path, name);
+    } else if (name.ends_with(".txt")) {
+      found_.tokenizer = read_wordpiece_vocabulary(path, settings_, model_.vocabulary);
+    } else if (name == "source.spm") {
+      read_two_languages();
+    } else {
+      read_pieces(path);
+    }
+    found_.files.insert(found_.files.end(), settings_.files.begin(), settings_.files.end());
+    read_chat();
+    describe();
+    return std::move(found_);
+  }
+
+ private:
+  bool has(const std::string& name) const { return file_exists(directory_ + "/" + name); }
+
+  /// SentencePiece's own file says more than what was made from it. Llama 3's file of the same name
+  /// is another format, whose tokenizer.json is complete.
+  bool is_outdone(const std::string& name) const {
+    if (name != "tokenizer.json") return name == "vocab.json" && !has("merges.txt");
+    const json file = read_json(directory_ + "/" + name);
+    const json type = file.is_object() ? file.value("/model/type"_json_pointer, json()) : json();
+    const bool pieces =
+        type == "Unigram" || file.value("/model/byte_fallback"_json_pointer, json(false)) == true;
+    return pieces &&
+           (has("spiece.model") || has("tokenizer.model") || has("sentencepiece.bpe.model"));
+  }
+
+  void read_any_json(const std::string& path, const std::string& name) {
+    const json file = read_json(path);
+    if (file.is_array()) {
+      found_.tokenizer = read_characters(path, file, model_.vocabulary);
+    } else if (!file.is_object()) {
+      throw InputError(path + " is neither a list of characters nor a vocabulary");
+    } else if (!file.contains("model")) {
+      if (!has("merges.txt")) throw InputError(path + " needs merges.txt beside it");
+      found_.tokenizer =
+          read_byte_bpe(path, directory_ + "/merges.txt", settings_, model_.vocabulary);
+      found_.files.push_back("merges.txt");
+    } else {
+      read_tokenizer_json(path, name, file);
+    }
+  }
+
+  void read_tokenizer_json(const std::string& path, const std::string& name, const json& file) {
+    const json& model = file["model"];
+    // Old files do not name the type; they are byte-pair encodings.
+    const json type = model.is_object() ? model.value("type", json("BPE")) : json();
+    if (type == "BPE") {
+      found_.tokenizer = read_byte_bpe_json(path, file, settings_, model_.vocabulary);
+    } else if (type == "WordPiece") {
+      found_.tokenizer = read_wordpiece_json(path, file, model_.vocabulary);
+    } else {
+      throw InputError(path + ": a model of type " + printable(type.dump(-1, ' ', true), 40) +
+                       " is not supported in " + name +
+                       ", expected BPE or WordPiece; put SentencePiece's *.model beside it");
+    }
+  }
+
+  void read_two_languages() {
+    found_.tokenizer = read_marian(directory_ + "/source.spm", directory_ + "/target.spm",
+                                   directory_ + "/vocab.json", model_.vocabulary);
+    found_.files.insert(found_.files.end(), {"target.spm", "vocab.json"});
+  }
+
+  bool is_like(const std::set<std::string>& types) const { return types.contains(model_.type); }
+
+  void read_pieces(const std::string& path) {
+    const SentencePieceModel pieces = read_sentencepiece_model(path);
+    SentencePieceOptions options;
+    options.added = settings_.added;
+    const bool t5 = is_like({"t5", "mt5", "longt5", "umt5"});
+    const bool names_extra =
+        std::any_of(options.added.begin(), options.added.end(),
+                    [](const auto& token) { return token.text.starts_with("<extra_id_"); });
+    if (t5 && !names_extra && pieces.pieces.size() + kDefaultExtraIds <= model_.vocabulary) {
+      for (uint32_t i = 0; i < kDefaultExtraIds; ++i) {
+        AddedTokenSetting token;
+        token.text = "<extra_id_" + std::to_string(i) + ">";
+        token.special = true;
+        options.added.push_back(token);
+      }
+    }
+    if (settings_.flag("add_bos_token", is_like({"llama", "mistral", "gemma"}))) {
+      options.before = {special(pieces, "bos_token", "<s>")};
+    }
+    if (settings_.flag("add_eos_token", t5)) {
+      options.after = {special(pieces, "eos_token", "</s>")};
+    }
+    found_.tokenizer = make_sentencepiece(pieces, options, model_.vocabulary);
+  }
+
+  /// The id of a token that settings name, or that has its usual text.
+  uint32_t special(const SentencePieceModel& model, const std::string& name,
+                   const std::string& usual) const {
+    const auto named = settings_.named.find(name);
+    const std::string text = named == settings_.named.end() ? usual : named->second;
+    for (size_t id = 0; id < model.pieces.size(); ++id) {
+      if (model.pieces[id].text == text) return static_cast<uint32_t>(id);
+    }
+    for (const AddedTokenSetting& added : settings_.added) {
+      if (added.text == text && added.id) return *added.id;
+    }
+    throw InputError(model.name + ": there is no token " + printable(text, 40) +
+                     ", which tokenizer_config.json calls " + name);
+  }
+
+  void read_chat() {
+    if (settings_.chat_template.empty()) return;
+    try {
+      const ChatTexts texts = render_chat(settings_.chat_template, settings_.named);
+      found_.tokenizer->chat_before = texts.before;
+      found_.tokenizer->chat_after = texts.after;
+      found_.notes.push_back("chat template: a question goes between " +
+                             printable(json(texts.before).dump(), 60) + " and " +
+                             printable(json(texts.after).dump(), 60));
+    } catch (const InputError& error) {
+      found_.notes.push_back(std::string("chat template left out: ") + error.what());
+    }
+  }
+
+  void describe() {
+    const schema::TokenizerT& tokenizer = *found_.tokenizer;
+    std::string files;
+    for (const std::string& file : found_.files) files += (files.empty() ? "" : ", ") + file;
+    const size_t tokens = tokenizer.kind == schema::TokenizerKind::Char
+                              ? tokenizer.code_points.size()
+                              : tokenizer.text_ends.size() - tokenizer.aliases.size();
+    found_.notes.insert(found_.notes.begin(),
+                        std::string("tokenizer: ") + schema::EnumNameTokenizerKind(tokenizer.kind) +
+                            ", " + grouped_text(tokens) + " tokens, from " + files);
+  }
+
+  std::string directory_;
+  TokenizerModel model_;
+  TokenizerSettings settings_;
+  FoundTokenizer found_;
+};
+
+}  // namespace
+
+FoundTokenizer find_tokenizer(const std::string& directory, const TokenizerModel& model) {
+  try {
+    return Finder(directory, model).find();
+  } catch (const InputError& error) {
+    throw InputError(std::string(error.what()) + "; --tokenizer none converts without it");
+  }
+}
+
+FoundTokenizer read_tokenizer(const std::string& source, const TokenizerModel& model) {
+  if (source == "byte") return {byte_tokenizer(model.vocabulary), {}, {}};
+  const std::filesystem::path path(source);
+  if (std::filesystem::is_directory(path)) {
+    FoundTokenizer found = Finder(source, model).find();
+    if (!found.tokenizer) throw InputError(source + " has no tokenizer that is known");
+    return found;
+  }
+  const std::string directory = path.parent_path().string();
+  return Finder(directory.empty() ? "." : directory, model).read(path.filename().string());
+}
+
+}  // namespace oxbow::convert
