@@ -108,6 +108,7 @@ void Checkpoint::read_model_type() {
 void Checkpoint::open_tensors(const std::string& key) {
   const CheckpointFiles files = find_checkpoint_files(directory_);
   notes_ = files.notes;
+  index_name_ = base_name(files.index_path);
   for (const std::string& path : files.paths) add_file(open_tensor_file(path, key), false);
   for (const auto& [tensor, file] : files.weight_map) {
     const auto there = tensors_.find(tensor);
@@ -370,6 +371,12 @@ std::vector<std::string> Checkpoint::finish() const {
                      list_names(floats) + "; remove what the model does not use");
   }
   return others;
+}
+
+std::set<std::string> Checkpoint::file_names() const {
+  std::set<std::string> names = {"config.json", index_name_};
+  for (const auto& file : files_) names.insert(base_name(file->path()));
+  return names;
 }
 
 std::string Checkpoint::source_hash() const {

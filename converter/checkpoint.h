@@ -93,6 +93,8 @@ class Checkpoint {
   /// Elements of all float tensors that were asked for.
   uint64_t parameters() const;
   const std::string& directory() const { return directory_; }
+  /// Names of the directory's files that were read.
+  std::set<std::string> file_names() const;
   /// Null unless this is one.
   const GgufFile* gguf() const { return gguf_; }
 
@@ -115,6 +117,8 @@ class Checkpoint {
   [[noreturn]] void fail_key(const std::string& name, const std::string& expected) const;
 
   std::string directory_;
+  /// Of shards; empty otherwise.
+  std::string index_name_;
   std::vector<std::string> notes_;
   std::string config_path_;
   std::string config_text_;

@@ -1,11 +1,15 @@
 #include "converter/model_texts.h"
 
+#include <filesystem>
+
 #include "converter/errors.h"
 #include "converter/generation.h"
 #include "converter/io_file.h"
 
 namespace oxbow::convert {
 namespace {
+
+constexpr size_t kMostNames = 8;
 
 /// What a tokenizer must know: the tokens a model gives, or takes when it gives something else.
 uint32_t vocabulary(const Graph& graph) {
@@ -49,17 +53,46 @@ void ModelTexts::read(const Graph& graph) {
   FoundTokenizer found = find(graph);
   tokenizer_ = std::move(found.tokenizer);
   notes_ = std::move(found.notes);
+  if (source_.empty()) files_ = {found.files.begin(), found.files.end()};
+}
+
+void ModelTexts::note_unread_files() {
+  files_.merge(checkpoint_.file_names());
+  std::set<std::string> unread;
+  std::error_code unreadable;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(checkpoint_.directory(), unreadable)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with('.') && !files_.contains(name)) unread.insert(name);
+  }
+  if (unread.empty()) return;
+  std::string list;
+  size_t named = 0;
+  for (const std::string& name : unread) {
+    if (named++ == kMostNames) break;
+    list += (list.empty() ? "" : ", ") + printable(name, 60);
+  }
+  if (unread.size() > kMostNames) {
+    list += " and " + std::to_string(unread.size() - kMostNames) + " more";
+  }
+  notes_.push_back("not read: " + list);
 }
 
 void ModelTexts::apply(Graph& graph) {
   const bool first = !read_;
   if (first) read(graph);
   if (tokenizer_) graph.model.tokenizer = copy(*tokenizer_);
+  apply_generation(graph, first);
+  if (first) note_unread_files();
+}
+
+void ModelTexts::apply_generation(Graph& graph, bool first) {
   const std::string path = checkpoint_.directory() + "/generation_config.json";
   if (!generates(graph) || !file_exists(path)) return;
   if (!graph.model.generation) graph.model.generation = std::make_unique<schema::GenerationT>();
   const std::vector<std::string> notes =
       read_generation_config(path, vocabulary(graph), *graph.model.generation);
+  files_.insert("generation_config.json");
   if (first) notes_.insert(notes_.end(), notes.begin(), notes.end());
 }
 

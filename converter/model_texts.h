@@ -4,6 +4,7 @@
 // checkpoint and put into every graph that is built.
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class ModelTexts {
  private:
   FoundTokenizer find(const Graph& graph) const;
   void read(const Graph& graph);
+  void apply_generation(Graph& graph, bool first);
+  void note_unread_files();
 
   const Checkpoint& checkpoint_;
   std::string source_;
@@ -38,6 +41,8 @@ class ModelTexts {
   /// Null: none.
   std::unique_ptr<schema::TokenizerT> tokenizer_;
   std::vector<std::string> notes_;
+  /// Of the checkpoint's folder, without it.
+  std::set<std::string> files_;
 };
 
 }  // namespace oxbow::convert
