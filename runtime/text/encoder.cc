@@ -139,8 +139,7 @@ Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed
   }
   added_.take(*state_.tokenizer, next, segment.first(*consumed));
   OXB_TRY(status);
-  const bool waits =
-      *consumed == 0 && state_.pending.empty() && text.size() >= kLongWordBytes;
+  const bool waits = *consumed == 0 && state_.pending.empty() && text.size() >= kLongWordBytes;
   look_again_at_ = waits ? text.size() + text.size() / 2 : 0;
   if (*consumed == 0 && state_.pending.empty() && !whole) {
     return fail(error, Status::kInvalidArgument,
