@@ -58,6 +58,7 @@ TEST_P(LongText, ALineOf16MiBNeedsTheUsualMemory) {
       Status::kOk);
   oxb_decoder_options decoder_options;
   oxb_decoder_options_init(&decoder_options);
+  decoder_options.skip_special = 0;
   std::vector<std::byte> decoder_memory(oxb_decoder::bytes());
   oxb_decoder* decoder = nullptr;
   ASSERT_EQ(oxb_decoder::place(*tokenizer_, decoder_options, decoder_memory.data(),
