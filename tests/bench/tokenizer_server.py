@@ -2,7 +2,7 @@
 
     tokenizer_server.py KIND FOLDER
 
-Each library is called in its fastest ordinary way, for many texts in a call, on one thread and without offsets.
+Each library gets all texts in one call, on one thread, and makes no offsets where it can leave them out.
 """
 
 import importlib.metadata
