@@ -101,9 +101,11 @@ if(benches AND benchmark_FOUND AND NOT OXBOW_SANITIZE)
   target_link_libraries(oxbow_bench_kernels PRIVATE oxbow_flags oxbow_core benchmark::benchmark GTest::gtest)
 endif()
 
-# Runs a model for the scripts of tests/bench.
-add_executable(oxbow_bench_session tests/bench/session_server.cc)
-target_link_libraries(oxbow_bench_session PRIVATE oxbow_flags oxbow::oxbow)
+# Run a model, or its tokenizer, for the scripts of tests/bench.
+foreach(server session tokenizer)
+  add_executable(oxbow_bench_${server} tests/bench/${server}_server.cc)
+  target_link_libraries(oxbow_bench_${server} PRIVATE oxbow_flags oxbow::oxbow)
+endforeach()
 
 # Kernels beside XNNPACK's, where it is a backend.
 find_library(PTHREADPOOL_LIBRARY pthreadpool)

@@ -17,6 +17,9 @@ namespace {
 
 constexpr uint32_t kMinWordBytes = 64;
 constexpr uint32_t kMaxWordBytes = 1u << 24;
+// A long word that comes in many small pieces would be looked through from its beginning for each of
+// them. From this size on it is half as long again each time, so all looking takes linear time.
+constexpr size_t kLongWordBytes = 256;
 
 }  // namespace
 
@@ -86,6 +89,7 @@ void oxb_encoder::reset() {
   added_ = {};
   before_ = after_ = 0;
   ended_ = false;
+  look_again_at_ = 0;
 }
 
 void oxb_encoder::add_template(const flatbuffers::Vector<uint32_t>* tokens, size_t* done) {
@@ -109,6 +113,7 @@ Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed
   const size_t window =
       2 * state_.word.size() + 2 * state_.tokenizer->longest_text + oxbow::kMaxCharacterBytes;
   const bool whole = text.size() <= window;
+  if (whole && !last && text.size() < look_again_at_) return Status::kOk;
   std::span<const char> segment = text.first(std::min(text.size(), window));
   last = last && whole;
   AddedNext next{AddedNext::Kind::kPlain, segment.size(), 0, last};
@@ -134,6 +139,8 @@ Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed
   }
   added_.take(*state_.tokenizer, next, segment.first(*consumed));
   OXB_TRY(status);
+  const bool waits = *consumed == 0 && state_.pending.empty() && text.size() >= kLongWordBytes;
+  look_again_at_ = waits ? text.size() + text.size() / 2 : 0;
   if (*consumed == 0 && state_.pending.empty() && !whole) {
     return fail(error, Status::kInvalidArgument,
                 "text, byte 0: a word of more than %zu bytes; give the encoder a larger "

@@ -132,4 +132,7 @@ struct oxb_encoder {
   size_t after_ = 0;
   /// All ids of the text were added.
   bool ended_ = false;
+  /// A word whose end is not there yet is looked at again when there are so many bytes from its
+  /// beginning on.
+  size_t look_again_at_ = 0;
 };

@@ -153,6 +153,36 @@ TEST(TextEncoder, TooLittleMemoryIsRefused) {
             Status::kOk);
 }
 
+/// Bytes that kWaiting looked at.
+size_t looked_at = 0;
+
+/// A kind whose words never end before the text does.
+const TokenizerDef kWaiting = {
+    schema::TokenizerKind::Byte,
+    "waiting",
+    nullptr,
+    nullptr,
+    [](EncoderState& state, std::span<const char> text, bool last, size_t* consumed, Error*) {
+      looked_at += text.size();
+      if (last && !text.empty()) state.pending.add(static_cast<int32_t>(text.size() & 0x7fffffff));
+      if (last) *consumed = text.size();
+      return Status::kOk;
+    },
+    nullptr};
+
+TEST(TextEncoder, ALongWordInManyPiecesIsNotLookedThroughForEachOfThem) {
+  const OwnedTokenizer bytes_tokenizer(bytes(), 256);
+  Tokenizer tokenizer = *bytes_tokenizer;
+  tokenizer.def = &kWaiting;
+  const std::string text(1 << 20, 'a');
+  EncodeOptions options;
+  options.max_word_bytes = 1 << 20;
+  options.chunk = 100;
+  looked_at = 0;
+  EXPECT_EQ(encode_all(tokenizer, text, options), std::vector<int32_t>{1 << 20});
+  EXPECT_LT(looked_at, 5 * text.size());
+}
+
 TEST(TextDecoder, UnknownIdsAndTooLittleRoomAreRefused) {
   const OwnedTokenizer tokenizer(chars(), 6);
   oxb_decoder_options options;

@@ -22,11 +22,6 @@ bool is_whole(const Tokenizer& tokenizer, uint32_t piece) {
   return tokenizer.role(piece) == schema::TokenRole::Added;
 }
 
-bool may_begin_whole(const Tokenizer& tokenizer, char byte) {
-  const auto first = static_cast<uint8_t>(byte);
-  return (tokenizer.traits.whole_first[first / 64] >> first % 64 & 1) != 0;
-}
-
 /// The next thing in a text that is replaced as a whole, or a character.
 struct Part {
   /// 0: more text must be seen.
@@ -37,10 +32,12 @@ struct Part {
 };
 
 Part next_part(const Tokenizer& tokenizer, std::span<const char> text, bool last) {
-  bool open = false;
-  const uint32_t whole = find_whole_piece(tokenizer, text, &open);
-  if (open && !last) return {};
-  if (whole != kNoPiece) return {tokenizer.text(whole).size(), tokenizer.text(whole), true};
+  if (may_begin_whole(tokenizer, text[0])) {
+    bool open = false;
+    const uint32_t whole = find_whole_piece(tokenizer, text, &open);
+    if (open && !last) return {};
+    if (whole != kNoPiece) return {tokenizer.text(whole).size(), tokenizer.text(whole), true};
+  }
   const CharMap::Replacement found = tokenizer.char_map.find(text);
   if (found.open && !last) return {};
   if (found.bytes > 0) return {found.bytes, found.text, true};
@@ -125,8 +122,6 @@ size_t buffer_bytes(const Tokenizer& tokenizer, size_t max_word_bytes) {
 
 uint32_t find_whole_piece(const Tokenizer& tokenizer, std::span<const char> text, bool* open) {
   uint32_t found = kNoPiece;
-  *open = false;
-  if (!may_begin_whole(tokenizer, text[0])) return found;
   Trie::Walk walk = tokenizer.trie.walk();
   size_t used = 0;
   while (used < text.size() && walk.step(text[used])) {

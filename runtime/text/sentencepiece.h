@@ -10,6 +10,7 @@
 // that may still come. How text comes in does not change what is in the buffer, nor where it is cut.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -26,6 +27,13 @@ size_t buffer_bytes(const Tokenizer& tokenizer, size_t max_word_bytes);
 /// Bytes of a character, told by its first one, as SentencePiece counts them.
 inline size_t character_bytes(char first) {
   return "\1\1\1\1\1\1\1\1\1\1\1\1\2\2\3\4"[static_cast<uint8_t>(first) >> 4];
+}
+
+/// Whether a piece that is whole wherever it occurs may begin with this byte. Most do not: ask before
+/// searching for one.
+inline bool may_begin_whole(const Tokenizer& tokenizer, char byte) {
+  const auto first = static_cast<uint8_t>(byte);
+  return (tokenizer.traits.whole_first[first / 64] >> first % 64 & 1) != 0;
 }
 
 /// The longest of the pieces that `text` begins with and that are whole wherever they occur; kNoPiece:

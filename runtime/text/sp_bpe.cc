@@ -88,11 +88,15 @@ void join_word(const Tokenizer& tokenizer, const Parts& parts, size_t end,
   size_t count = 0;
   for (size_t at = state.done; at < end;) {
     const std::span<const char> left = parts.buffer.subspan(at, end - at);
-    Symbol& symbol = parts.symbols[count++];
-    bool open = false;
-    const uint32_t whole = find_whole_piece(tokenizer, left, &open);
-    symbol = whole == kNoPiece ? find_character(tokenizer, left)
-                               : Symbol{whole, static_cast<uint32_t>(tokenizer.text(whole).size())};
+    Symbol symbol = find_character(tokenizer, left);
+    if (may_begin_whole(tokenizer, left[0])) {
+      bool open = false;
+      const uint32_t whole = find_whole_piece(tokenizer, left, &open);
+      if (whole != kNoPiece) {
+        symbol = {whole, static_cast<uint32_t>(tokenizer.text(whole).size())};
+      }
+    }
+    parts.symbols[count++] = symbol;
     at += symbol.bytes;
   }
   state.emit_from = 0;

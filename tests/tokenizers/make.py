@@ -107,7 +107,7 @@ def train_bpe(tokenizer, name):
     tokenizer.train_from_iterator(paragraphs, trainer)
 
 
-def make_gpt2(folder, name):
+def train_gpt2(folder, name):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     train_bpe(tokenizer, name)
@@ -116,6 +116,8 @@ def make_gpt2(folder, name):
     vocab["<|endoftext|>"] = len(vocab)
     (folder / "vocab.json").write_text(json.dumps(vocab), encoding="utf-8")
 
+
+def load_gpt2(folder):
     tokenizer = Tokenizer(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -123,7 +125,7 @@ def make_gpt2(folder, name):
     return tokenizer
 
 
-def make_llama3(folder, name):
+def train_llama3(folder, name):
     qwen = name == "cjk"
     tokenizer = Tokenizer(models.BPE(ignore_merges=not qwen))
     pattern = Regex(QWEN2_PATTERN if qwen else LLAMA3_PATTERN)
@@ -150,7 +152,10 @@ def make_llama3(folder, name):
     if name == "cyrillic_greek":  # Older files have each merge as one string.
         content["model"]["merges"] = [" ".join(merge) for merge in content["model"]["merges"]]
     path.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
-    return Tokenizer.from_file(str(path))
+
+
+def load_llama3(folder):
+    return Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
 def add_unmerged_words(tokenizer, name):
@@ -167,18 +172,18 @@ def add_unmerged_words(tokenizer, name):
                                  ignore_merges=content["model"]["ignore_merges"])
 
 
-def make_wordpiece(folder, name):
+def bert(model, lower, strip, split_chinese):
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=split_chinese,
+                                                      strip_accents=strip, lowercase=lower)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##", cleanup=True)
+    return tokenizer
+
+
+def train_wordpiece(folder, name):
     lower, strip, split_chinese = WORDPIECE[name]
-
-    def tokenizer_of(model):
-        tokenizer = Tokenizer(model)
-        tokenizer.normalizer = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=split_chinese,
-                                                          strip_accents=strip, lowercase=lower)
-        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        tokenizer.decoder = decoders.WordPiece(prefix="##", cleanup=True)
-        return tokenizer
-
-    tokenizer = tokenizer_of(models.WordPiece(unk_token="[UNK]"))
+    tokenizer = bert(models.WordPiece(unk_token="[UNK]"), lower, strip, split_chinese)
     trainer = trainers.WordPieceTrainer(vocab_size=VOCABULARY[script_group(name)], show_progress=False,
                                         special_tokens=BERT_SPECIAL + continuations(tokenizer, name))
     tokenizer.train_from_iterator(training_lines(name), trainer)
@@ -188,8 +193,11 @@ def make_wordpiece(folder, name):
         "tokenizer_class": "BertTokenizer", "unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]",
         "cls_token": "[CLS]", "mask_token": "[MASK]", "model_max_length": 512})
 
-    tokenizer = tokenizer_of(models.WordPiece.from_file(str(folder / "vocab.txt"), unk_token="[UNK]",
-                                                        max_input_chars_per_word=100))
+
+def load_wordpiece(folder):
+    config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    model = models.WordPiece.from_file(str(folder / "vocab.txt"), unk_token="[UNK]", max_input_chars_per_word=100)
+    tokenizer = bert(model, config["do_lower_case"], config["strip_accents"], config["tokenize_chinese_chars"])
     tokenizer.add_special_tokens(BERT_SPECIAL)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
@@ -212,23 +220,30 @@ def train_sentencepiece(path, name, **options):
         sentence_iterator=training_lines(name), model_writer=model, vocab_size=VOCABULARY[name], num_threads=1,
         minloglevel=2, **options)
     path.write_bytes(model.getvalue())
-    return sentencepiece.SentencePieceProcessor(model_file=str(path))
 
 
-def make_unigram(folder, name):
-    return train_sentencepiece(folder / "spiece.model", name, model_type="unigram", pad_id=3, **UNIGRAM[name])
+def train_unigram(folder, name):
+    train_sentencepiece(folder / "spiece.model", name, model_type="unigram", pad_id=3, **UNIGRAM[name])
 
 
-def make_spbpe(folder, name):
-    return train_sentencepiece(folder / "tokenizer.model", name, model_type="bpe", **SPBPE[name])
+def load_unigram(folder):
+    return sentencepiece.SentencePieceProcessor(model_file=str(folder / "spiece.model"))
+
+
+def train_spbpe(folder, name):
+    train_sentencepiece(folder / "tokenizer.model", name, model_type="bpe", **SPBPE[name])
+
+
+def load_spbpe(folder):
+    return sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
 
 
 KINDS = {
-    "gpt2": (make_gpt2, list(VOCABULARY)),
-    "llama3": (make_llama3, list(VOCABULARY)),
-    "wordpiece": (make_wordpiece, list(WORDPIECE)),
-    "unigram": (make_unigram, list(UNIGRAM)),
-    "spbpe": (make_spbpe, list(SPBPE)),
+    "gpt2": (train_gpt2, load_gpt2, list(VOCABULARY)),
+    "llama3": (train_llama3, load_llama3, list(VOCABULARY)),
+    "wordpiece": (train_wordpiece, load_wordpiece, list(WORDPIECE)),
+    "unigram": (train_unigram, load_unigram, list(UNIGRAM)),
+    "spbpe": (train_spbpe, load_spbpe, list(SPBPE)),
 }
 
 
@@ -287,14 +302,15 @@ def write_decode(path, tokenizer, size):
 
 
 def main(wanted):
-    for kind, (make, names) in KINDS.items():
+    for kind, (train, load, names) in KINDS.items():
         for name in names:
             if wanted and kind not in wanted and f"{kind}/{name}" not in wanted:
                 continue
             print(f"{kind}/{name}", flush=True)
             folder = HERE / kind / name
             folder.mkdir(parents=True, exist_ok=True)
-            tokenizer = make(folder, name)
+            train(folder, name)
+            tokenizer = load(folder)
             write_expected(folder / "expected.bin", tokenizer, write_lines(script_group(name)))
             if isinstance(tokenizer, Tokenizer) and tokenizer.post_processor is not None:
                 write_template(folder / "template.json", tokenizer)
