@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "tests/support/cli.h"
@@ -32,7 +33,7 @@ uint64_t scaled(uint64_t bytes) { return kIsSlow ? bytes / 64 : bytes; }
 /// Gives `bytes` of `pattern` and no line end to a program that reads them from its standard input.
 CommandResult feed(const Words& words, const std::string& pattern, uint64_t bytes) {
   std::string block;
-  while (block.size() < kMiB) block += pattern;
+  while (block.size() < std::min<uint64_t>(kMiB, bytes)) block += pattern;
   PipedProgram program("oxbow", words, /*keep_output=*/false);
   for (uint64_t sent = 0; sent < bytes; sent += block.size()) {
     if (!program.write(block)) break;  // It said no.
@@ -58,7 +59,7 @@ class EndlessLine : public ::testing::Test {
                              int exit_code, const std::string& words) {
     command.insert(command.begin() + 2, {"--file", "-"});
     if (command[0] == "eval") command[2] = "--text";
-    const CommandResult little = feed(command, pattern, kMiB);
+    const CommandResult little = feed(command, pattern, kMiB / 64);
     const CommandResult result = feed(command, pattern, scaled(bytes));
     EXPECT_EQ(result.exit_code, exit_code) << command[0] << ": " << result.err;
     EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
@@ -71,35 +72,36 @@ class EndlessLine : public ::testing::Test {
 };
 
 TEST_F(EndlessLine, OfOneWordIsOneUnknownToken) {
-  for (const Words& command :
-       {Words{"tokenize", words_}, Words{"run", words_, "--tokens", "2"}, Words{"eval", words_}}) {
-    expect_bounded(command, "abcdefgh", 1024 * kMiB, 0, "");
-  }
+  expect_bounded({"tokenize", words_}, "abcdefgh", 1024 * kMiB, 0, "3 tokens, ");
+  // The same reader; a quarter of it shows that the rest of these commands stands it.
+  expect_bounded({"run", words_, "--tokens", "2"}, "abcdefgh", 256 * kMiB, 0, "prompt 3 tokens");
+  expect_bounded({"eval", words_}, "abcdefgh", 256 * kMiB, 0, "");
 }
 
 TEST_F(EndlessLine, OfBytesIsRunToItsEnd) {
-  expect_bounded({"tokenize", bytes_}, "a\xff", 16 * kMiB, 0, "");
-  expect_bounded({"run", bytes_, "--tokens", "2"}, "abc ", 2 * kMiB, 0, "");
-  expect_bounded({"eval", bytes_}, "abc ", 2 * kMiB, 0, "");
+  expect_bounded({"tokenize", bytes_}, "a\xff", 4 * kMiB, 0, "");
+  expect_bounded({"run", bytes_, "--tokens", "2"}, "abc ", kMiB / 4, 0, "");
+  expect_bounded({"eval", bytes_}, "abc ", kMiB / 4, 0, "");
 }
 
 TEST_F(EndlessLine, IsStoodByEveryKindOfTokenizer) {
   struct Kind {
     const char* folder;
-    int letters_code;
-    const char* letters_words;
+    int spaces_code;
+    const char* spaces_words;
   };
-  // Where no place is safe to cut a word, the line is refused.
-  const Kind kinds[] = {{"gpt2", 0, ""}, {"llama", 0, ""}, {"t5", 0, ""}, {"marian", 0, ""}};
+  // GPT-2 has tokens of many spaces, so that a run of them can be cut nowhere.
+  const Kind kinds[] = {
+      {"gpt2", 3, "a word of more than 4096 bytes"}, {"llama", 0, ""}, {"t5", 0, ""}};
   for (const Kind& kind : kinds) {
     SCOPED_TRACE(kind.folder);
     make_hub_folder(kind.folder, *directory_ / kind.folder);
     const std::string model =
         convert(*directory_ / kind.folder, *directory_ / (std::string(kind.folder) + ".oxb"), {});
-    expect_bounded({"tokenize", model}, "Where does the river end, then? ", 16 * kMiB, 0, "");
-    expect_bounded({"tokenize", model}, "a", 16 * kMiB, kind.letters_code, kind.letters_words);
-    expect_bounded({"tokenize", model}, " ", 16 * kMiB, 0, "");
-    expect_bounded({"tokenize", model}, "\xe4\xb8\xad\xff", 4 * kMiB, 0, "");
+    expect_bounded({"tokenize", model}, "Where does the river end, then? ", 4 * kMiB, 0, "");
+    expect_bounded({"tokenize", model}, "a", 2 * kMiB, 0, "");
+    expect_bounded({"tokenize", model}, " ", 2 * kMiB, kind.spaces_code, kind.spaces_words);
+    expect_bounded({"tokenize", model}, "\xe4\xb8\xad\xff", kMiB, 0, "");
   }
 }
 

@@ -213,7 +213,7 @@ TEST_P(HostileTables, ChangedAnywhereWithRightChecksumsAreAnErrorOrWork) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Hub, HostileTables, ::testing::ValuesIn(hub_folder_names()),
+INSTANTIATE_TEST_SUITE_P(Hub, HostileTables, ::testing::Values("gpt2", "bert", "llama", "t5"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace
