@@ -105,7 +105,8 @@ TEST(FormatTypes, HaveTheSameValuesInEveryFormat) {
   }
   EXPECT_THAT(to_integers(expected.tensors().at("I64.begin")),
               ElementsAre(0, 1, INT64_MIN, INT64_MAX));
-  EXPECT_THAT(to_integers(expected.tensors().at("U8.transposed")), ElementsAre(0, 255, 1, 85, 0, 0));
+  EXPECT_THAT(to_integers(expected.tensors().at("U8.transposed")),
+              ElementsAre(0, 255, 1, 85, 0, 0));
   EXPECT_THAT(to_floats(expected.tensors().at("BF16.end")),
               ElementsAre(1.0f, -1.5f, 0x1p-14f, 65280.0f));
 }

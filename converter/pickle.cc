@@ -200,8 +200,9 @@ class Unpickler {
       node.integer = &row - kGlobals;
       return;
     }
-    fail("names " + printable(std::string(module.substr(0, kMaxName)) + "." +
-                              std::string(name.substr(0, kMaxName))) +
+    fail("names " +
+         printable(std::string(module.substr(0, kMaxName)) + "." +
+                   std::string(name.substr(0, kMaxName))) +
          ", expected only tensors, numbers, texts, lists and dictionaries; save the state "
          "dictionary alone, e.g. torch.save(model.state_dict(), FILE)");
   }

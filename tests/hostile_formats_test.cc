@@ -33,8 +33,7 @@ class HostileFormats : public ::testing::Test {
   }
   void refused_safetensors(const std::string& header, const std::string& words,
                            uint64_t memory = kSmallMemory) {
-    write("model.safetensors",
-          convert::testing::safetensors_bytes(header, std::string(16, '\0')));
+    write("model.safetensors", convert::testing::safetensors_bytes(header, std::string(16, '\0')));
     refused(words, memory);
   }
   static std::string entry(const std::string& shape, const std::string& offsets,
@@ -55,8 +54,9 @@ TEST_F(HostileFormats, SafetensorsThatLieAreRefused) {
   refused_safetensors(one(entry("[4]", "[12,28]")), "lies at bytes 12 to 28");
   refused_safetensors(one(entry("[4]", "[8,4]")), "lies at");
   refused_safetensors(one(entry("[4]", "[18446744073709551600,18446744073709551615]")), "lies at");
-  refused_safetensors(R"({"x":)" + entry("[2]", "[0,8]") + R"(,"y":)" + entry("[2]", "[4,12]") + "}",
-                      "tensors x and y overlap");
+  refused_safetensors(
+      R"({"x":)" + entry("[2]", "[0,8]") + R"(,"y":)" + entry("[2]", "[4,12]") + "}",
+      "tensors x and y overlap");
   refused_safetensors(one(entry("[4294967296,4294967296,4294967296]", "[0,16]")), "64 bits");
   refused_safetensors(one(entry("[4611686018427387904]", "[0,16]")), "64 bits");
 }

@@ -81,7 +81,8 @@ TEST_F(HostileTokenizerFiles, JsonOfAnotherShapeIsRefused) {
   refused("tokenizer.json", tokenizer_json(R"({"a":)" + deep + "}", "[]"), "nested deeper than");
   refused("char_vocab.json", "[" + deep + "]", "nested deeper than");
   write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[MASK]\n[PAD]\na\n");
-  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}) {
+  for (const char* name :
+       {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}) {
     refused(name, R"({"x_token":)" + deep + "}", "nested deeper than");
     refused(name, "[1]", "is not a JSON object");
     refused(name, R"({"x_token": [1]})", "expected");
@@ -129,7 +130,8 @@ TEST(HostileMerges, ATableThatGoesInCirclesComesToAnEnd) {
     model.tokenizer->merges = convert::build_merge_table(merges);
     model.tokenizer->trie.clear();
   });
-  const nlohmann::json out = nlohmann::json::parse(tokenize(circles, std::string(3000, 'q') + "xa"));
+  const nlohmann::json out =
+      nlohmann::json::parse(tokenize(circles, std::string(3000, 'q') + "xa"));
   EXPECT_EQ(out["count"], 1) << "each join leaves one piece less";
   // No empty place ends a search.
   const std::string full = (directory / "full.oxb").string();
@@ -182,6 +184,32 @@ void use_tokenizer(std::span<const std::byte> file, const std::string& text) {
   oxb_model_close(model);
 }
 
+TEST(HostileText, AWordOfTooManyTokensIsToldAtTheEndOfTheTextToo) {
+  const TemporaryDirectory directory;
+  with_vocabulary(256).write(directory / "in");
+  std::ofstream(directory / "in/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\n";
+  const std::string path = convert(directory / "in", directory / "model.oxb", {});
+  oxb_error error = {};
+  oxb_model* model = nullptr;
+  ASSERT_EQ(oxb_model_open_file(path.c_str(), &model, &error), OXB_OK) << error.text;
+  oxb_encoder_options options;
+  oxb_encoder_options_init(&options);
+  options.max_word_bytes = 64;
+  size_t bytes = 0;
+  ASSERT_EQ(oxb_encoder_bytes(model, &options, &bytes, &error), OXB_OK);
+  std::vector<std::byte> memory(bytes);
+  oxb_encoder* encoder = nullptr;
+  ASSERT_EQ(oxb_encoder_create(model, &options, memory.data(), bytes, &encoder, &error), OXB_OK);
+  const std::string text(90, 'a');
+  std::vector<int32_t> ids(256);
+  size_t count = 0, consumed = 0;
+  EXPECT_EQ(oxb_encoder_run(encoder, text.data(), text.size(), 1, ids.data(), ids.size(), &count,
+                            &consumed, &error),
+            OXB_INVALID_ARGUMENT);
+  EXPECT_NE(std::strstr(error.text, "max_word_bytes"), nullptr) << error.text;
+  oxb_model_close(model);
+}
+
 class HostileTables : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(HostileTables, ChangedAnywhereWithRightChecksumsAreAnErrorOrWork) {
@@ -194,8 +222,9 @@ TEST_P(HostileTables, ChangedAnywhereWithRightChecksumsAreAnErrorOrWork) {
   const std::unique_ptr<std::byte, decltype(&std::free)> memory(
       static_cast<std::byte*>(std::aligned_alloc(64, rounded)), &std::free);
   const std::span<std::byte> file(memory.get(), good.size());
-  const std::string text = "Where does the Old River end? caf\xc3\xa9 12,345 don't <s>[MASK]</s>\n\n " +
-                           std::string(300, 'a') + "\xff \xe4\xb8\xad\xe6\x96\x87 e\xcc\x81.";
+  const std::string text =
+      "Where does the Old River end? caf\xc3\xa9 12,345 don't <s>[MASK]</s>\n\n " +
+      std::string(300, 'a') + "\xff \xe4\xb8\xad\xe6\x96\x87 e\xcc\x81.";
   std::mt19937 random(7);
   constexpr uint32_t kExtremes[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0x10000, 0xff};
   constexpr int kRounds = 300;
@@ -203,8 +232,8 @@ TEST_P(HostileTables, ChangedAnywhereWithRightChecksumsAreAnErrorOrWork) {
     std::memcpy(file.data(), good.data(), good.size());
     for (int changes = 1 << round % 4; changes > 0; --changes) {
       const size_t at = 64 + random() % (graph - 68);
-      const uint32_t value =
-          round % 2 == 0 ? kExtremes[random() % std::size(kExtremes)] : static_cast<uint32_t>(random());
+      const uint32_t value = round % 2 == 0 ? kExtremes[random() % std::size(kExtremes)]
+                                            : static_cast<uint32_t>(random());
       std::memcpy(file.data() + at / 4 * 4, &value, round % 3 == 0 ? 1 : 4);
     }
     repair_hashes(file);

@@ -96,8 +96,9 @@ TEST_F(HostileTorch, ArchivesThatLieAreRefused) {
                  "x/data/0 claims 1073741824 bytes");
   expect_refused(zip_bytes({good, {.name = "x/data/0", .data = numbers, .method = 8}}),
                  "compressed");
-  expect_refused(zip_bytes({good, {.name = "x/data/0", .data = numbers, .claimed_place = 1u << 30}}),
-                 "where no member is");
+  expect_refused(
+      zip_bytes({good, {.name = "x/data/0", .data = numbers, .claimed_place = 1u << 30}}),
+      "where no member is");
   // A directory of more members than it has room for, and sizes of 64 bits.
   std::string many = zip_bytes({good});
   many.replace(many.size() - 12, 2, "\xff\xff");

@@ -100,8 +100,8 @@ class Finder {
     const json file = read_json(directory_ + "/" + name, kMaxFileBytes);
     if (!file.is_object() || !file.contains("model") || !file["model"].is_object()) return false;
     const json& model = file["model"];
-    const bool pieces = model.value("type", json()) == "Unigram" ||
-                        model.value("byte_fallback", json()) == true;
+    const bool pieces =
+        model.value("type", json()) == "Unigram" || model.value("byte_fallback", json()) == true;
     return pieces &&
            (has("spiece.model") || has("tokenizer.model") || has("sentencepiece.bpe.model"));
   }

@@ -10,7 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const ChatTexts texts =
         render_chat(std::string(data, data + size), {{"bos_token", "<s>"}, {"eos_token", "</s>"}});
-    if (!oxbow::testing::is_whole_text(texts.before) || !oxbow::testing::is_whole_text(texts.after)) {
+    if (!oxbow::testing::is_whole_text(texts.before) ||
+        !oxbow::testing::is_whole_text(texts.after)) {
       oxbow::testing::broken("a template gives whole characters");
     }
   } catch (const InputError&) {

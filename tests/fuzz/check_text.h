@@ -51,8 +51,8 @@ inline EncodedText encode_text(const Tokenizer& tokenizer, const oxb_encoder_opt
   std::mt19937_64 random(seed);
   EncodedText out;
   for (size_t taken = 0, there = 0;;) {
-    there = most.bytes == 0 ? text.size()
-                            : std::min(text.size(), there + 1 + random() % most.bytes);
+    there =
+        most.bytes == 0 ? text.size() : std::min(text.size(), there + 1 + random() % most.bytes);
     const bool last = there == text.size();
     const size_t room = most.room == 0 ? text.size() + 64 : 1 + random() % most.room;
     const std::span<const char> left = text.subspan(taken, there - taken);
@@ -60,9 +60,10 @@ inline EncodedText encode_text(const Tokenizer& tokenizer, const oxb_encoder_opt
     std::copy(left.begin(), left.end(), piece.get());
     const auto ids = std::make_unique<int32_t[]>(room);
     Encoded encoded;
-    const Status status = encoder->run({piece.get(), left.size()}, last, {ids.get(), room},
-                                       &encoded, &error);
-    if (encoded.count > room || encoded.consumed > left.size()) broken("an encoder keeps to limits");
+    const Status status =
+        encoder->run({piece.get(), left.size()}, last, {ids.get(), room}, &encoded, &error);
+    if (encoded.count > room || encoded.consumed > left.size())
+      broken("an encoder keeps to limits");
     out.ids.insert(out.ids.end(), ids.get(), ids.get() + encoded.count);
     taken += encoded.consumed;
     if (status != Status::kOk) {

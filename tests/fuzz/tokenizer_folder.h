@@ -38,12 +38,20 @@ inline const std::filesystem::path& fuzz_folder() {
 
 /// Writes the files of an input whose names are known; any other text belongs to the file before it.
 inline void write_fuzz_folder(std::string_view input) {
-  constexpr std::string_view kNames[] = {
-      "tokenizer.json",        "vocab.json",           "merges.txt",
-      "vocab.txt",             "tokenizer_config.json", "special_tokens_map.json",
-      "added_tokens.json",     "char_vocab.json",      "tokenizer.model",
-      "spiece.model",          "source.spm",           "target.spm",
-      "chat_template.jinja",   "generation_config.json"};
+  constexpr std::string_view kNames[] = {"tokenizer.json",
+                                         "vocab.json",
+                                         "merges.txt",
+                                         "vocab.txt",
+                                         "tokenizer_config.json",
+                                         "special_tokens_map.json",
+                                         "added_tokens.json",
+                                         "char_vocab.json",
+                                         "tokenizer.model",
+                                         "spiece.model",
+                                         "source.spm",
+                                         "target.spm",
+                                         "chat_template.jinja",
+                                         "generation_config.json"};
   constexpr std::string_view kMark = "--- ";
   for (const std::string_view name : kNames) std::filesystem::remove(fuzz_folder() / name);
   std::ofstream file;
@@ -68,11 +76,11 @@ inline void write_fuzz_folder(std::string_view input) {
 
 /// Reads what is in the folder as the converter does for a model of this type and size.
 inline void read_fuzz_folder(const std::string& model_type, uint32_t vocabulary) {
-  constexpr std::string_view kText = "Where does the Old River end? <s>caf\xc3\xa9\xff 12,345 don't\n";
+  constexpr std::string_view kText =
+      "Where does the Old River end? <s>caf\xc3\xa9\xff 12,345 don't\n";
   const std::string folder = fuzz_folder().string();
   try {
-    const convert::FoundTokenizer found =
-        convert::find_tokenizer(folder, {model_type, vocabulary});
+    const convert::FoundTokenizer found = convert::find_tokenizer(folder, {model_type, vocabulary});
     if (!found.tokenizer) return;
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(schema::CreateTokenizer(builder, found.tokenizer.get()));

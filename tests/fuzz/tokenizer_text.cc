@@ -11,8 +11,7 @@ namespace {
 
 class Loaded {
  public:
-  Loaded(const std::string& source, uint32_t vocabulary, bool same_text)
-      : same_text_(same_text) {
+  Loaded(const std::string& source, uint32_t vocabulary, bool same_text) : same_text_(same_text) {
     const convert::FoundTokenizer found = convert::read_tokenizer(source, {"", vocabulary});
     builder_.Finish(schema::CreateTokenizer(builder_, found.tokenizer.get()));
     Error error;
