@@ -7,6 +7,7 @@
 #include "converter/args.h"
 #include "converter/checkpoint_files.h"
 #include "converter/errors.h"
+#include "converter/json_file.h"
 #include "converter/sha256.h"
 
 namespace oxbow::convert {

@@ -9,6 +9,7 @@
 
 #include "converter/errors.h"
 #include "converter/io_file.h"
+#include "converter/json_file.h"
 
 namespace oxbow::convert {
 namespace {
@@ -64,7 +65,7 @@ std::string list_names(const std::set<std::string>& names) {
 
 /// Fills in what the index says. Throws InputError.
 void read_index(const std::string& directory, CheckpointFiles& out) {
-  const nlohmann::json index = parse_json(out.index_path, read_file(out.index_path));
+  const nlohmann::json index = read_json(out.index_path);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     throw InputError(out.index_path + ": key weight_map is missing or not an object");
   }
@@ -85,14 +86,6 @@ void read_index(const std::string& directory, CheckpointFiles& out) {
 }  // namespace
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-nlohmann::json parse_json(const std::string& path, const std::string& text) {
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw InputError(path + " is not valid JSON near byte " + std::to_string(error.byte));
-  }
-}
 
 CheckpointFiles find_checkpoint_files(const std::string& directory) {
   CheckpointFiles out;

@@ -5,7 +5,6 @@
 // pytorch_model.bin.index.json, and else the only tensor file of any name.
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -25,8 +24,5 @@ CheckpointFiles find_checkpoint_files(const std::string& directory);
 
 /// The name without the directory.
 std::string base_name(const std::string& path);
-
-/// Throws InputError.
-nlohmann::json parse_json(const std::string& path, const std::string& text);
 
 }  // namespace oxbow::convert

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 #include "converter/convert.h"
 #include "converter/errors.h"
 #include "converter/io_file.h"
+#include "converter/safetensors.h"
 #include "converter/testing/files.h"
+#include "converter/torch_file.h"
 #include "converter/writer.h"
 #include "runtime/file_prefix.h"
 
@@ -78,6 +81,35 @@ TEST_P(Formats, GiveTheSameModelAsSafetensors) {
 
 INSTANTIATE_TEST_SUITE_P(All, Formats, ::testing::ValuesIn(all_cases()),
                          [](const auto& test) { return test.param; });
+
+TEST(FormatTypes, HaveTheSameValuesInEveryFormat) {
+  const std::string folder = kFolder + "/types/every_type";
+  const Safetensors expected(folder + ".safetensors");
+  ASSERT_EQ(expected.tensors().size(), 60u);
+  for (const char* ending : {".pt", "_old.pt"}) {
+    const TorchFile file(folder + ending, "");
+    ASSERT_EQ(file.tensors().size(), 60u) << ending;
+    for (const auto& [name, want] : expected.tensors()) {
+      const StoredTensor& got = file.tensors().at(name);
+      EXPECT_EQ(got.describe(), want.describe()) << ending << " " << name;
+      ASSERT_EQ(is_float(want.dtype), name.find('F') != std::string::npos);
+      if (is_float(want.dtype)) {
+        const std::vector<float> a = to_floats(got), b = to_floats(want);
+        ASSERT_EQ(a.size(), b.size());
+        // Bits, so that -0 is not 0.
+        EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << name;
+      } else {
+        EXPECT_EQ(to_integers(got), to_integers(want)) << ending << " " << name;
+      }
+    }
+  }
+  EXPECT_THAT(to_integers(expected.tensors().at("I64.begin")),
+              ElementsAre(0, 1, INT64_MIN, INT64_MAX));
+  EXPECT_THAT(to_integers(expected.tensors().at("U8.transposed")),
+              ElementsAre(0, 255, 1, 85, 0, 0));
+  EXPECT_THAT(to_floats(expected.tensors().at("BF16.end")),
+              ElementsAre(1.0f, -1.5f, 0x1p-14f, 65280.0f));
+}
 
 TEST(FormatNotes, TellWhatWasChosen) {
   const TemporaryDirectory directory;

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "converter/errors.h"
-#include "converter/io_file.h"
+#include "converter/json_file.h"
 
 namespace oxbow::convert {
 namespace {
@@ -30,11 +30,7 @@ class Reader {
       : path_(path), vocabulary_(vocabulary), generation_(generation) {}
 
   std::vector<std::string> read() {
-    try {
-      config_ = json::parse(read_file(path_));
-    } catch (const json::exception&) {
-      throw InputError(path_ + " is not valid JSON");
-    }
+    config_ = read_json(path_);
     if (!config_.is_object()) throw InputError(path_ + " is not a JSON object");
     used_ = kWithoutEffect;
     read_tokens();

@@ -1,5 +1,6 @@
 #include "converter/pickle.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <unordered_map>
@@ -13,6 +14,8 @@ constexpr uint8_t kHighestProtocol = 5;
 // Far more than the largest models need; of what is beyond, only an attack is made.
 constexpr size_t kMaxNodes = size_t{1} << 22;
 constexpr size_t kMaxReferences = size_t{1} << 24;
+// Of the name of a class or function.
+constexpr size_t kMaxName = 1024;
 
 enum class GlobalUse : uint8_t { kValue, kCall, kOrderedDict, kNamespace };
 
@@ -102,12 +105,12 @@ class Unpickler {
     std::memcpy(&value, take_text(sizeof(T)).data(), sizeof(T));
     return value;
   }
-  /// Up to the end of the line, which is left out.
+  /// A name up to the end of its line, which is left out.
   std::string_view take_line() {
     const std::string_view rest(reinterpret_cast<const char*>(bytes_.data()) + place_,
-                                bytes_.size() - place_);
+                                std::min(bytes_.size() - place_, kMaxName + 1));
     const size_t size = rest.find('\n');
-    if (size == std::string_view::npos) fail("has a line without end");
+    if (size == std::string_view::npos) fail("has a name without end");
     return take_text(size + 1).substr(0, size);
   }
 
@@ -197,7 +200,9 @@ class Unpickler {
       node.integer = &row - kGlobals;
       return;
     }
-    fail("names " + printable(std::string(module) + "." + std::string(name)) +
+    fail("names " +
+         printable(std::string(module.substr(0, kMaxName)) + "." +
+                   std::string(name.substr(0, kMaxName))) +
          ", expected only tensors, numbers, texts, lists and dictionaries; save the state "
          "dictionary alone, e.g. torch.save(model.state_dict(), FILE)");
   }

@@ -4,8 +4,10 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 
 #include "converter/errors.h"
+#include "converter/json_file.h"
 
 namespace oxbow::convert {
 namespace {
@@ -28,10 +30,11 @@ nlohmann::json parse_header(const std::string& path, std::span<const std::byte> 
     }
     return true;
   };
-  const char* begin = reinterpret_cast<const char*>(text.data());
+  const std::string_view header_text(reinterpret_cast<const char*>(text.data()), text.size());
+  check_json_size(path + ": the header", header_text);
   nlohmann::json header;
   try {
-    header = nlohmann::json::parse(begin, begin + text.size(), watch_keys);
+    header = nlohmann::json::parse(header_text, watch_keys);
   } catch (const nlohmann::json::exception&) {
     throw InputError(path + ": the header is not valid JSON");
   }

@@ -87,7 +87,9 @@ TEST(Safetensors, RefusesHostileHeaders) {
   const Case cases[] = {
       {"", "not valid JSON"},
       {"{", "not valid JSON"},
-      {std::string(100000, '['), "not valid JSON"},
+      {std::string(100000, '['), "the header is nested deeper than 100 levels"},
+      {R"({"x":{"dtype":)" + std::string(200000, '[') + std::string(200000, ']') + "}}",
+       "the header is nested deeper than 100 levels"},
       {"[]", "not a JSON object"},
       {"\"x\"", "not a JSON object"},
       {R"({"x":1})", "tensor x lacks"},

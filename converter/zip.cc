@@ -24,6 +24,8 @@ constexpr size_t kEndBytes = 22;
 constexpr size_t kEnd64Bytes = 56;
 constexpr size_t kLocator64Bytes = 20;
 constexpr size_t kMaxComment = 0xffff;
+// A checkpoint has one for each tensor.
+constexpr uint64_t kMaxMembers = uint64_t{1} << 20;
 constexpr uint16_t kEncrypted = 1;
 constexpr uint16_t kExtra64 = 1;
 // A size or place that stands in the zip64 field instead.
@@ -73,7 +75,7 @@ Directory find_directory(const std::string& path, Bytes file) {
                      std::to_string(file.size()));
   }
   // Each member takes at least this much of the directory.
-  if (out.members > out.bytes / kCentralBytes) {
+  if (out.members > std::min(kMaxMembers, out.bytes / kCentralBytes)) {
     throw InputError(path + ": the zip directory claims " + std::to_string(out.members) +
                      " members in " + std::to_string(out.bytes) + " bytes");
   }

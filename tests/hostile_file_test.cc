@@ -7,31 +7,12 @@
 #include <vector>
 
 #include "runtime/api/oxbow.h"
-#include "runtime/base/hash.h"
-#include "runtime/file_prefix.h"
+#include "tests/support/edit_model.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace oxbow::testing {
 namespace {
-
-FilePrefix read_prefix(std::span<const std::byte> file) {
-  FilePrefix prefix;
-  std::memcpy(&prefix, file.data(), sizeof(prefix));
-  return prefix;
-}
-
-// Makes every hash in the file right again, as somebody who means harm would.
-void repair_hashes(std::span<std::byte> file) {
-  FilePrefix prefix = read_prefix(file);
-  if (prefix.graph_bytes >= sizeof(prefix) && prefix.graph_bytes <= file.size()) {
-    prefix.graph_hash =
-        hash_bytes(file.data() + sizeof(prefix), prefix.graph_bytes - sizeof(prefix));
-  }
-  std::memcpy(file.data(), &prefix, sizeof(prefix));
-  prefix.prefix_hash = hash_bytes(file.data(), offsetof(FilePrefix, prefix_hash));
-  std::memcpy(file.data(), &prefix, sizeof(prefix));
-}
 
 // Opens the file, and if that works feeds it a few segments. Returns the status of the first failure.
 oxb_status open_and_run(std::span<const std::byte> file, oxb_error* error) {

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -12,7 +11,7 @@
 
 #include "converter/testing/torch_bytes.h"
 #include "tests/support/files.h"
-#include "tests/support/process.h"
+#include "tests/support/refusal.h"
 
 namespace oxbow::testing {
 namespace {
@@ -27,16 +26,10 @@ class HostileTorch : public ::testing::Test {
                           directory_ / "in");
   }
 
-  void expect_refused(const std::string& bytes, const std::string& words) {
+  void expect_refused(const std::string& bytes, const std::string& words,
+                      uint64_t memory = kSmallMemory) {
     std::ofstream(directory_ / "in" / "pytorch_model.bin", std::ios::binary) << bytes;
-    const CommandResult result = run_program(
-        "oxbow-convert", {(directory_ / "in").string(), "-o", (directory_ / "model.oxb").string()});
-    EXPECT_EQ(result.exit_code, 3) << result.err;
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-    EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
-    for (const auto& entry : std::filesystem::directory_iterator(directory_.path())) {
-      EXPECT_EQ(entry.path().filename(), "in") << "left behind";
-    }
+    testing::expect_refused(directory_, (directory_ / "in").string(), words, {}, memory);
   }
 
   const TemporaryDirectory directory_;
@@ -74,6 +67,59 @@ TEST_F(HostileTorch, LiesAreRefused) {
   const std::string good = torch_bytes(dict_pickle({{"w", PickledTensor().bytes()}}));
   expect_refused(good, "missing");
   expect_refused(good.substr(0, good.size() / 2), "cut off");
+}
+
+TEST_F(HostileTorch, PlacesOutsideAreRefused) {
+  const auto tensor = [](const PickledTensor& lie) {
+    return torch_bytes(dict_pickle({{"w", lie.bytes()}}));
+  };
+  expect_refused(tensor({.offset = -1}), "size -1");
+  expect_refused(tensor({.offset = 1}), "leaves its storage");
+  expect_refused(tensor({.offset = INT64_MAX}), "leaves its storage");
+  expect_refused(tensor({.strides = {-3, 1}}), "size -3");
+  expect_refused(tensor({.strides = {INT64_MAX, 1}}), "leaves its storage");
+  expect_refused(tensor({.sizes = {1 << 15, 1 << 15}, .strides = {0, 0}}), "repeated");
+}
+
+TEST_F(HostileTorch, ArchivesThatLieAreRefused) {
+  const std::string pickle = dict_pickle({{"w", PickledTensor().bytes()}});
+  const ZipMember good = {.name = "x/data.pkl", .data = pickle};
+  const std::string numbers(24, 'a');
+  // The second member's header lies in the data of the first.
+  ZipMember inside = {.name = "x/data/0", .data = numbers};
+  const std::string header = zip_bytes({inside}).substr(0, 30 + inside.name.size() + 24);
+  ZipMember around = {.name = "x/other", .data = header};
+  inside.claimed_place = 30 + static_cast<uint32_t>(around.name.size());
+  expect_refused(zip_bytes({around, good, inside}), "overlap");
+  expect_refused(zip_bytes({good, good}), "twice");
+  expect_refused(zip_bytes({good, {.name = "x/data/0", .data = numbers, .claimed_size = 1u << 30}}),
+                 "x/data/0 claims 1073741824 bytes");
+  expect_refused(zip_bytes({good, {.name = "x/data/0", .data = numbers, .method = 8}}),
+                 "compressed");
+  expect_refused(
+      zip_bytes({good, {.name = "x/data/0", .data = numbers, .claimed_place = 1u << 30}}),
+      "where no member is");
+  // A directory of more members than it has room for, and sizes of 64 bits.
+  std::string many = zip_bytes({good});
+  many.replace(many.size() - 12, 2, "\xff\xff");
+  expect_refused(many, "65535 members");
+  std::string wide = zip_bytes({{.name = "x/data.pkl", .data = pickle, .wide = true}});
+  const size_t field = wide.rfind(little<uint16_t>(1) + little<uint16_t>(24));
+  wide.replace(field + 4, 16, little(uint64_t{1} << 63) + little(uint64_t{1} << 63));
+  expect_refused(wide, "claims 9223372036854775808 bytes");
+}
+
+TEST_F(HostileTorch, ProgramsThatOnlyTakeMemoryAreRefused) {
+  constexpr uint64_t kLimit = kSmallMemory * 5;
+  // A name of 64 MB, values without number, and lists that double without end.
+  expect_refused(torch_bytes("\x80\x02" + ("c" + std::string(64 << 20, 'a'))), "name without end",
+                 kLimit);
+  expect_refused(torch_bytes("\x80\x02" + std::string(8 << 20, 'N') + "."), "values", kLimit);
+  expect_refused(torch_bytes("\x80\x02N" + std::string(32 << 20, '2') + "."), "references", kLimit);
+  std::string doubling = "\x80\x02]q";
+  doubling += '\0';
+  for (int i = 0; i < 40; ++i) doubling += std::string("(h\0h\0lq\0", 8);
+  expect_refused(torch_bytes(doubling + "."), "does not hold a dictionary", kLimit);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "converter/errors.h"
 #include "converter/io_file.h"
+#include "converter/json_file.h"
 #include "converter/tokenizer/byte_bpe.h"
 
 namespace oxbow::convert {
@@ -139,12 +140,7 @@ std::unique_ptr<schema::TokenizerT> read_byte_bpe(const std::string& vocabulary_
                                                   const std::string& merges_path,
                                                   const TokenizerSettings& settings,
                                                   uint32_t tokens) {
-  json vocab;
-  try {
-    vocab = json::parse(read_file(vocabulary_path));
-  } catch (const json::exception&) {
-    throw InputError(vocabulary_path + " is not valid JSON");
-  }
+  const json vocab = read_json(vocabulary_path);
   ByteBpeVocabulary out;
   out.source = vocabulary_path + " and merges.txt";
   out.tokens = read_vocabulary(vocabulary_path, vocab, tokens);

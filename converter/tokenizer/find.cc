@@ -9,6 +9,7 @@
 #include "converter/describe.h"
 #include "converter/errors.h"
 #include "converter/io_file.h"
+#include "converter/json_file.h"
 #include "converter/tokenizer/byte_bpe.h"
 #include "converter/tokenizer/characters.h"
 #include "converter/tokenizer/gguf_tokenizer.h"
@@ -25,14 +26,6 @@ using nlohmann::json;
 constexpr size_t kMaxFileBytes = size_t{256} << 20;
 // What T5's own tokenizer adds when nothing else is said.
 constexpr uint32_t kDefaultExtraIds = 100;
-
-json read_json(const std::string& path) {
-  try {
-    return json::parse(read_file(path, kMaxFileBytes));
-  } catch (const json::exception&) {
-    throw InputError(path + " is not valid JSON in UTF-8");
-  }
-}
 
 void read_chat(const std::string& chat_template, const std::map<std::string, std::string>& named,
                FoundTokenizer& found) {
@@ -104,16 +97,17 @@ class Finder {
   /// is another format, whose tokenizer.json is complete.
   bool is_outdone(const std::string& name) const {
     if (name != "tokenizer.json") return name == "vocab.json" && !has("merges.txt");
-    const json file = read_json(directory_ + "/" + name);
-    const json type = file.is_object() ? file.value("/model/type"_json_pointer, json()) : json();
+    const json file = read_json(directory_ + "/" + name, kMaxFileBytes);
+    if (!file.is_object() || !file.contains("model") || !file["model"].is_object()) return false;
+    const json& model = file["model"];
     const bool pieces =
-        type == "Unigram" || file.value("/model/byte_fallback"_json_pointer, json(false)) == true;
+        model.value("type", json()) == "Unigram" || model.value("byte_fallback", json()) == true;
     return pieces &&
            (has("spiece.model") || has("tokenizer.model") || has("sentencepiece.bpe.model"));
   }
 
   void read_any_json(const std::string& path, const std::string& name) {
-    const json file = read_json(path);
+    const json file = read_json(path, kMaxFileBytes);
     if (file.is_array()) {
       found_.tokenizer = read_characters(path, file, model_.vocabulary);
     } else if (!file.is_object()) {

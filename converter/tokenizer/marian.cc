@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "converter/errors.h"
-#include "converter/io_file.h"
+#include "converter/json_file.h"
 #include "converter/tokenizer/piece_tables.h"
 #include "converter/tokenizer/sentencepiece.h"
 
@@ -16,12 +16,7 @@ using schema::TokenRole;
 using Ids = std::map<std::string, uint32_t>;
 
 Ids read_ids(const std::string& path, uint32_t vocabulary) {
-  nlohmann::json list;
-  try {
-    list = nlohmann::json::parse(read_file(path));
-  } catch (const nlohmann::json::exception&) {
-    throw InputError(path + " is not valid JSON in UTF-8, expected an object of tokens and ids");
-  }
+  const nlohmann::json list = read_json(path);
   if (!list.is_object()) throw InputError(path + " is not a JSON object of tokens and ids");
   Ids ids;
   std::vector<bool> taken(vocabulary);

@@ -4,6 +4,7 @@
 
 #include "converter/errors.h"
 #include "converter/io_file.h"
+#include "converter/json_file.h"
 
 namespace oxbow::convert {
 namespace {
@@ -11,12 +12,7 @@ namespace {
 using nlohmann::json;
 
 json read_object(const std::string& path) {
-  json value;
-  try {
-    value = json::parse(read_file(path));
-  } catch (const json::exception&) {
-    throw InputError(path + " is not valid JSON");
-  }
+  json value = read_json(path);
   if (!value.is_object()) throw InputError(path + " is not a JSON object");
   return value;
 }

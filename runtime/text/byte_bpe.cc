@@ -141,7 +141,9 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
   while (*consumed < text.size()) {
     const std::span<const char> rest = text.subspan(*consumed);
     const SplitWord next = splitter.next(rest, last, state.rest);
-    if (next.open && next.bytes <= most) return Status::kOk;
+    // All pieces that begin where the word may be cut must be seen, or the cut, and whether there is
+    // one, would depend on how much text is there.
+    if (next.open && next.bytes <= most + tokenizer.longest_text) return Status::kOk;
     if (next.bytes == 0) {
       state.rest = WordRest::kNone;
       continue;

@@ -166,9 +166,11 @@ Status oxb_encoder::run(std::span<const char> text, bool last, std::span<int32_t
     const Status status = take(text.subspan(encoded->consumed), last, &taken, error);
     encoded->consumed += taken;
     if (status != Status::kOk) {
-      // What came before the place is given first; the next call fails at once.
+      // What came before the place is given first; the next call fails at once. Without text left
+      // nobody would call again.
       give(ids, encoded);
-      return taken > 0 || encoded->count > 0 ? Status::kOk : status;
+      const bool called_again = !last || encoded->consumed < text.size();
+      return called_again && (taken > 0 || encoded->count > 0) ? Status::kOk : status;
     }
     if (taken > 0 || !state_.pending.empty()) continue;
     if (!last || encoded->consumed < text.size()) return Status::kOk;

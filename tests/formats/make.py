@@ -21,7 +21,10 @@ CONFIG = {
     "model_type": "gpt2", "vocab_size": 12, "n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 2, "n_inner": 12,
     "activation_function": "relu", "layer_norm_epsilon": 1e-05, "tie_word_embeddings": False,
 }
-TYPES = {torch.float32: "F32", torch.int64: "I64"}
+TYPES = {
+    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
+    torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
+}
 
 
 def shapes():
@@ -61,7 +64,8 @@ def model():
 def save_safetensors(tensors, path):
     header, data = {"__metadata__": {"format": "pt"}}, b""
     for name, tensor in tensors.items():
-        raw = tensor.detach().contiguous().numpy().tobytes()
+        plain = tensor.detach().contiguous()
+        raw = (plain.view(torch.int16) if plain.dtype == torch.bfloat16 else plain).numpy().tobytes()
         header[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape),
                         "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
@@ -106,6 +110,26 @@ def strided(state):
     for name, tensor in state.items():
         assert torch.equal(out[name], tensor), name
     assert not out["transformer.ln_f.bias"].is_contiguous() and not out[block + "ln_1.bias"].is_contiguous()
+    return out
+
+
+def every_type():
+    """Values at the ends of each type; packed, transposed, and as two parts of one storage."""
+    out = collections.OrderedDict()
+    for dtype, name in TYPES.items():
+        if dtype.is_floating_point:
+            values = torch.tensor([0.0, -0.0, 1.0, -1.5, 2.0 ** -14, 65280.0], dtype=torch.float64).to(dtype)
+        elif dtype == torch.bool:
+            values = torch.tensor([True, False, False, True, True, False])
+        else:
+            info = torch.iinfo(dtype)
+            values = torch.tensor([0, 1, info.min, info.max, info.max // 3, info.min // 3], dtype=dtype)
+        out[name + ".packed"] = values.reshape(2, 3)
+        out[name + ".transposed"] = values.reshape(2, 3).t()
+        out[name + ".begin"] = values[:4]
+        out[name + ".end"] = values[2:]
+        out[name + ".scalar"] = values[3]
+        out[name + ".empty"] = values[:0]
     return out
 
 
@@ -154,6 +178,11 @@ def main():
     optimizer.step()
     torch.save({"state_dict": parallel.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3,
                 "rng_state": torch.zeros(16, dtype=torch.uint8)}, case("parallel") + "/last.ckpt")
+
+    os.makedirs(f"{root}/types", exist_ok=True)
+    save_safetensors(every_type(), f"{root}/types/every_type.safetensors")
+    torch.save(every_type(), f"{root}/types/every_type.pt")
+    old(every_type(), f"{root}/types/every_type_old.pt")
 
     # Small ones to start fuzzing from.
     small = collections.OrderedDict(a=torch.arange(6.0).reshape(2, 3).t(), b=torch.nn.Parameter(torch.ones(2).half()),

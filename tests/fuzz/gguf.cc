@@ -2,6 +2,7 @@
 
 #include "converter/errors.h"
 #include "converter/gguf_model.h"
+#include "converter/tokenizer/gguf_tokenizer.h"
 #include "converter/tokenizer/gguf_vocabulary.h"
 #include "tests/fuzz/read_all.h"
 
@@ -10,7 +11,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const Gguf gguf("input", std::as_bytes(std::span(data, size)));
     oxbow::testing::read_all(gguf.tensors());
-    static_cast<void>(read_gguf_vocabulary(gguf));
+    try {
+      const std::optional<GgufVocabulary> vocabulary = read_gguf_vocabulary(gguf);
+      if (vocabulary) static_cast<void>(make_gguf_tokenizer("input", *vocabulary, 1024));
+    } catch (const InputError&) {
+    }
     oxbow::testing::read_all(to_hugging_face(gguf).tensors);
   } catch (const InputError&) {
   }

@@ -1,11 +1,10 @@
 #include "tests/support/edit_model.h"
 
 #include <cstring>
-#include <span>
 
 #include "converter/describe.h"
 #include "converter/writer.h"
-#include "runtime/file_prefix.h"
+#include "runtime/base/hash.h"
 #include "tests/support/files.h"
 
 namespace oxbow::testing {
@@ -15,10 +14,25 @@ void edit_model(const std::string& from, const std::string& to,
   schema::ModelT model = std::move(convert::describe_file(from).model);
   edit(model);
   const std::vector<std::byte> file = read_bytes(from);
+  convert::write_model(
+      to, convert::assemble_file(model, std::span(file).subspan(read_prefix(file).data_offset)));
+}
+
+FilePrefix read_prefix(std::span<const std::byte> file) {
   FilePrefix prefix;
   std::memcpy(&prefix, file.data(), sizeof(prefix));
-  convert::write_model(to,
-                       convert::assemble_file(model, std::span(file).subspan(prefix.data_offset)));
+  return prefix;
+}
+
+void repair_hashes(std::span<std::byte> file) {
+  FilePrefix prefix = read_prefix(file);
+  if (prefix.graph_bytes >= sizeof(prefix) && prefix.graph_bytes <= file.size()) {
+    prefix.graph_hash =
+        hash_bytes(file.data() + sizeof(prefix), prefix.graph_bytes - sizeof(prefix));
+  }
+  std::memcpy(file.data(), &prefix, sizeof(prefix));
+  prefix.prefix_hash = hash_bytes(file.data(), offsetof(FilePrefix, prefix_hash));
+  std::memcpy(file.data(), &prefix, sizeof(prefix));
 }
 
 }  // namespace oxbow::testing

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,11 +53,16 @@ std::string file_text(const std::string& path) {
   return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-int wait_for(pid_t pid) {
+/// Exit code and memory of a program that ends, or has ended.
+CommandResult wait_for(pid_t pid) {
   int status = 0;
-  waitpid(pid, &status, 0);
+  rusage usage = {};
+  wait4(pid, &status, 0, &usage);
+  CommandResult result;
   // A signal is no exit code a test may expect by accident.
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  result.peak_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  return result;
 }
 
 }  // namespace
@@ -64,8 +70,10 @@ int wait_for(pid_t pid) {
 CommandResult run_program(const std::string& program, const std::vector<std::string>& arguments) {
   const TemporaryDirectory directory;
   const std::string out = (directory / "out").string(), err = (directory / "err").string();
-  const int exit_code = wait_for(start(program, arguments, -1, out, err));
-  return {exit_code, file_text(out), file_text(err)};
+  CommandResult result = wait_for(start(program, arguments, -1, out, err));
+  result.out = file_text(out);
+  result.err = file_text(err);
+  return result;
 }
 
 PipedProgram::PipedProgram(const std::string& program, const std::vector<std::string>& arguments,
@@ -106,9 +114,10 @@ uint64_t PipedProgram::peak_bytes() const {
 CommandResult PipedProgram::finish() {
   close(input_);
   input_ = -1;
-  const int exit_code = wait_for(pid_);
-  return {exit_code, keep_output_ ? file_text((directory_ / "out").string()) : "",
-          file_text((directory_ / "err").string())};
+  CommandResult result = wait_for(pid_);
+  if (keep_output_) result.out = file_text((directory_ / "out").string());
+  result.err = file_text((directory_ / "err").string());
+  return result;
 }
 
 }  // namespace oxbow::testing

@@ -14,9 +14,11 @@
 namespace oxbow::testing {
 
 struct CommandResult {
-  int exit_code;
+  int exit_code = 0;
   std::string out;
   std::string err;
+  /// The most memory it had at a time.
+  uint64_t peak_bytes = 0;
 };
 
 /// Runs a program of the build with arguments (no shell) and waits.
