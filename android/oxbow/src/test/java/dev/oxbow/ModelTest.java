@@ -90,15 +90,15 @@ public class ModelTest extends Fixture {
         }
     }
 
-    /** A zip with the model as a stored entry whose bytes begin at a multiple of 64, as zipalign makes APKs. */
-    private File zipWithModel(byte[] model) throws IOException {
+    /** A zip with the model as a stored entry whose bytes begin `shift` behind a multiple of 64, as zipalign makes APKs. */
+    private File zipWithModel(byte[] model, int shift) throws IOException {
         final int header = 30;
         String padding = "padding";
         String name = "assets/model.oxb";
         int before = header + padding.length() + header + name.length();
-        File zip = folder.newFile("app.apk");
+        File zip = folder.newFile("app" + shift + ".apk");
         try (ZipOutputStream out = new ZipOutputStream(Files.newOutputStream(zip.toPath()))) {
-            addStored(out, padding, new byte[64 * 3 - before % 64]);
+            addStored(out, padding, new byte[64 * 3 - before % 64 + shift]);
             addStored(out, name, model);
         }
         return zip;
@@ -133,22 +133,17 @@ public class ModelTest extends Fixture {
     @Test
     public void opensAtAnOffsetInsideAZip() throws IOException {
         byte[] bytes = Files.readAllBytes(FILES.resolve("demo.oxb"));
-        File zip = zipWithModel(bytes);
-        long offset = 0;
-        byte[] all = Files.readAllBytes(zip.toPath());
-        while (!startsWith(all, (int) offset, bytes)) {
-            offset += 64;
-        }
-        assertTrue(offset > 0);
+        File zip = zipWithModel(bytes, 0);
         try (ZipFile readable = new ZipFile(zip)) {
             assertEquals(bytes.length, readable.getEntry("assets/model.oxb").getCompressedSize());
         }
+        long offset = offsetOf(bytes, zip);
+        assertTrue(offset > 0 && offset % 64 == 0);
         Model model;
         try (RandomAccessFile file = new RandomAccessFile(zip, "r")) {
             int fd = descriptorOf(zip);
-            final long start = offset;
-            refused(OxbowException.INVALID_ARGUMENT, () -> Model.open(fd, start + 1, bytes.length));
-            refused(OxbowException.FILE_CORRUPT, () -> Model.open(fd, start, Long.MAX_VALUE));
+            refused(OxbowException.FILE_CORRUPT, () -> Model.open(fd, offset + 64, bytes.length - 64));
+            refused(OxbowException.FILE_CORRUPT, () -> Model.open(fd, offset, Long.MAX_VALUE));
             refused(OxbowException.FILE_CORRUPT, () -> Model.open(fd, Long.MAX_VALUE - 63, bytes.length));
             model = Model.open(fd, offset, bytes.length);
         }
@@ -158,6 +153,27 @@ public class ModelTest extends Fixture {
                 Generator generator = Generator.create(session, Tool.options())) {
             assertEquals(read("demo.txt"), generator.generateText(read("prompt.txt")));
         }
+    }
+
+    @Test
+    public void anUnalignedEntryIsRefused() throws IOException {
+        byte[] bytes = Files.readAllBytes(FILES.resolve("demo.oxb"));
+        File zip = zipWithModel(bytes, 4);
+        try (RandomAccessFile file = new RandomAccessFile(zip, "r")) {
+            int fd = descriptorOf(zip);
+            long offset = offsetOf(bytes, zip);
+            String words = refused(OxbowException.INVALID_ARGUMENT, () -> Model.open(fd, offset, bytes.length));
+            assertTrue(words, words.contains("64"));
+        }
+    }
+
+    private static long offsetOf(byte[] bytes, File zip) throws IOException {
+        byte[] all = Files.readAllBytes(zip.toPath());
+        int offset = 0;
+        while (!startsWith(all, offset, bytes)) {
+            ++offset;
+        }
+        return offset;
     }
 
     private static boolean startsWith(byte[] all, int offset, byte[] bytes) {
@@ -210,6 +226,10 @@ public class ModelTest extends Fixture {
             assertEquals(model.getHash(), slice.getHash());
             assertEquals(128, large.position());
         }
+        large.limit(large.capacity());
+        large.position(127);
+        large.put(bytes);
+        large.limit(127 + bytes.length);
         large.position(127);
         String words = refused(OxbowException.INVALID_ARGUMENT, () -> Model.open(large));
         assertTrue(words, words.contains("64"));
@@ -239,7 +259,7 @@ public class ModelTest extends Fixture {
             assertEquals(64, plain.getRepetitionWindow());
             SamplerOptions theirs = advised.getAdvisedSampling();
             float[] both = {theirs.getTemperature(), theirs.getTopP()};
-            assertArrayEquals(new float[] {0.7f, 0.9f}, both, 0);
+            assertArrayEquals(new float[] {0.6f, 0.9f}, both, 0);
         }
     }
 }

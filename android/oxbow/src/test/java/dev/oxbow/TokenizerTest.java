@@ -12,8 +12,10 @@ import java.util.concurrent.Future;
 import org.junit.Test;
 
 public class TokenizerTest extends Fixture {
-    /** Emoji are four bytes and two Java characters, NUL is what ends a C string. */
-    private static final String TEXT = "The \ud83c\udf0a river\0, f\u00fcr \u6cb3 \ud83d\udc69\u200d\ud83d\ude80!";
+    /** Emoji are four bytes and two Java characters. */
+    private static final String TEXT = "The \ud83c\udf0a river, f\u00fcr \u6cb3 \ud83d\udc69\u200d\ud83d\ude80!";
+    /** NUL ends a C string. */
+    private static final String NUL = "be\0fore";
 
     @Test
     public void tokensAreThoseOfTheCommandLine() throws IOException {
@@ -37,6 +39,14 @@ public class TokenizerTest extends Fixture {
                 assertEquals(TEXT, tokenizer.decode(padded, 1, ids.length));
                 assertEquals("", tokenizer.decode(new int[0]));
             }
+        }
+    }
+
+    @Test
+    public void aTextMayHaveNul() {
+        try (Model model = open("chat.oxb");
+                Tokenizer tokenizer = Tokenizer.create(model)) {
+            assertEquals(NUL, tokenizer.decode(tokenizer.encode(NUL)));
         }
     }
 
