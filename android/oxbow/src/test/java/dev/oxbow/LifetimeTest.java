@@ -274,6 +274,23 @@ public class LifetimeTest extends Fixture {
         }
     }
 
+    /** More than the virtual machine has for direct buffers, unless those of closed objects can be collected. */
+    @Test
+    public void lentBuffersAreGivenBack() throws IOException {
+        byte[] bytes = Files.readAllBytes(FILES.resolve("demo.oxb"));
+        long lent = 0;
+        while (lent <= 2 * Runtime.getRuntime().maxMemory()) {
+            ByteBuffer file = DirectBuffers.allocate(bytes.length);
+            file.put(bytes);
+            file.flip();
+            try (Model model = Model.open(file)) {
+                ByteBuffer arena = direct((int) model.getArenaBytes(new SessionOptions()));
+                Session.create(model, new SessionOptions().arena(arena)).close();
+                lent += file.capacity() + arena.capacity();
+            }
+        }
+    }
+
     /** Bytes of this process in physical memory. */
     private static long residentBytes() throws IOException {
         String status = new String(Files.readAllBytes(Paths.get("/proc/self/status")), StandardCharsets.UTF_8);
