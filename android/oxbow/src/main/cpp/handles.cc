@@ -1,0 +1,207 @@
+#include "android/oxbow/src/main/cpp/handles.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+
+#include "android/oxbow/src/main/cpp/java.h"
+
+namespace oxbow::jni {
+namespace {
+
+/// A handle is the slot's number and how often the slot was given away: a handle of a closed object
+/// differs from that of the next one in the same slot.
+struct Slot {
+  uint32_t generation = 0;
+  Object* object = nullptr;
+};
+
+/// Not std::mutex: this one needs neither a constructor nor a destructor, which threads that outlive
+/// the end of the program could meet.
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+Slot* slots = nullptr;
+uint32_t slot_count = 0;
+/// No lower slot is free.
+uint32_t first_free = 0;
+uint32_t living_objects = 0;
+Claim* claims = nullptr;
+
+class Lock {
+ public:
+  Lock() { pthread_mutex_lock(&mutex); }
+  ~Lock() { pthread_mutex_unlock(&mutex); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+};
+
+/// The last generation of a slot is never given away, so that none comes twice.
+constexpr uint32_t kLastGeneration = UINT32_MAX;
+constexpr uint32_t kMostSlots = 1u << 20;
+
+bool is_free(const Slot& slot) {
+  return slot.object == nullptr && slot.generation != kLastGeneration;
+}
+
+/// The number of a free slot, or kMostSlots.
+uint32_t free_slot() {
+  while (first_free < slot_count && !is_free(slots[first_free])) ++first_free;
+  if (first_free < slot_count) return first_free;
+  const uint32_t wanted = slot_count == 0 ? 16 : slot_count * 2;
+  if (wanted > kMostSlots) return kMostSlots;
+  auto* more = static_cast<Slot*>(std::realloc(slots, wanted * sizeof(Slot)));
+  if (more == nullptr) return kMostSlots;
+  slots = more;
+  for (uint32_t i = slot_count; i < wanted; ++i) slots[i] = Slot{};
+  slot_count = wanted;
+  return first_free;
+}
+
+/// The slot a handle names, or null.
+Slot* find(jlong handle) {
+  const auto bits = static_cast<uint64_t>(handle);
+  const auto index = static_cast<uint32_t>(bits);
+  if (index >= slot_count) return nullptr;
+  Slot* slot = &slots[index];
+  return slot->object != nullptr && slot->generation == bits >> 32 ? slot : nullptr;
+}
+
+const char* name(Kind kind) {
+  switch (kind) {
+    case Kind::kModel:
+      return "model";
+    case Kind::kSession:
+      return "session";
+    case Kind::kSampler:
+      return "sampler";
+    case Kind::kTokenizer:
+      return "tokenizer";
+    case Kind::kGenerator:
+      return "generator";
+  }
+  return "object";
+}
+
+bool conflict(const Claim& claim, const std::byte* begin, size_t bytes, bool written) {
+  return (claim.written || written) && begin < claim.begin + claim.bytes &&
+         claim.begin < begin + bytes;
+}
+
+bool is_unclaimed(const std::byte* begin, size_t bytes, bool written) {
+  for (const Claim* claim = claims; claim != nullptr; claim = claim->next) {
+    if (conflict(*claim, begin, bytes, written)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+jlong Handles::add(JNIEnv* env, Object* object) {
+  {
+    const Lock lock;
+    const uint32_t index = free_slot();
+    if (index < kMostSlots) {
+      ++living_objects;
+      Slot& slot = slots[index];
+      slot.object = object;
+      // From 1 on, so that 0 is never a handle.
+      ++slot.generation;
+      return static_cast<jlong>(uint64_t{slot.generation} << 32 | index);
+    }
+  }
+  discard(env, object);
+  throw_java(env, OXB_OUT_OF_MEMORY, "too many native objects are open");
+  return 0;
+}
+
+void Handles::discard(JNIEnv* env, Object* object) {
+  object->destroy(env);
+  delete object;
+}
+
+Object* Handles::acquire(JNIEnv* env, jlong handle, Kind kind) {
+  {
+    const Lock lock;
+    Slot* slot = find(handle);
+    Object* object = slot == nullptr ? nullptr : slot->object;
+    if (object != nullptr && object->kind_ != kind) object = nullptr;
+    if (object != nullptr && !object->busy_) {
+      object->busy_ = object->sharing_ == Sharing::kOneCall;
+      ++object->references_;
+      return object;
+    }
+    if (object == nullptr) handle = 0;
+  }
+  if (handle == 0) {
+    throw_java(env, kClosed, "the %s is closed", name(kind));
+  } else {
+    throw_java(env, kBusy,
+               "the %s is in use: another call of it is running, and it serves one at a time",
+               name(kind));
+  }
+  return nullptr;
+}
+
+void Handles::release(JNIEnv* env, Object* object) { forget_reference(env, object, true); }
+
+void Handles::close(JNIEnv* env, jlong handle) {
+  Object* object = nullptr;
+  {
+    const Lock lock;
+    Slot* slot = find(handle);
+    if (slot == nullptr) return;
+    object = slot->object;
+    slot->object = nullptr;
+    const auto index = static_cast<uint32_t>(slot - slots);
+    if (index < first_free) first_free = index;
+    object->closed_.store(true, std::memory_order_release);
+  }
+  forget_reference(env, object, false);
+}
+
+void Handles::keep(Object* object) {
+  const Lock lock;
+  ++object->references_;
+}
+
+void Handles::drop(JNIEnv* env, Object* object) { forget_reference(env, object, false); }
+
+void Handles::forget_reference(JNIEnv* env, Object* object, bool ends_call) {
+  {
+    const Lock lock;
+    if (ends_call) object->busy_ = false;
+    if (--object->references_ > 0) return;
+    --living_objects;
+  }
+  // Outside the lock: this joins threads, and drops other objects.
+  discard(env, object);
+}
+
+uint32_t Handles::living() {
+  const Lock lock;
+  return living_objects;
+}
+
+bool Handles::add_claim(Claim* claim) {
+  const Lock lock;
+  if (!is_unclaimed(claim->begin, claim->bytes, claim->written)) return false;
+  claim->next = claims;
+  claims = claim;
+  return true;
+}
+
+void Handles::remove_claim(Claim* claim) {
+  const Lock lock;
+  for (Claim** link = &claims; *link != nullptr; link = &(*link)->next) {
+    if (*link == claim) {
+      *link = claim->next;
+      return;
+    }
+  }
+}
+
+bool Handles::may_use(const std::byte* begin, size_t bytes, bool written) {
+  const Lock lock;
+  return is_unclaimed(begin, bytes, written);
+}
+
+}  // namespace oxbow::jni

@@ -1,0 +1,139 @@
+#include "android/oxbow/src/main/cpp/java.h"
+
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "android/oxbow/src/main/cpp/handles.h"
+
+namespace oxbow::jni {
+namespace {
+
+jclass exception_class = nullptr;
+jmethodID exception_constructor = nullptr;
+
+}  // namespace
+
+void throw_java(JNIEnv* env, int code, const char* format, ...) {
+  if (env->ExceptionCheck()) return;
+  char text[sizeof(oxb_error) + 64];
+  va_list arguments;
+  va_start(arguments, format);
+  const int written = std::vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  size_t length = written < 0 ? 0 : static_cast<size_t>(written);
+  if (length >= sizeof(text)) length = sizeof(text) - 1;
+  // Bytes, as a path in the words may have characters that NewStringUTF does not take.
+  const jbyteArray message = new_bytes(env, text, length);
+  if (message == nullptr) return;
+  const jobject exception =
+      env->NewObject(exception_class, exception_constructor, static_cast<jint>(code), message);
+  if (exception != nullptr) {
+    env->Throw(static_cast<jthrowable>(exception));
+    env->DeleteLocalRef(exception);
+  }
+  env->DeleteLocalRef(message);
+}
+
+bool check(JNIEnv* env, oxb_status status, const oxb_error& error) {
+  if (status == OXB_OK) return true;
+  throw_java(env, status, "%s", error.text[0] != '\0' ? error.text : oxb_status_name(status));
+  return false;
+}
+
+bool read_array(JNIEnv* env, jintArray array, jint offset, jint count, int32_t* values) {
+  env->GetIntArrayRegion(array, offset, count, values);
+  return !env->ExceptionCheck();
+}
+
+bool read_array(JNIEnv* env, jbyteArray array, jint offset, jint count, char* values) {
+  env->GetByteArrayRegion(array, offset, count, reinterpret_cast<jbyte*>(values));
+  return !env->ExceptionCheck();
+}
+
+bool write_array(JNIEnv* env, jintArray array, size_t count, const int32_t* values) {
+  env->SetIntArrayRegion(array, 0, static_cast<jsize>(count), values);
+  return !env->ExceptionCheck();
+}
+
+bool write_array(JNIEnv* env, jbyteArray array, size_t count, const char* values) {
+  env->SetByteArrayRegion(array, 0, static_cast<jsize>(count),
+                          reinterpret_cast<const jbyte*>(values));
+  return !env->ExceptionCheck();
+}
+
+jbyteArray new_bytes(JNIEnv* env, const char* bytes, size_t count) {
+  if (count > INT32_MAX) {
+    throw_java(env, OXB_INTERNAL, "a text of %zu bytes", count);
+    return nullptr;
+  }
+  const jbyteArray array = env->NewByteArray(static_cast<jsize>(count));
+  if (array != nullptr && !write_array(env, array, count, bytes)) return nullptr;
+  return array;
+}
+
+bool direct_bytes(JNIEnv* env, jobject buffer, jint position, jint length, Intent intent,
+                  Bytes* bytes) {
+  // Java has checked this and says it better; this is what memory safety rests on.
+  auto* begin = static_cast<std::byte*>(env->GetDirectBufferAddress(buffer));
+  const jlong capacity = env->GetDirectBufferCapacity(buffer);
+  if (begin == nullptr || position < 0 || length < 0 || jlong{position} + length > capacity) {
+    throw_java(env, OXB_INVALID_ARGUMENT, "%d bytes at %d are no part of a direct buffer", length,
+               position);
+    return false;
+  }
+  *bytes = {begin + position, static_cast<size_t>(length)};
+  if (!Handles::may_use(bytes->data, bytes->size, intent == Intent::kWrite)) {
+    throw_java(env, OXB_INVALID_ARGUMENT,
+               "the buffer overlaps the arena of a session or the bytes of a model");
+    return false;
+  }
+  return true;
+}
+
+bool direct_floats(JNIEnv* env, jobject buffer, jint position, jint length, size_t rows,
+                   size_t width, Intent intent, float** floats) {
+  Bytes bytes;
+  if (!direct_bytes(env, buffer, position, length, intent, &bytes)) return false;
+  size_t needed = 0;
+  if (__builtin_mul_overflow(rows, width, &needed) ||
+      __builtin_mul_overflow(needed, sizeof(float), &needed) || needed > bytes.size) {
+    throw_java(env, OXB_BUFFER_TOO_SMALL, "a buffer of %zu bytes for %zu rows of %zu floats",
+               bytes.size, rows, width);
+    return false;
+  }
+  if (reinterpret_cast<uintptr_t>(bytes.data) % alignof(float) != 0) {
+    throw_java(env, OXB_INVALID_ARGUMENT,
+               "the buffer's floats begin at an address that is no multiple of 4");
+    return false;
+  }
+  *floats = reinterpret_cast<float*>(bytes.data);
+  return true;
+}
+
+bool find_java(JNIEnv* env) {
+  const jclass local = env->FindClass("dev/oxbow/OxbowException");
+  if (local == nullptr) return false;
+  exception_class = static_cast<jclass>(env->NewGlobalRef(local));
+  env->DeleteLocalRef(local);
+  if (exception_class == nullptr) return false;
+  exception_constructor = env->GetMethodID(exception_class, "<init>", "(I[B)V");
+  return exception_constructor != nullptr;
+}
+
+void forget_java(JNIEnv* env) {
+  env->DeleteGlobalRef(exception_class);
+  exception_class = nullptr;
+}
+
+bool register_methods(JNIEnv* env, const char* class_name, const JNINativeMethod* methods,
+                      size_t count) {
+  const jclass owner = env->FindClass(class_name);
+  if (owner == nullptr) return false;
+  const bool done = env->RegisterNatives(owner, methods, static_cast<jint>(count)) == JNI_OK;
+  env->DeleteLocalRef(owner);
+  return done;
+}
+
+}  // namespace oxbow::jni

@@ -1,0 +1,99 @@
+#include "android/oxbow/src/main/cpp/objects.h"
+
+#include <cstdlib>
+
+namespace oxbow::jni {
+
+Memory::~Memory() { std::free(data_); }
+
+bool Memory::allocate(JNIEnv* env, size_t bytes) {
+  // Nothing has an address too.
+  data_ = std::malloc(bytes == 0 ? 1 : bytes);
+  size_ = data_ == nullptr ? 0 : bytes;
+  if (data_ == nullptr) throw_java(env, OXB_OUT_OF_MEMORY, "no memory for %zu bytes", bytes);
+  return data_ != nullptr;
+}
+
+bool Memory::allocate(JNIEnv* env, size_t count, size_t bytes_of_one) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(count, bytes_of_one, &bytes)) {
+    throw_java(env, OXB_OUT_OF_MEMORY, "no memory for %zu times %zu bytes", count, bytes_of_one);
+    return false;
+  }
+  return allocate(env, bytes);
+}
+
+bool LentBuffer::borrow(JNIEnv* env, jobject buffer, jint position, jint length, Intent intent) {
+  Bytes bytes;
+  if (!direct_bytes(env, buffer, position, length, intent, &bytes)) return false;
+  buffer_ = env->NewGlobalRef(buffer);
+  if (buffer_ == nullptr) {
+    throw_java(env, OXB_OUT_OF_MEMORY, "no memory for a reference to the buffer");
+    return false;
+  }
+  claim_ = {bytes.data, bytes.size, intent == Intent::kWrite, nullptr};
+  if (!Handles::add_claim(&claim_)) {
+    // Between the first look and this one another thread was faster.
+    claim_ = {};
+    throw_java(env, OXB_INVALID_ARGUMENT,
+               "the buffer overlaps the arena of a session or the bytes of a model");
+    return false;
+  }
+  data_ = bytes.data;
+  return true;
+}
+
+void LentBuffer::give_back(JNIEnv* env) {
+  Handles::remove_claim(&claim_);
+  if (buffer_ != nullptr) env->DeleteGlobalRef(buffer_);
+  buffer_ = nullptr;
+}
+
+void ModelReference::keep(Model* model) {
+  Handles::keep(model);
+  model_ = model;
+}
+
+void ModelReference::drop(JNIEnv* env) {
+  if (model_ != nullptr) Handles::drop(env, model_);
+  model_ = nullptr;
+}
+
+void Model::destroy(JNIEnv* env) {
+  oxb_model_close(model);
+  bytes.give_back(env);
+}
+
+void Session::destroy(JNIEnv* env) {
+  oxb_session_destroy(session);
+  lent_arena.give_back(env);
+  model.drop(env);
+}
+
+void Tokenizer::destroy(JNIEnv* env) { model.drop(env); }
+
+void Generator::destroy(JNIEnv* env) { model.drop(env); }
+
+oxb_session_options session_options(jint threads, jint backend, jlong cpu_mask) {
+  oxb_session_options options;
+  oxb_session_options_init(&options);
+  options.threads = static_cast<uint32_t>(threads);
+  options.backend = static_cast<oxb_backend>(backend);
+  options.cpu_mask = static_cast<uint64_t>(cpu_mask);
+  return options;
+}
+
+oxb_sampler_options sampler_options(jfloat temperature, jint top_k, jfloat top_p, jfloat penalty,
+                                    jint window, jlong seed) {
+  oxb_sampler_options options;
+  oxb_sampler_options_init(&options);
+  options.temperature = temperature;
+  options.top_k = static_cast<uint32_t>(top_k);
+  options.top_p = top_p;
+  options.repetition_penalty = penalty;
+  options.repetition_window = static_cast<uint32_t>(window);
+  options.seed = static_cast<uint64_t>(seed);
+  return options;
+}
+
+}  // namespace oxbow::jni

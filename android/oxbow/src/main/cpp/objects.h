@@ -1,0 +1,183 @@
+#pragma once
+
+// The native objects behind the Java ones. Each is destroyed by the table of handles.
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "android/oxbow/src/main/cpp/handles.h"
+#include "android/oxbow/src/main/cpp/java.h"
+#include "android/oxbow/src/main/cpp/stop_texts.h"
+#include "runtime/api/oxbow.h"
+
+namespace oxbow::jni {
+
+/// Memory of an object, freed with it.
+class Memory {
+ public:
+  Memory() = default;
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  /// False, with a Java exception, when there is none.
+  bool allocate(JNIEnv* env, size_t bytes);
+  /// The same for `count` things of that size.
+  bool allocate(JNIEnv* env, size_t count, size_t bytes_of_one);
+  void* get() const { return data_; }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+  size_t size() const { return size_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// A direct buffer of the application that is used until the object is destroyed: neither collected nor lent twice.
+class LentBuffer {
+ public:
+  /// False, with a Java exception, when it is no direct buffer or others use it.
+  bool borrow(JNIEnv* env, jobject buffer, jint position, jint length, Intent intent);
+  void give_back(JNIEnv* env);
+  std::byte* data() const { return data_; }
+  size_t size() const { return claim_.bytes; }
+
+ private:
+  jobject buffer_ = nullptr;
+  std::byte* data_ = nullptr;
+  Claim claim_;
+};
+
+struct Model final : Object {
+  static constexpr Kind kKind = Kind::kModel;
+  Model() : Object(kKind, Sharing::kAnyCalls) {}
+  void destroy(JNIEnv* env) override;
+
+  oxb_model* model = nullptr;
+  LentBuffer bytes;
+};
+
+/// What keeps a model while another object uses it, closed or not.
+class ModelReference {
+ public:
+  void keep(Model* model);
+  void drop(JNIEnv* env);
+  Model* get() const { return model_; }
+  oxb_model* operator*() const { return model_->model; }
+
+ private:
+  Model* model_ = nullptr;
+};
+
+struct Session final : Object {
+  static constexpr Kind kKind = Kind::kSession;
+  Session() : Object(kKind, Sharing::kOneCall) {}
+  void destroy(JNIEnv* env) override;
+
+  /// Runs 1 to max_segment tokens. With `keep_logits` those of the last are kept.
+  oxb_status run(const int32_t* ids, size_t count, bool keep_logits, oxb_error* error);
+
+  /// After a run with this status: whether the logits are those of the last token.
+  void moved(oxb_status status, bool kept_logits);
+
+  ModelReference model;
+  oxb_session* session = nullptr;
+  size_t arena_bytes = 0;
+  /// One of the two holds the arena.
+  Memory own_arena;
+  LentBuffer lent_arena;
+  uint32_t max_segment = 0;
+  /// Most tokens that any part of the model takes at once, for which there is room in `tokens`.
+  uint32_t most_tokens = 0;
+  Memory tokens;
+  uint32_t output_width = 0;
+  /// Of the last token, if has_logits.
+  Memory logits;
+  bool has_logits = false;
+};
+
+struct Sampler final : Object {
+  static constexpr Kind kKind = Kind::kSampler;
+  Sampler() : Object(kKind, Sharing::kOneCall) {}
+  void destroy(JNIEnv*) override {}
+
+  Memory memory;
+  oxb_sampler* sampler = nullptr;
+  uint32_t vocabulary = 0;
+};
+
+struct Tokenizer final : Object {
+  static constexpr Kind kKind = Kind::kTokenizer;
+  Tokenizer() : Object(kKind, Sharing::kOneCall) {}
+  void destroy(JNIEnv* env) override;
+
+  ModelReference model;
+  Memory encoder_memory, decoder_memory;
+  oxb_encoder* encoder = nullptr;
+  oxb_decoder* decoder = nullptr;
+  /// Where pieces of texts and tokens are put to and taken from.
+  Memory text, ids;
+};
+
+struct Generator final : Object {
+  static constexpr Kind kKind = Kind::kGenerator;
+  Generator() : Object(kKind, Sharing::kOneCall) {}
+  void destroy(JNIEnv* env) override;
+
+  ModelReference model;
+  oxb_sampler_options sampling = {};
+  Memory sampler_memory, decoder_memory;
+  oxb_decoder* decoder = nullptr;
+  /// Text of one token.
+  Memory text;
+  Memory stop_words, stop_lengths, held;
+  StopTexts stop;
+};
+
+/// Options from their Java fields.
+oxb_session_options session_options(jint threads, jint backend, jlong cpu_mask);
+oxb_sampler_options sampler_options(jfloat temperature, jint top_k, jfloat top_p, jfloat penalty,
+                                    jint window, jlong seed);
+
+/// An object under construction: given a handle when it is complete, else destroyed.
+template <typename T>
+class Draft {
+ public:
+  /// False, with a Java exception, when there is no memory.
+  explicit Draft(JNIEnv* env) : env_(env), object_(new (std::nothrow) T) {
+    if (object_ == nullptr) throw_java(env, OXB_OUT_OF_MEMORY, "no memory");
+  }
+  ~Draft() {
+    if (object_ != nullptr) Handles::discard(env_, object_);
+  }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+
+  explicit operator bool() const { return object_ != nullptr; }
+  T* get() const { return object_; }
+  T* operator->() const { return object_; }
+  /// 0, with a Java exception, when there is no handle for it.
+  jlong finish() {
+    T* complete = object_;
+    object_ = nullptr;
+    return Handles::add(env_, complete);
+  }
+
+ private:
+  JNIEnv* env_;
+  T* object_;
+};
+
+bool register_library(JNIEnv* env);
+bool register_model(JNIEnv* env);
+bool register_session(JNIEnv* env);
+bool register_sampler(JNIEnv* env);
+bool register_tokenizer(JNIEnv* env);
+bool register_generator(JNIEnv* env);
+void forget_generator(JNIEnv* env);
+
+}  // namespace oxbow::jni

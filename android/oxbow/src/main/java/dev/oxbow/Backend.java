@@ -1,0 +1,15 @@
+package dev.oxbow;
+
+/** Who computes. */
+public enum Backend {
+    // In the order of oxb_backend.
+    /** The fastest this library has for this machine. */
+    AUTO,
+    /** Plain code, the specification of every other backend. */
+    REFERENCE,
+    CPU,
+    /** Dense layers by that library where it can, if {@link Oxbow#isBuiltIn built in}. */
+    XNNPACK,
+    /** Dense layers by the Arm Compute Library, if {@link Oxbow#isBuiltIn built in}. */
+    ACL
+}

@@ -1,0 +1,15 @@
+package dev.oxbow;
+
+/** Ends one generation from any thread, also one that is about to begin. Once cancelled it stays so. */
+public final class Cancellation {
+    private volatile boolean cancelled;
+
+    /** The generation ends after the token, or the segment of the prompt, that is being computed. */
+    public void cancel() {
+        cancelled = true;
+    }
+
+    public boolean isCancelled() {
+        return cancelled;
+    }
+}

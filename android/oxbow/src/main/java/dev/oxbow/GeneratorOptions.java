@@ -1,0 +1,44 @@
+package dev.oxbow;
+
+import java.util.Objects;
+
+/** How texts are generated. Read when the generator is created. */
+public final class GeneratorOptions {
+    /** Null: as advised. */
+    SamplerOptions sampling;
+    long maxTokens = 200;
+    String[] stopTexts = {};
+    boolean chat;
+
+    /** How tokens are picked; unless set, {@link Model#getAdvisedSampling as the model's makers advise}. */
+    public GeneratorOptions sampling(SamplerOptions options) {
+        sampling = Objects.requireNonNull(options);
+        return this;
+    }
+
+    /** Most tokens of one text; 200 unless set. */
+    public GeneratorOptions maxTokens(long count) {
+        if (count < 0) {
+            throw OxbowException.invalid(count + " tokens");
+        }
+        maxTokens = count;
+        return this;
+    }
+
+    /** A text ends before any of these, however it is cut into tokens. None may be empty. */
+    public GeneratorOptions stopTexts(String... texts) {
+        for (String text : texts) {
+            if (text.isEmpty()) {
+                throw OxbowException.invalid("a stop text is empty");
+            }
+        }
+        stopTexts = texts.clone();
+        return this;
+    }
+
+    /** Whether prompts are questions to a model that was trained to answer, and are put between what it wants. Off. */
+    public GeneratorOptions chat(boolean on) {
+        chat = on;
+        return this;
+    }
+}

@@ -1,0 +1,232 @@
+package dev.oxbow;
+
+import java.nio.ByteBuffer;
+
+/**
+ * A model file, mapped and verified. Weights are used where they lie; opening does not read them. Any threads may use a
+ * model at once, and any number of sessions. The file stays mapped until the model and everything made from it is
+ * closed.
+ */
+public final class Model extends NativeObject {
+    // Places in the array of the native code.
+    private static final int VOCABULARY = 0;
+    private static final int MAX_SEGMENT = 1;
+    private static final int FILE_BYTES = 2;
+    private static final int WEIGHT_BYTES = 3;
+    private static final int PARAMETERS = 4;
+    private static final int MACS_PER_TOKEN = 5;
+    private static final int HASH = 6;
+    private static final int TOKENIZER = 7;
+    private static final int TASK = 8;
+    private static final int OUTPUT_WIDTH = 9;
+    private static final int START_TOKEN = 10;
+    private static final int END_TOKEN = 11;
+    private static final int PAD_TOKEN = 12;
+    private static final int MASK_TOKEN = 13;
+    private static final int CAPACITY = 14;
+    private static final int LABEL_COUNT = 15;
+    private static final int INFO_COUNT = 16;
+
+    // Texts of the native code.
+    private static final int ARCHITECTURE = 0;
+    private static final int CHAT_BEFORE = 1;
+    private static final int CHAT_AFTER = 2;
+    private static final int LABEL = 3;
+
+    private final long[] info = new long[INFO_COUNT];
+
+    private Model() {}
+
+    private Model opened(long handle) {
+        own(handle);
+        readInfo(handle, info);
+        return this;
+    }
+
+    /** Opens a file. */
+    public static Model open(String path) {
+        byte[] bytes = Text.encode(path);
+        for (byte b : bytes) {
+            if (b == 0) {
+                throw OxbowException.invalid("the path has a NUL character");
+            }
+        }
+        Model model = new Model();
+        return model.opened(openFile(bytes));
+    }
+
+    /**
+     * Opens {@code length} bytes at {@code offset} of an open file, such as those of an {@code AssetFileDescriptor}. The
+     * offset must be a multiple of 64, which zipalign can see to, and the entry stored, not compressed. The descriptor
+     * may be closed afterwards.
+     */
+    public static Model open(int fd, long offset, long length) {
+        if (offset < 0 || length < 0) {
+            throw OxbowException.invalid("offset " + offset + " and length " + length);
+        }
+        Model model = new Model();
+        return model.opened(openDescriptor(fd, offset, length));
+    }
+
+    /**
+     * Opens the bytes between position and limit of a direct buffer, which must begin at an address aligned to 64 (see
+     * {@link DirectBuffers#allocate}; a mapped file is) and must not be changed until the model is closed. The native
+     * side keeps the buffer alive.
+     */
+    public static Model open(ByteBuffer bytes) {
+        DirectBuffers.checkReadable(bytes, "the model");
+        Model model = new Model();
+        return model.opened(openMemory(bytes, bytes.position(), bytes.remaining()));
+    }
+
+    /** Name of the architecture, as in "llama". */
+    public String getArchitecture() {
+        return Text.decode(text(handle(), ARCHITECTURE, 0));
+    }
+
+    public Task getTask() {
+        return Task.values()[(int) info[TASK]];
+    }
+
+    /** Token ids are below this. */
+    public int getVocabulary() {
+        return (int) info[VOCABULARY];
+    }
+
+    /** Most tokens one {@link Session#run run} takes. */
+    public int getMaxSegment() {
+        return (int) info[MAX_SEGMENT];
+    }
+
+    /** Numbers in a row of the output: the vocabulary of a generator, the classes of a classifier. */
+    public int getOutputWidth() {
+        return (int) info[OUTPUT_WIDTH];
+    }
+
+    /** Tokens a stream may have; 0: it is endless. */
+    public long getCapacity() {
+        return info[CAPACITY];
+    }
+
+    public long getFileBytes() {
+        return info[FILE_BYTES];
+    }
+
+    public long getWeightBytes() {
+        return info[WEIGHT_BYTES];
+    }
+
+    public long getParameters() {
+        return info[PARAMETERS];
+    }
+
+    public long getMacsPerToken() {
+        return info[MACS_PER_TOKEN];
+    }
+
+    /** Identifies the file's content; saved states are tied to it. */
+    public long getHash() {
+        return info[HASH];
+    }
+
+    /** Whether texts can be turned to tokens and back. */
+    public boolean hasTokenizer() {
+        return info[TOKENIZER] != 0;
+    }
+
+    /** What a text starts with; -1: nothing. */
+    public int getStartToken() {
+        return (int) info[START_TOKEN];
+    }
+
+    /** What a text ends with; -1: nothing. There may be more: see {@link #endsText}. */
+    public int getEndToken() {
+        return (int) info[END_TOKEN];
+    }
+
+    /** What fills the end of a text; -1: nothing. */
+    public int getPadToken() {
+        return (int) info[PAD_TOKEN];
+    }
+
+    /** What stands for a word to be filled in; -1: nothing. */
+    public int getMaskToken() {
+        return (int) info[MASK_TOKEN];
+    }
+
+    /** Names of a classifier's classes that the file knows. */
+    public int getLabelCount() {
+        return (int) info[LABEL_COUNT];
+    }
+
+    /** The name of a class. */
+    public String getLabel(int index) {
+        if (index < 0 || index >= getLabelCount()) {
+            throw OxbowException.invalid("label " + index + " of " + getLabelCount());
+        }
+        return Text.decode(text(handle(), LABEL, index));
+    }
+
+    /** What a model that was trained to answer wants before a question; empty when it was not. */
+    public String getChatBefore() {
+        return Text.decode(text(handle(), CHAT_BEFORE, 0));
+    }
+
+    /** What it wants behind a question. */
+    public String getChatAfter() {
+        return Text.decode(text(handle(), CHAT_AFTER, 0));
+    }
+
+    /** Whether a text ends with this token. */
+    public boolean endsText(int token) {
+        return endsText(handle(), token);
+    }
+
+    /** The bytes of a token as the vocabulary has them, which need not be whole characters. */
+    public byte[] getTokenBytes(int token) {
+        return tokenBytes(handle(), token);
+    }
+
+    /** Reads all weights and compares them with the checksum in the file. */
+    public void checkWeights() {
+        checkWeights(handle());
+    }
+
+    /** Bytes of the arena that a session with these options needs: all it will ever use. */
+    public long getArenaBytes(SessionOptions options) {
+        return arenaBytes(handle(), options.threads, options.backend.ordinal(), options.cpuMask);
+    }
+
+    /** How to pick tokens, as the model's makers advise; the defaults of {@link SamplerOptions} where they did not. */
+    public SamplerOptions getAdvisedSampling() {
+        SamplerOptions options = new SamplerOptions();
+        double[] values = new double[5];
+        advisedSampling(handle(), values);
+        return options.temperature((float) values[0])
+                .topK((int) values[1])
+                .topP((float) values[2])
+                .repetitionPenalty((float) values[3])
+                .repetitionWindow((int) values[4]);
+    }
+
+    private static native long openFile(byte[] path);
+
+    private static native long openDescriptor(int fd, long offset, long length);
+
+    private static native long openMemory(ByteBuffer bytes, int position, int length);
+
+    // Not static, as in all these classes: a running call keeps its object from being collected and freed.
+    private native void readInfo(long handle, long[] info);
+
+    private native byte[] text(long handle, int which, int index);
+
+    private native boolean endsText(long handle, int token);
+
+    private native byte[] tokenBytes(long handle, int token);
+
+    private native void checkWeights(long handle);
+
+    private native long arenaBytes(long handle, int threads, int backend, long cpuMask);
+
+    private native void advisedSampling(long handle, double[] values);
+}

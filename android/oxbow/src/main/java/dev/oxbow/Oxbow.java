@@ -1,0 +1,37 @@
+package dev.oxbow;
+
+/** The native library: its version and what was built into it. */
+public final class Oxbow {
+    private Oxbow() {}
+
+    static {
+        System.loadLibrary("oxbow_jni");
+    }
+
+    /** Loads the native library, which the first use of any class here also does. */
+    public static void load() {
+        // Naming the class has run its initializer.
+    }
+
+    /** Version of the native library, as in "0.1.0". */
+    public static String getVersion() {
+        int version = version();
+        return version / 10000 + "." + version / 100 % 100 + "." + version % 100;
+    }
+
+    /** Whether sessions can be created with this backend; some are an option of the native library's build. */
+    public static boolean isBuiltIn(Backend backend) {
+        return isBuiltIn(backend.ordinal());
+    }
+
+    /** Native objects that are not freed yet, of all kinds: to find leaks with. */
+    public static int getLivingObjects() {
+        return livingObjects();
+    }
+
+    private static native int version();
+
+    private static native boolean isBuiltIn(int backend);
+
+    private static native int livingObjects();
+}

@@ -1,0 +1,49 @@
+package dev.oxbow;
+
+import java.nio.charset.StandardCharsets;
+
+/** Anything the library refuses or cannot do: a code to decide by and words to read. */
+public final class OxbowException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    public static final int INVALID_ARGUMENT = 10;
+    public static final int ARENA_TOO_SMALL = 11;
+    public static final int BUFFER_TOO_SMALL = 12;
+    /** An earlier run failed half-way: reset, load or rewind the session. */
+    public static final int NEEDS_RESET = 13;
+    /** The stream has reached the length this model was made for. */
+    public static final int STREAM_FULL = 14;
+    public static final int FILE_UNREADABLE = 20;
+    public static final int FILE_CORRUPT = 21;
+    public static final int FILE_UNSUPPORTED = 22;
+    public static final int STATE_CORRUPT = 30;
+    /** A state of another model. */
+    public static final int STATE_MISMATCH = 31;
+    public static final int OUT_OF_MEMORY = 40;
+    public static final int INTERNAL = 50;
+    /** The object was closed before. */
+    public static final int CLOSED = 100;
+    /** Another call of the object is running, on another thread or around this one. */
+    public static final int BUSY = 101;
+
+    private final int code;
+
+    OxbowException(int code, String message) {
+        super(message);
+        this.code = code;
+    }
+
+    /** What native code throws: words in UTF-8, of which the last character may be cut. */
+    private OxbowException(int code, byte[] message) {
+        this(code, new String(message, StandardCharsets.UTF_8));
+    }
+
+    static OxbowException invalid(String message) {
+        return new OxbowException(INVALID_ARGUMENT, message);
+    }
+
+    /** One of the constants of this class. */
+    public int getCode() {
+        return code;
+    }
+}

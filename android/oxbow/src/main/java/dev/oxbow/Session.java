@@ -1,0 +1,182 @@
+package dev.oxbow;
+
+import java.nio.ByteBuffer;
+import java.util.Objects;
+
+/**
+ * A stream of tokens through a model, in a memory that never grows. Serves one thread at a time: a call that comes while
+ * another one runs is refused with {@link OxbowException#BUSY}.
+ *
+ * <p>{@link #feed} takes any number of tokens and keeps the last logits for {@link #sample}; {@link #run} is one segment
+ * with the logits of any of its tokens in a buffer of the caller.
+ *
+ * <p>Buffers are direct. What is read or written begins at the buffer's position; position and limit stay as they are.
+ */
+public final class Session extends NativeObject {
+    // Ways of the native state().
+    private static final int SAVE = 0;
+    private static final int LOAD = 1;
+    private static final int CHECKPOINT = 2;
+    private static final int REWIND = 3;
+
+    private final Model model;
+
+    private Session(Model model) {
+        this.model = model;
+    }
+
+    /** One thread, the fastest kernels, memory of its own. */
+    public static Session create(Model model) {
+        return create(model, new SessionOptions());
+    }
+
+    public static Session create(Model model, SessionOptions options) {
+        Session session = new Session(Objects.requireNonNull(model));
+        ByteBuffer arena = options.arena;
+        session.own(
+                session.create(
+                        model.handle(),
+                        options.threads,
+                        options.backend.ordinal(),
+                        options.cpuMask,
+                        arena,
+                        arena == null ? 0 : arena.position(),
+                        arena == null ? 0 : arena.remaining()));
+        return session;
+    }
+
+    public Model getModel() {
+        return model;
+    }
+
+    /** Feeds all tokens, in segments of {@link Model#getMaxSegment}, and keeps the logits of the last. */
+    public void feed(int[] tokens) {
+        feed(tokens, 0, tokens.length);
+    }
+
+    /**
+     * The same for part of an array. A token the model does not have is refused before anything of its segment is fed;
+     * {@link #getPosition} tells where the stream is.
+     */
+    public void feed(int[] tokens, int offset, int count) {
+        DirectBuffers.checkRange(tokens.length, offset, count, "tokens");
+        feed(handle(), tokens, offset, count);
+    }
+
+    /** Feeds one token. */
+    public void feed(int token) {
+        feedOne(handle(), token);
+    }
+
+    /** Picks the next token from the logits that {@link #feed} kept; feeds nothing. */
+    public int sample(Sampler sampler) {
+        return sample(handle(), sampler, sampler.handle());
+    }
+
+    /** Copies the logits that {@link #feed} kept: {@link Model#getOutputWidth} floats in native order. */
+    public void readLogits(ByteBuffer logits) {
+        DirectBuffers.checkFloats(logits, model.getOutputWidth(), "the buffer for logits");
+        readLogits(handle(), logits, logits.position(), logits.remaining());
+    }
+
+    /** Feeds 1 to {@link Model#getMaxSegment} tokens and computes no logits. */
+    public void run(int[] tokens, int offset, int count) {
+        DirectBuffers.checkRange(tokens.length, offset, count, "tokens");
+        run(handle(), tokens, offset, count, null, 0, 0, 0);
+    }
+
+    /**
+     * Feeds 1 to {@link Model#getMaxSegment} tokens and writes the output of the last {@code rows} of them, as floats in
+     * native order: {@code rows} times {@link Model#getOutputWidth}. For a classifier {@code rows} is 1.
+     */
+    public void run(int[] tokens, int offset, int count, ByteBuffer logits, int rows) {
+        DirectBuffers.checkRange(tokens.length, offset, count, "tokens");
+        if (rows < 1) {
+            throw OxbowException.invalid(rows + " rows of logits");
+        }
+        DirectBuffers.checkFloats(logits, (long) rows * model.getOutputWidth(), "the buffer for logits");
+        run(handle(), tokens, offset, count, logits, logits.position(), logits.remaining(), rows);
+    }
+
+    /** Reads the text to translate, of a model that translates. Starts a new stream. */
+    public void encode(int[] tokens) {
+        encode(handle(), tokens, tokens.length);
+    }
+
+    /** Back to the empty stream. */
+    public void reset() {
+        reset(handle());
+    }
+
+    /** Tokens fed since the last reset. */
+    public long getPosition() {
+        return position(handle());
+    }
+
+    /** Bytes of the arena. */
+    public long getArenaBytes() {
+        return arenaBytes(handle());
+    }
+
+    /** Bytes that a library behind the backend took beside the arena; 0 for this library's own backends. */
+    public long getBackendBytes() {
+        return backendBytes(handle());
+    }
+
+    /** Bytes of a saved state, and of a checkpoint. The same at every position of the stream. */
+    public long getStateBytes() {
+        return stateBytes(handle());
+    }
+
+    /** Writes the state with a checksum, to be loaded into any session of the same model, also later. */
+    public void save(ByteBuffer state) {
+        DirectBuffers.checkWritable(state, "the buffer for the state");
+        state(handle(), SAVE, state, state.position(), state.remaining());
+    }
+
+    /** Continues where {@link #save} was called. A refused state changes nothing. */
+    public void load(ByteBuffer state) {
+        DirectBuffers.checkReadable(state, "the state");
+        state(handle(), LOAD, state, state.position(), state.remaining());
+    }
+
+    /** As {@link #save} without the checksum, at the speed of a copy: for buffers that stay in this process. */
+    public void checkpoint(ByteBuffer state) {
+        DirectBuffers.checkWritable(state, "the buffer for the checkpoint");
+        state(handle(), CHECKPOINT, state, state.position(), state.remaining());
+    }
+
+    /** Back to where {@link #checkpoint} was called. */
+    public void rewind(ByteBuffer state) {
+        DirectBuffers.checkReadable(state, "the checkpoint");
+        state(handle(), REWIND, state, state.position(), state.remaining());
+    }
+
+    private native long create(
+            long model, int threads, int backend, long cpuMask, ByteBuffer arena, int position, int length);
+
+    private native void feed(long handle, int[] tokens, int offset, int count);
+
+    private native void feedOne(long handle, int token);
+
+    private native int sample(long handle, Sampler sampler, long samplerHandle);
+
+    private native void readLogits(long handle, ByteBuffer logits, int position, int length);
+
+    private native void run(
+            long handle, int[] tokens, int offset, int count, ByteBuffer logits, int position, int length, int rows);
+
+    private native void encode(long handle, int[] tokens, int count);
+
+    private native void reset(long handle);
+
+    private native long position(long handle);
+
+    private native long arenaBytes(long handle);
+
+    private native long backendBytes(long handle);
+
+    private native long stateBytes(long handle);
+
+    private native void state(long handle, int way, ByteBuffer state, int position, int length);
+}

@@ -1,0 +1,43 @@
+package dev.oxbow;
+
+import java.nio.ByteBuffer;
+
+/** How a session computes and where its memory is. Read when the session is created. */
+public final class SessionOptions {
+    int threads = 1;
+    Backend backend = Backend.AUTO;
+    long cpuMask;
+    /** Null: the session allocates its own. */
+    ByteBuffer arena;
+
+    /** Threads that work on a run, the caller's included; 1 unless set. */
+    public SessionOptions threads(int count) {
+        if (count < 1) {
+            throw OxbowException.invalid(count + " threads");
+        }
+        threads = count;
+        return this;
+    }
+
+    public SessionOptions backend(Backend which) {
+        backend = java.util.Objects.requireNonNull(which);
+        return this;
+    }
+
+    /** Not 0: the threads it starts run only on the cores whose bit is set, such as the big ones. */
+    public SessionOptions cpuMask(long mask) {
+        cpuMask = mask;
+        return this;
+    }
+
+    /**
+     * The session lives between position and limit of this direct buffer, of {@link Model#getArenaBytes} bytes or more,
+     * instead of in memory it allocates. Nothing else may write there until the session is closed and no call of it runs
+     * any more; another session is refused it.
+     */
+    public SessionOptions arena(ByteBuffer buffer) {
+        DirectBuffers.checkWritable(buffer, "the arena");
+        arena = buffer;
+        return this;
+    }
+}

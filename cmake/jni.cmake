@@ -1,0 +1,23 @@
+# The Java interface (android/). OXBOW_WITH_JNI is ON, OFF or AUTO: ON when jni.h is found, in the NDK or in a JDK.
+
+set(OXBOW_WITH_JNI OFF CACHE STRING "Build liboxbow_jni, the library for Java and Kotlin: ON, OFF or AUTO")
+set_property(CACHE OXBOW_WITH_JNI PROPERTY STRINGS ON OFF AUTO)
+string(TOUPPER "${OXBOW_WITH_JNI}" wanted)
+if(wanted STREQUAL "AUTO" OR wanted)
+  if(ANDROID)
+    # The NDK has it where the compiler looks.
+    set(OXBOW_JNI_INCLUDE "")
+    set(found TRUE)
+  else()
+    file(GLOB homes "/usr/lib/jvm/*/include")
+    find_path(OXBOW_JNI_INCLUDE jni.h HINTS "$ENV{JAVA_HOME}/include" PATHS ${homes} NO_CMAKE_FIND_ROOT_PATH)
+    mark_as_advanced(OXBOW_JNI_INCLUDE)
+    set(found ${OXBOW_JNI_INCLUDE})
+  endif()
+  if(found)
+    add_subdirectory(android/oxbow/src/main/cpp)
+  elseif(NOT wanted STREQUAL "AUTO")
+    message(FATAL_ERROR "OXBOW_WITH_JNI is ON, but jni.h is not there: install a JDK (scripts/setup android).")
+  endif()
+  message(STATUS "Java interface: ${found}")
+endif()
