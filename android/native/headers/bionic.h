@@ -1,0 +1,8 @@
+/* Where the C library of the headers at hand and Android's differ in the name of a symbol. */
+#include <errno.h>
+#undef errno
+#ifdef __cplusplus
+extern "C"
+#endif
+int* __errno(void);
+#define errno (*__errno())

@@ -1,0 +1,24 @@
+package android.app;
+
+public class Activity extends android.content.Context {
+    protected native void onCreate(android.os.Bundle state);
+
+    protected native void onDestroy();
+
+    public native void setContentView(android.view.View view);
+
+    public final native void runOnUiThread(Runnable action);
+
+    public native android.content.res.AssetManager getAssets();
+
+    public native android.content.Intent getIntent();
+
+    public native android.view.Window getWindow();
+
+    public native java.io.File getExternalFilesDir(String type);
+
+    public native android.content.pm.ApplicationInfo getApplicationInfo();
+
+    @Override
+    public native Object getSystemService(String name);
+}

@@ -1,0 +1,8 @@
+package android.content;
+
+public abstract class Context {
+    public static final String POWER_SERVICE = "power";
+    public static final String BATTERY_SERVICE = "batterymanager";
+
+    public abstract Object getSystemService(String name);
+}
