@@ -1,5 +1,5 @@
 # Toolchain: the Android target without the NDK, to see on any machine that the core compiles and links for it, and what
-# it asks of the system (scripts/build-aar --freestanding). Debian's clang and lld; the C++ headers of Debian's cross
+# it asks of the system (tests/android/freestanding). Debian's clang and lld; the C++ headers of Debian's cross
 # compiler stand in for the NDK's; the libraries are empty ones that hold the names of system-symbols.txt and nothing
 # else, so that a new one does not link. The result is checked, not run.
 set(CMAKE_SYSTEM_NAME Linux)
@@ -21,4 +21,4 @@ set(target "-mno-outline-atomics -isystem ${CMAKE_CURRENT_LIST_DIR}/headers -inc
 set(CMAKE_C_FLAGS_INIT "-isystem ${sysroot} ${target}")
 set(CMAKE_CXX_FLAGS_INIT "${headers} ${target}")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT
-    "-nostdlib -fuse-ld=lld -Wl,--icf=safe -L${CMAKE_BINARY_DIR}/system -lc -lm -lc++stub")
+    "-nostdlib -fuse-ld=lld -Wl,--icf=safe -Wl,-z,max-page-size=16384 -L${CMAKE_BINARY_DIR}/system -lc -lm -lc++stub")
