@@ -9,7 +9,14 @@ public class Activity extends android.content.Context {
 
     public final native void runOnUiThread(Runnable action);
 
+    @Override
     public native android.content.res.AssetManager getAssets();
+
+    @Override
+    public native java.io.File getNoBackupFilesDir();
+
+    @Override
+    public native String getPackageCodePath();
 
     public native android.content.Intent getIntent();
 

@@ -5,4 +5,10 @@ public abstract class Context {
     public static final String BATTERY_SERVICE = "batterymanager";
 
     public abstract Object getSystemService(String name);
+
+    public abstract android.content.res.AssetManager getAssets();
+
+    public abstract java.io.File getNoBackupFilesDir();
+
+    public abstract String getPackageCodePath();
 }

@@ -51,7 +51,7 @@ public final class MainActivity extends Activity {
     /** Opening maps the file and reads none of its weights, but it is a file all the same. */
     private void open() {
         try {
-            writer = Writer.open(getAssets());
+            writer = Writer.open(this);
             String about = writer.about();
             runOnUiThread(() -> status.setText(about));
         } catch (Exception e) {

@@ -1,7 +1,6 @@
 package dev.oxbow.sample;
 
-import android.content.res.AssetFileDescriptor;
-import android.content.res.AssetManager;
+import android.content.Context;
 import dev.oxbow.Generation;
 import dev.oxbow.Generator;
 import dev.oxbow.GeneratorOptions;
@@ -12,10 +11,8 @@ import dev.oxbow.SessionOptions;
 import java.io.IOException;
 import java.util.Locale;
 
-/** The model of the app's assets and a session of it, used by one thread. */
+/** The app's model and a session of it, used by one thread. */
 final class Writer {
-    private static final String MODEL = "model.oxb";
-
     private final Model model;
     private final Session session;
     private final Generator generator;
@@ -28,12 +25,8 @@ final class Writer {
         this.arenaBytes = arenaBytes;
     }
 
-    /** Maps the model where it lies in the APK: it is not copied, and not read before it is needed. */
-    static Writer open(AssetManager assets) throws IOException {
-        Model model;
-        try (AssetFileDescriptor asset = assets.openFd(MODEL)) {
-            model = Model.open(asset.getParcelFileDescriptor().getFd(), asset.getStartOffset(), asset.getLength());
-        }
+    static Writer open(Context context) throws IOException {
+        Model model = ModelFile.open(context);
         Session session = null;
         try {
             SessionOptions options = new SessionOptions().threads(2);
