@@ -2,7 +2,8 @@
 #include <errno.h>
 #undef errno
 #ifdef __cplusplus
-extern "C"
-#endif
+extern "C" int* __errno(void);
+#else
 int* __errno(void);
+#endif
 #define errno (*__errno())
