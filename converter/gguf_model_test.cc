@@ -105,8 +105,9 @@ TEST(GgufModel, IsFoundInADirectoryOfItsOwn) {
         << error.what();
   }
   // Beside another checkpoint it is just a copy of the model.
-  std::filesystem::copy(kFolder + "llama-q8_0/", directory / "",
-                        std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy(
+      kFolder + "llama-q8_0/", directory / "",
+      std::filesystem::copy_options::overwrite_existing | std::filesystem::copy_options::recursive);
   EXPECT_EQ(Checkpoint(directory / "").model_type(), "llama");
 }
 

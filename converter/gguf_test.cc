@@ -201,7 +201,7 @@ const Damage kDamages[] = {
     {"OddAlignment", [](GgufBuilder& f) { f.add("general.alignment", 24u); }, {"power of two"}},
     {"WideAlignment",
      [](GgufBuilder& f) { f.add("general.alignment", uint32_t{1} << 31); },
-     {"tensor", "within its 0 bytes"}},
+     {"tensor first has 0 bytes"}},
     {"AlignmentThatIsNone",
      [](GgufBuilder& f) { f.add("general.alignment", std::string("32")); },
      {"general.alignment"}},

@@ -297,8 +297,9 @@ TEST_F(CliTokens, TokenizeKnowsTemplatesAndSpecialTokens) {
   const auto ids = [&](const Words& options) {
     Words words = {"tokenize", model, "--prompt", "a<end>", "--json"};
     words.insert(words.end(), options.begin(), options.end());
+    const json tokens = json::parse(good(words))["tokens"];
     std::vector<int32_t> all;
-    for (const json& token : json::parse(good(words))["tokens"]) all.push_back(token["id"]);
+    for (const json& token : tokens) all.push_back(token["id"]);
     return all;
   };
   EXPECT_EQ(ids({}), (std::vector<int32_t>{1, 97, 7, 2, 3}));

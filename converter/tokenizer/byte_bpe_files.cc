@@ -146,7 +146,7 @@ std::unique_ptr<schema::TokenizerT> read_byte_bpe(const std::string& vocabulary_
     throw InputError(vocabulary_path + " is not valid JSON");
   }
   ByteBpeVocabulary out;
-  out.source = vocabulary_path;
+  out.source = vocabulary_path + " and merges.txt";
   out.tokens = read_vocabulary(vocabulary_path, vocab, tokens);
   out.merges = read_merges(merges_path);
   Class(settings, out).complete();

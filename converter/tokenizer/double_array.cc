@@ -8,8 +8,9 @@ namespace oxbow::convert {
 namespace {
 
 constexpr size_t kBlock = 256;
-// Holes further back are given up: they are few, and looking for them again and again takes longest.
-constexpr size_t kOpenBlocks = 16;
+// A block in which so many nodes found no room is given up: what holes it has are few, and looking for
+// them again and again takes longest.
+constexpr uint8_t kPatience = 24;
 constexpr uint32_t kEndsHere = 1u << 8;
 constexpr uint32_t kTimes256 = 1u << 9;
 constexpr uint32_t kIsValue = 1u << 31;
@@ -43,6 +44,11 @@ class Builder {
     std::string text;
     uint32_t number;
   };
+  struct OpenBlock {
+    size_t begin;
+    uint8_t failures;
+  };
+  static constexpr size_t kNone = SIZE_MAX;
   /// The entries that share their first `depth` bytes.
   struct Node {
     size_t begin, end, depth, place;
@@ -50,6 +56,7 @@ class Builder {
 
   void add_block() {
     // What no string leads to has no label, or a zero byte of the text would lead there.
+    open_.push_back({units_.size(), 0});
     units_.resize(units_.size() + kBlock, kIsValue);
     taken_.resize(units_.size());
     base_used_.resize(units_.size());
@@ -70,19 +77,29 @@ class Builder {
                         [&](uint8_t label) { return taken_[base ^ label]; });
   }
 
-  size_t find_base(size_t place, const std::vector<uint8_t>& labels) {
-    const size_t blocks = units_.size() / kBlock;
-    const size_t first = blocks > kOpenBlocks ? (blocks - kOpenBlocks) * kBlock : 0;
-    for (size_t slot = first; slot < units_.size(); ++slot) {
+  /// The first base in a block that has room; kNone when there is none.
+  size_t find_in_block(size_t begin, size_t place, const std::vector<uint8_t>& labels) const {
+    for (size_t slot = begin; slot < begin + kBlock; ++slot) {
       if (taken_[slot]) continue;
       if (const size_t base = slot ^ labels[0]; fits(place, base, labels)) return base;
     }
+    return kNone;
+  }
+
+  size_t find_base(size_t place, const std::vector<uint8_t>& labels) {
+    size_t base = kNone;
+    for (OpenBlock& block : open_) {
+      base = find_in_block(block.begin, place, labels);
+      if (base != kNone) break;
+      ++block.failures;
+    }
+    std::erase_if(open_, [](const OpenBlock& block) { return block.failures >= kPatience; });
+    if (base != kNone) return base;
     const size_t begin = units_.size();
     add_block();
-    for (size_t base = begin; base < units_.size(); ++base) {
-      if (fits(place, base, labels)) return base;
-    }
-    throw InputError("the vocabulary is too large for its index");
+    base = find_in_block(begin, place, labels);
+    if (base == kNone) throw InputError("the vocabulary is too large for its index");
+    return base;
   }
 
   void place_children(const Node& node) {
@@ -119,6 +136,7 @@ class Builder {
   std::vector<bool> taken_;
   std::vector<bool> base_used_;
   std::vector<Node> nodes_;
+  std::vector<OpenBlock> open_;
 };
 
 }  // namespace

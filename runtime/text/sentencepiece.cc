@@ -17,9 +17,9 @@ bool starts_with(std::span<const char> text, std::string_view start) {
   return text.size() >= start.size() && std::memcmp(text.data(), start.data(), start.size()) == 0;
 }
 
+/// Special tokens are not: where text may name them, the encoder has cut them out of it before.
 bool is_whole(const Tokenizer& tokenizer, uint32_t piece) {
-  const schema::TokenRole role = tokenizer.role(piece);
-  return role == schema::TokenRole::Added || role == schema::TokenRole::Special;
+  return tokenizer.role(piece) == schema::TokenRole::Added;
 }
 
 bool may_begin_whole(const Tokenizer& tokenizer, char byte) {

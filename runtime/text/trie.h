@@ -23,9 +23,11 @@ class Trie {
   /// A place in the array: behind some bytes that begin a string of the set.
   class Walk {
    public:
-    /// Goes on by one byte. False when no string goes on like that; the walk is then over.
+    /// Goes on by one byte. False when no string goes on like that; the walk is then over. No string
+    /// has a zero byte: its place in the array is that of the number, or of nothing.
     bool step(char byte) {
       const uint32_t label = static_cast<uint8_t>(byte);
+      if (label == 0) return false;
       const size_t at = node_ ^ label;
       if (at >= units_.size()) return false;
       const uint32_t unit = units_[at];

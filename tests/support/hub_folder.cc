@@ -173,23 +173,21 @@ void make_llama(const fs::path& directory) {
 }
 
 /// The joint vocabulary of both languages: the end, the unknown word, the pieces, padding.
-json joint_vocabulary(const std::vector<std::string>& models) {
+json joint_vocabulary(const std::string& model) {
   json vocabulary = {{"</s>", 0}, {"<unk>", 1}};
-  for (const std::string& model : models) {
-    for (const auto& piece : convert::read_sentencepiece_model(model).pieces) {
-      if (piece.text != "<s>" && !vocabulary.contains(piece.text)) {
-        vocabulary[piece.text] = vocabulary.size();
-      }
-    }
+  size_t next = vocabulary.size();
+  for (const auto& piece : convert::read_sentencepiece_model(model).pieces) {
+    const bool elsewhere = piece.text == "<s>" || piece.text == "<pad>";
+    if (!elsewhere && !vocabulary.contains(piece.text)) vocabulary[piece.text] = next++;
   }
-  vocabulary["<pad>"] = vocabulary.size();
+  vocabulary["<pad>"] = next;
   return vocabulary;
 }
 
 void make_marian(const fs::path& directory) {
-  const fs::path source = kTests / "tokenizers/unigram/latin/spiece.model";
-  const fs::path target = kTests / "tokenizers/unigram/cyrillic_greek/spiece.model";
-  const json vocabulary = joint_vocabulary({source.string(), target.string()});
+  // Both languages are of the group that this one was made for.
+  const fs::path pieces = kTests / "tokenizers/unigram/latin/spiece.model";
+  const json vocabulary = joint_vocabulary(pieces.string());
   const auto size = static_cast<uint32_t>(vocabulary.size());
   TinyCheckpoint checkpoint = with_vocabulary("marian/ma1", size);
   checkpoint.config.update({{"architectures", {"MarianMTModel"}},
@@ -201,10 +199,11 @@ void make_marian(const fs::path& directory) {
                             {"max_length", 512},
                             {"num_beams", 4}});
   checkpoint.write(directory);
-  fs::copy_file(source, directory / "source.spm", fs::copy_options::overwrite_existing);
-  fs::copy_file(target, directory / "target.spm", fs::copy_options::overwrite_existing);
+  for (const char* name : {"source.spm", "target.spm"}) {
+    fs::copy_file(pieces, directory / name, fs::copy_options::overwrite_existing);
+  }
   write_json(directory / "vocab.json", vocabulary);
-  write_json(directory / "tokenizer_config.json", {{"source_lang", "en"}, {"target_lang", "ru"}});
+  write_json(directory / "tokenizer_config.json", {{"source_lang", "en"}, {"target_lang", "fr"}});
 }
 
 void make_t5(const fs::path& directory) {

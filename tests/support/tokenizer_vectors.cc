@@ -74,7 +74,8 @@ TokenizerVectors read_tokenizer_vectors(const std::string& vocabulary) {
   return out;
 }
 
-void expect_vectors(const Tokenizer& tokenizer, const TokenizerVectors& vectors) {
+void expect_vectors(const Tokenizer& tokenizer, const TokenizerVectors& vectors,
+                    bool parse_special) {
   struct Pieces {
     size_t chunk;
     size_t room;
@@ -84,6 +85,7 @@ void expect_vectors(const Tokenizer& tokenizer, const TokenizerVectors& vectors)
       EncodeOptions options;
       options.chunk = pieces.chunk;
       options.room = pieces.room;
+      options.parse_special = parse_special ? 1 : 0;
       EXPECT_EQ(encode_all(tokenizer, vectors.lines[i], options), vectors.ids[i])
           << "line " << i << ", chunk " << pieces.chunk << ", room " << pieces.room << ": "
           << ::testing::PrintToString(vectors.lines[i]);

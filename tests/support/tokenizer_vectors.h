@@ -27,6 +27,7 @@ struct TokenizerVectors {
 TokenizerVectors read_tokenizer_vectors(const std::string& vocabulary);
 
 /// Every line becomes the expected ids, whole and given in pieces, and those the expected text.
-void expect_vectors(const Tokenizer& tokenizer, const TokenizerVectors& vectors);
+void expect_vectors(const Tokenizer& tokenizer, const TokenizerVectors& vectors,
+                    bool parse_special = true);
 
 }  // namespace oxbow::testing
