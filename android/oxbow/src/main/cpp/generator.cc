@@ -29,12 +29,13 @@ bool take_stop_texts(JNIEnv* env, Generator* generator, jbyteArray words, jintAr
   const auto* all = generator->stop_lengths.as<int32_t>();
   int64_t total = 0;
   int32_t longest = 0;
+  bool sound = true;
   for (jsize i = 0; i < count; ++i) {
-    if (all[i] <= 0) total = INT64_MAX / 2;
+    sound = sound && all[i] > 0;
     total += all[i];
     longest = std::max(longest, all[i]);
   }
-  if (total != bytes) {
+  if (!sound || total != bytes) {
     throw_java(env, OXB_INVALID_ARGUMENT, "a stop text is empty");
     return false;
   }

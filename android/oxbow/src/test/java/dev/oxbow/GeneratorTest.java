@@ -1,0 +1,234 @@
+package dev.oxbow;
+
+import static org.junit.Assert.assertEquals;
+import static org.junit.Assert.assertFalse;
+import static org.junit.Assert.assertTrue;
+import static org.junit.Assert.fail;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.junit.Test;
+
+public class GeneratorTest extends Fixture {
+    private static String join(Generator generator, String prompt, List<String> pieces) {
+        generator.generate(prompt, pieces::add);
+        return String.join("", pieces);
+    }
+
+    @Test
+    public void textIsThatOfTheCommandLine() throws IOException {
+        try (Model model = demo();
+                Session session = Session.create(model, new SessionOptions().threads(2));
+                Generator generator = Generator.create(session, Tool.options())) {
+            List<String> pieces = new ArrayList<>();
+            assertEquals(read("demo.txt"), join(generator, read("prompt.txt"), pieces));
+            assertTrue(pieces.size() > 100);
+            // The same again from the same place, and something else from another.
+            session.reset();
+            assertEquals(read("demo.txt"), generator.generateText(read("prompt.txt")));
+            assertFalse(read("demo.txt").equals(generator.generateText(read("prompt.txt"))));
+        }
+    }
+
+    /** Half a character would become U+FFFD twice: the joined pieces would differ. */
+    @Test
+    public void piecesAreWholeCharacters() throws IOException {
+        for (String name : new String[] {"gpt2", "chat"}) {
+            try (Model model = open(name + ".oxb");
+                    Session session = Session.create(model);
+                    Generator generator = Generator.create(session, Tool.advisedOptions(model))) {
+                List<String> pieces = new ArrayList<>();
+                assertEquals(read(name + ".txt"), join(generator, read("unicode.txt"), pieces));
+                for (String piece : pieces) {
+                    assertFalse(piece.isEmpty());
+                }
+            }
+        }
+    }
+
+    @Test
+    public void aQuestionIsPutBetweenWhatTheModelWants() throws IOException {
+        try (Model model = open("chat.oxb");
+                Session session = Session.create(model);
+                Generator generator = Generator.create(session, Tool.advisedOptions(model).chat(true))) {
+            assertEquals(read("chat.answer.txt"), generator.generateText("Where is it?"));
+        }
+        try (Model model = demo();
+                Session session = Session.create(model)) {
+            refused(
+                    OxbowException.INVALID_ARGUMENT,
+                    () -> Generator.create(session, new GeneratorOptions().chat(true)));
+        }
+    }
+
+    @Test
+    public void anEmptyPromptBeginsALine() throws IOException {
+        try (Model model = demo();
+                Session session = Session.create(model);
+                Generator generator = Generator.create(session, Tool.options())) {
+            assertEquals(read("empty.txt"), generator.generateText(""));
+        }
+    }
+
+    @Test
+    public void aTextEndsBeforeAStopText() throws IOException {
+        String text = read("demo.txt");
+        String stop = text.substring(60, 66);
+        try (Model model = demo();
+                Session session = Session.create(model);
+                Generator generator =
+                        Generator.create(session, Tool.options().stopTexts("not in it", stop, stop + "!"))) {
+            StringBuilder shown = new StringBuilder();
+            Generation result =
+                    generator.generate(
+                            read("prompt.txt"),
+                            piece -> {
+                                shown.append(piece);
+                                return true;
+                            });
+            assertEquals(text.substring(0, text.indexOf(stop)), shown.toString());
+            assertEquals(Generation.Reason.STOP_TEXT, result.getReason());
+        }
+        // One that only begins is shown after all.
+        try (Model model = demo();
+                Session session = Session.create(model);
+                Generator generator =
+                        Generator.create(session, Tool.options().stopTexts(text.substring(text.length() - 3) + "#"))) {
+            assertEquals(text, generator.generateText(read("prompt.txt")));
+        }
+        refused(OxbowException.INVALID_ARGUMENT, () -> new GeneratorOptions().stopTexts("a", ""));
+    }
+
+    @Test
+    public void theResultTellsWhy() throws IOException {
+        int[] prompt = readIds("prompt.ids");
+        try (Model model = demo();
+                Session session = Session.create(model);
+                Generator generator = Generator.create(session, Tool.options().maxTokens(10))) {
+            Generation result = generator.generate(read("prompt.txt"), piece -> true);
+            assertEquals(Generation.Reason.MAX_TOKENS, result.getReason());
+            assertEquals(prompt.length, result.getPromptTokens());
+            assertEquals(10, result.getTokens());
+            assertEquals(prompt.length + 10, session.getPosition());
+            result = generator.generate(new int[0], piece -> false, new Cancellation());
+            assertEquals(Generation.Reason.CANCELLED, result.getReason());
+            assertEquals(0, result.getPromptTokens());
+            assertEquals(1, result.getTokens());
+            assertEquals(prompt.length + 11, session.getPosition());
+        }
+        try (Model model = open("gpt2.oxb");
+                Session session = Session.create(model);
+                Generator generator =
+                        Generator.create(session, new GeneratorOptions().maxTokens(Long.MAX_VALUE))) {
+            Generation result = generator.generate("The river", piece -> true);
+            assertTrue(model.getCapacity() > 0);
+            assertEquals(Generation.Reason.STREAM_FULL, result.getReason());
+            assertEquals(model.getCapacity(), session.getPosition());
+            refused(OxbowException.STREAM_FULL, () -> session.feed(1));
+        }
+    }
+
+    @Test
+    public void aTextGoesOnWhereTheStreamIs() throws IOException {
+        try (Model model = demo();
+                Session session = Session.create(model);
+                Generator generator =
+                        Generator.create(
+                                session,
+                                new GeneratorOptions().maxTokens(30).sampling(new SamplerOptions().temperature(0)));
+                Generator whole =
+                        Generator.create(
+                                session,
+                                new GeneratorOptions().maxTokens(60).sampling(new SamplerOptions().temperature(0)))) {
+            List<String> pieces = new ArrayList<>();
+            generator.generate(read("prompt.txt"), pieces::add);
+            generator.generate(new int[0], pieces::add, new Cancellation());
+            session.reset();
+            assertEquals(whole.generateText(read("prompt.txt")), String.join("", pieces));
+            java.nio.ByteBuffer state = direct((int) session.getStateBytes());
+            session.save(state);
+            session.load(state);
+            refused(
+                    OxbowException.INVALID_ARGUMENT,
+                    () -> generator.generate(new int[0], piece -> true, new Cancellation()));
+        }
+    }
+
+    @Test
+    public void anotherThreadCancels() throws Exception {
+        try (Model model = demo();
+                Session session = Session.create(model);
+                Generator generator = Generator.create(session, new GeneratorOptions().maxTokens(Long.MAX_VALUE))) {
+            Cancellation cancellation = new Cancellation();
+            CountDownLatch begun = new CountDownLatch(5);
+            ExecutorService thread = Executors.newSingleThreadExecutor();
+            Future<Generation> running =
+                    thread.submit(
+                            () ->
+                                    generator.generate(
+                                            "The river",
+                                            piece -> {
+                                                begun.countDown();
+                                                return true;
+                                            },
+                                            cancellation));
+            begun.await();
+            assertFalse(running.isDone());
+            cancellation.cancel();
+            Generation result = running.get();
+            assertEquals(Generation.Reason.CANCELLED, result.getReason());
+            assertTrue(result.getTokens() >= 5);
+            assertEquals(result.getPromptTokens() + result.getTokens(), session.getPosition());
+            thread.shutdown();
+            // One that was cancelled before feeds nothing.
+            long position = session.getPosition();
+            result = generator.generate("The river", piece -> true, cancellation);
+            assertEquals(Generation.Reason.CANCELLED, result.getReason());
+            assertEquals(0, result.getPromptTokens());
+            assertEquals(position, session.getPosition());
+        }
+    }
+
+    @Test
+    public void anExceptionOfTheListenerComesOut() throws IOException {
+        try (Model model = demo();
+                Session session = Session.create(model);
+                Generator generator = Generator.create(session, Tool.options())) {
+            IllegalStateException thrown = new IllegalStateException("enough");
+            try {
+                generator.generate(
+                        read("prompt.txt"),
+                        piece -> {
+                            throw thrown;
+                        });
+                fail();
+            } catch (IllegalStateException e) {
+                assertEquals(thrown, e);
+            }
+            assertEquals(readIds("prompt.ids").length + 1, session.getPosition());
+            session.reset();
+            assertEquals(read("demo.txt"), generator.generateText(read("prompt.txt")));
+        }
+    }
+
+    @Test
+    public void theListenerCannotUseTheSession() throws IOException {
+        try (Model model = demo();
+                Session session = Session.create(model);
+                Generator generator = Generator.create(session, Tool.options())) {
+            generator.generate(
+                    read("prompt.txt"),
+                    piece -> {
+                        refused(OxbowException.BUSY, () -> session.feed(1));
+                        refused(OxbowException.BUSY, () -> generator.generateText("more"));
+                        return false;
+                    });
+            session.feed(1);
+        }
+    }
+}
