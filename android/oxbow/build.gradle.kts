@@ -54,3 +54,6 @@ val prefabHeaders by tasks.registering(Copy::class) {
     into(layout.buildDirectory.dir("prefab-headers/oxbow"))
 }
 tasks.named("preBuild") { dependsOn(prefabHeaders) }
+
+// For Generator.textFlow only: an app that calls it brings the library, all others need none.
+dependencies { compileOnly("org.jetbrains.kotlinx:kotlinx-coroutines-core:1.10.2") }
