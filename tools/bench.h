@@ -1,6 +1,6 @@
 #pragma once
 
-// What oxbow bench measures, and how it is shown. The measuring itself is in bench.cc.
+// What oxbow bench measures, and how it is shown. The measuring itself is in bench_session.*.
 
 #include <array>
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "runtime/api/oxbow.h"
 #include "tools/common.h"
+#include "tools/device.h"
 
 namespace oxbow::tools {
 
@@ -21,6 +22,10 @@ struct Timing {
   double median_seconds = 0.0;
   double min_seconds = 0.0;
   double tokens_per_second = 0.0;
+  /// Fewer runs than asked for: the time was up.
+  bool stopped_early = false;
+  /// Of decoding an endless stream: whether all memories were full, as they will be for most of it.
+  std::optional<bool> memories_full;
 };
 
 /// A stretch of a stream. Times are seconds per token.
@@ -35,6 +40,8 @@ struct Stream {
   static constexpr size_t kBlocks = 200;
 
   uint64_t tokens = 0;
+  /// Fewer tokens than asked for: the time was up.
+  bool stopped_early = false;
   /// "random" or "greedy", and the seed of the random ids.
   std::string input;
   uint64_t seed = 0;
@@ -71,19 +78,33 @@ struct Profile {
 struct Report {
   std::string path, backend;
   uint32_t threads = 1;
+  /// 0: any core.
+  uint64_t cpu_mask = 0;
+  Device device;
+  /// Around prefill, decode and stream, with what was not measured before each; how long that took,
+  /// and all tokens fed meanwhile.
+  DeviceState before, after;
+  double seconds = 0.0;
+  uint64_t tokens_fed = 0;
   oxb_model_info model = {};
   oxb_memory memory = {};
   /// Beside the arena, taken by the library behind the backend.
   size_t backend_bytes = 0;
   ResidentMemory resident;
+  std::optional<uint64_t> peak_memory;
   std::optional<Timing> prefill, decode;
   std::optional<Stream> stream;
   std::optional<Profile> profile;
 };
 
+/// 0 when there is nothing to compare with.
+inline double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
+
 std::string bench_text(const Report& report);
 std::string bench_json(const Report& report);
 /// A page that needs nothing from elsewhere.
 std::string bench_html(const Report& report);
+/// The steps as comma-separated values, a line each.
+std::string profile_csv(const Profile& profile);
 
 }  // namespace oxbow::tools

@@ -1,8 +1,7 @@
-// The numbers of oxbow bench as text, JSON and a page.
+// The numbers of oxbow bench as text and as a page.
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "converter/describe.h"
 #include "converter/svg.h"
@@ -20,8 +19,6 @@ std::string time_text(double seconds) {
   return format("%.1f us", seconds * 1e6);
 }
 
-double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
-
 double share(double part, double whole) { return whole > 0.0 ? 100.0 * part / whole : 0.0; }
 
 struct Sums {
@@ -35,58 +32,6 @@ Sums sums(const Profile& profile) {
     total.decode += row.decode_seconds;
   }
   return total;
-}
-
-nlohmann::json to_json(const Timing& timing) {
-  return {{"tokens", timing.tokens},
-          {"runs", timing.runs},
-          {"median_seconds", timing.median_seconds},
-          {"min_seconds", timing.min_seconds},
-          {"tokens_per_second", timing.tokens_per_second}};
-}
-
-nlohmann::json to_json(const Block& block) {
-  return {{"tokens", block.tokens},
-          {"median_seconds", block.median},
-          {"min_seconds", block.min},
-          {"mean_seconds", block.mean}};
-}
-
-nlohmann::json to_json(const Stream& stream) {
-  nlohmann::json out = {
-      {"tokens", stream.tokens},
-      {"input", stream.input},
-      {"seed", stream.seed},
-      {"warmup_tokens", stream.warmup_tokens},
-      {"memories_full", stream.memories_full},
-      {"seconds", stream.seconds},
-      {"first_tenth", to_json(stream.first_tenth)},
-      {"last_tenth", to_json(stream.last_tenth)},
-      {"last_over_first_median", ratio(stream.last_tenth.median, stream.first_tenth.median)},
-      {"last_over_first_mean", ratio(stream.last_tenth.mean, stream.first_tenth.mean)},
-      {"last_over_first_fastest", ratio(stream.last_tenth.min, stream.first_tenth.min)},
-      {"resident_after_1000_tokens", stream.resident_early.bytes},
-      {"resident_at_end", stream.resident_end.bytes},
-      {"anonymous_after_1000_tokens", stream.resident_early.anonymous},
-      {"anonymous_at_end", stream.resident_end.anonymous},
-      {"blocks", nlohmann::json::array()}};
-  if (stream.heap_growth) out["heap_growth"] = *stream.heap_growth;
-  for (size_t i = 0; i < stream.block_count; ++i)
-    out["blocks"].push_back(to_json(stream.blocks[i]));
-  return out;
-}
-
-nlohmann::json to_json(const std::vector<ProfileRow>& rows) {
-  nlohmann::json out = nlohmann::json::array();
-  for (const ProfileRow& row : rows) {
-    nlohmann::json entry = {{"op", row.name},
-                            {"steps", row.steps},
-                            {"prefill_seconds", row.prefill_seconds},
-                            {"decode_seconds", row.decode_seconds}};
-    if (!row.output.empty()) entry["output"] = row.output;
-    out.push_back(entry);
-  }
-  return out;
 }
 
 std::string heap_text(const Stream& stream) {
@@ -163,12 +108,23 @@ std::string timing_text(const Timing& timing, const char* per) {
   return format("%s per %s (median of %llu, fastest %s), %.1f tokens/s",
                 time_text(timing.median_seconds).c_str(), per,
                 static_cast<unsigned long long>(timing.runs), time_text(timing.min_seconds).c_str(),
-                timing.tokens_per_second);
+                timing.tokens_per_second) +
+         (timing.memories_full.value_or(true) ? "" : "; the memories were not full yet") +
+         (timing.stopped_early ? "; the time was up" : "");
 }
 
 std::string tenth_text(const Block& block) {
   return format("median %s, mean %s, fastest %s", time_text(block.median).c_str(),
                 time_text(block.mean).c_str(), time_text(block.min).c_str());
+}
+
+/// None or one, of a phone's dozens of zones.
+std::span<const Temperature> hottest(const DeviceState& state) {
+  const auto most = std::max_element(
+      state.temperatures.begin(), state.temperatures.end(),
+      [](const Temperature& a, const Temperature& b) { return a.celsius < b.celsius; });
+  return most == state.temperatures.end() ? std::span<const Temperature>()
+                                          : std::span<const Temperature>(&*most, 1);
 }
 
 /// Name and value of every line of the report but the profile: the text and the page show the same.
@@ -179,8 +135,18 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
                    format("%s, %s parameters, %s MACs per token", report.model.architecture,
                           grouped_text(report.model.parameters).c_str(),
                           grouped_text(report.model.macs_per_token).c_str()));
-  out.emplace_back("run with", format("backend %s, %u thread%s", report.backend.c_str(),
-                                      report.threads, report.threads == 1 ? "" : "s"));
+  std::string device = report.device.model;
+  for (const std::string& part : {report.device.soc, report.device.cpu, report.device.kernel}) {
+    if (!part.empty()) device += (device.empty() ? "" : ", ") + part;
+  }
+  out.emplace_back("device", device);
+  out.emplace_back(
+      "run with",
+      format("backend %s, %u thread%s", report.backend.c_str(), report.threads,
+             report.threads == 1 ? "" : "s") +
+          (report.cpu_mask == 0
+               ? ""
+               : format(", cores %llx", static_cast<unsigned long long>(report.cpu_mask))));
   out.emplace_back("arena", format("%s bytes: states %s, activations %s, scratch %s, session %s",
                                    grouped_text(report.memory.total).c_str(),
                                    grouped_text(report.memory.states).c_str(),
@@ -191,7 +157,10 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
     out.emplace_back("backend memory", grouped_text(report.backend_bytes) +
                                            " bytes beside the arena, taken at creation");
   }
-  out.emplace_back("resident memory", grouped_text(report.resident.bytes) + " bytes");
+  out.emplace_back(
+      "resident memory",
+      grouped_text(report.resident.bytes) + " bytes" +
+          (report.peak_memory ? ", at most " + grouped_text(*report.peak_memory) + " bytes" : ""));
   if (report.prefill) {
     out.emplace_back(
         format("prefill %llu", static_cast<unsigned long long>(report.prefill->tokens)),
@@ -207,7 +176,8 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
                          grouped_text(stream->tokens).c_str(), time_text(stream->seconds).c_str(),
                          stream->input.c_str(), static_cast<unsigned long long>(stream->seed),
                          grouped_text(stream->warmup_tokens).c_str(),
-                         stream->memories_full ? "" : ", which were not full yet"));
+                         stream->memories_full ? "" : ", which were not full yet") +
+                      (stream->stopped_early ? "; the time was up" : ""));
     out.emplace_back("  first tenth", tenth_text(stream->first_tenth));
     out.emplace_back("  last tenth", tenth_text(stream->last_tenth));
     out.emplace_back("  last / first",
@@ -223,6 +193,16 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
                             grouped_text(stream->resident_early.anonymous).c_str(),
                             grouped_text(stream->resident_end.anonymous).c_str()));
     out.emplace_back("  heap growth", heap_text(*stream));
+  }
+  for (const Temperature& hot : hottest(report.after)) {
+    out.emplace_back("temperature", format("%.1f degrees Celsius at the end (%s %s)", hot.celsius,
+                                           hot.zone.c_str(), hot.type.c_str()));
+  }
+  for (const Energy& energy : energy_between(report.before, report.after)) {
+    out.emplace_back("energy",
+                     format("%.3f J in %s by %s, for %s tokens with the warm-up", energy.joules,
+                            time_text(report.seconds).c_str(), energy.name.c_str(),
+                            grouped_text(report.tokens_fed).c_str()));
   }
   return out;
 }
@@ -250,36 +230,6 @@ std::string bench_text(const Report& report) {
                   time_text(total.decode).c_str());
   }
   return out;
-}
-
-std::string bench_json(const Report& report) {
-  nlohmann::json out = {{"model", report.path},
-                        {"architecture", report.model.architecture},
-                        {"parameters", report.model.parameters},
-                        {"macs_per_token", report.model.macs_per_token},
-                        {"file_bytes", report.model.file_bytes},
-                        {"weight_bytes", report.model.weight_bytes},
-                        {"max_segment", report.model.max_segment},
-                        {"backend", report.backend},
-                        {"threads", report.threads},
-                        {"backend_bytes", report.backend_bytes},
-                        {"arena",
-                         {{"total", report.memory.total},
-                          {"states", report.memory.states},
-                          {"activations", report.memory.activations},
-                          {"scratch", report.memory.scratch},
-                          {"session", report.memory.session}}},
-                        {"resident", report.resident.bytes}};
-  if (report.prefill) out["prefill"] = to_json(*report.prefill);
-  if (report.decode) out["decode"] = to_json(*report.decode);
-  if (report.stream) out["stream"] = to_json(*report.stream);
-  if (report.profile) {
-    out["profile"] = {{"prefill_tokens", report.profile->prefill_tokens},
-                      {"decode_tokens", report.profile->decode_tokens},
-                      {"ops", to_json(report.profile->ops)},
-                      {"steps", to_json(report.profile->steps)}};
-  }
-  return convert::json_text(out);
 }
 
 std::string bench_html(const Report& report) {

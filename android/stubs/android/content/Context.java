@@ -1,0 +1,14 @@
+package android.content;
+
+public abstract class Context {
+    public static final String POWER_SERVICE = "power";
+    public static final String BATTERY_SERVICE = "batterymanager";
+
+    public abstract Object getSystemService(String name);
+
+    public abstract android.content.res.AssetManager getAssets();
+
+    public abstract java.io.File getNoBackupFilesDir();
+
+    public abstract String getPackageCodePath();
+}

@@ -1,0 +1,5 @@
+package android.os;
+
+public final class Debug {
+    public static native long getNativeHeapAllocatedSize();
+}

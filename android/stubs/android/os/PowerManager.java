@@ -1,0 +1,5 @@
+package android.os;
+
+public final class PowerManager {
+    public native int getCurrentThermalStatus();
+}

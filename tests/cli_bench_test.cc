@@ -1,0 +1,361 @@
+// oxbow bench as a measuring tool on devices: what it says about the machine, its limits, and its marks
+// in the kernel's trace. The machine is a folder of files that the test writes.
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/cli.h"
+#include "tests/support/files.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace oxbow::testing {
+namespace {
+
+using nlohmann::json;
+
+class CliBench : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new TemporaryDirectory;
+    TinyCheckpoint().write(*directory_ / "checkpoint");
+    model_ = oxbow::testing::convert(*directory_ / "checkpoint", *directory_ / "model.oxb", {});
+  }
+  static void TearDownTestSuite() { delete directory_; }
+
+  void SetUp() override { ::setenv("OXB_DEVICE_ROOT", machine_.path().c_str(), 1); }
+  void TearDown() override { ::unsetenv("OXB_DEVICE_ROOT"); }
+
+  /// A file of the machine, with the folders above it.
+  void file(const std::string& name, const std::string& content) const {
+    const std::filesystem::path path = machine_.path().string() + name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << content;
+  }
+
+  std::string text_of(const std::string& path) const {
+    const std::vector<std::byte> bytes = read_bytes(path);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+  static json bench(const Words& options) {
+    Words words = {"bench", model_, "--json"};
+    words.insert(words.end(), options.begin(), options.end());
+    const CommandResult result = oxbow(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json::parse(result.out);
+  }
+
+  static inline TemporaryDirectory* directory_ = nullptr;
+  static inline std::string model_;
+  TemporaryDirectory machine_;
+};
+
+// ---- The device ---------------------------------------------------------------------------------
+
+TEST_F(CliBench, ABoardTellsItsModelCoresHeatAndBattery) {
+  file("/proc/device-tree/model", std::string("Example Board 4\0", 16));
+  file("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Example Core rev 1\n");
+  file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "schedutil\n");
+  file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "1800000\n");
+  file("/sys/devices/system/cpu/cpu4/cpufreq/cpuinfo_max_freq", "2800000\n");
+  file("/sys/class/thermal/thermal_zone10/temp", "41500\n");
+  file("/sys/class/thermal/thermal_zone9/temp", "-500\n");
+  file("/sys/class/thermal/thermal_zone9/type", "outside\n");
+  file("/sys/class/thermal/cooling_device0/type", "fan\n");
+  file("/sys/class/power_supply/battery/type", "Battery\n");
+  file("/sys/class/power_supply/battery/status", "Discharging\n");
+  file("/sys/class/power_supply/battery/current_now", "-350000\n");
+  file("/sys/class/power_supply/battery/voltage_now", "3900000\n");
+  file("/sys/class/power_supply/battery/temp", "305\n");
+  file("/sys/class/power_supply/usb/type", "USB\n");
+  file("/proc/self/status", "Name:\toxbow\nVmPeak:\t 9 kB\nVmHWM:\t    1234 kB\n");
+
+  const json report = bench({"--decode", "3"});
+  EXPECT_EQ(report["device"]["model"], "Example Board 4");
+  EXPECT_EQ(report["device"]["cpu"], "Example Core rev 1");
+  utsname system = {};
+  ASSERT_EQ(::uname(&system), 0);
+  EXPECT_EQ(report["device"]["kernel"], std::string(system.sysname) + " " + system.release);
+  EXPECT_EQ(report["peak_memory"], 1234 * 1024);
+  for (const char* when : {"before", "after"}) {
+    const json& state = report[when];
+    ASSERT_EQ(state["cores"].size(), 2u);
+    EXPECT_EQ(state["cores"][0], json({{"core", 0}, {"governor", "schedutil"}, {"khz", 1800000}}));
+    EXPECT_EQ(state["cores"][1], json({{"core", 4}, {"max_khz", 2800000}}));
+    ASSERT_EQ(state["temperatures"].size(), 2u);
+    EXPECT_EQ(state["temperatures"][0]["zone"], "thermal_zone9");
+    EXPECT_EQ(state["temperatures"][0]["type"], "outside");
+    EXPECT_DOUBLE_EQ(state["temperatures"][0]["celsius"], -0.5);
+    EXPECT_DOUBLE_EQ(state["temperatures"][1]["celsius"], 41.5);
+    ASSERT_EQ(state["batteries"].size(), 1u);
+    EXPECT_EQ(state["batteries"][0]["status"], "Discharging");
+    EXPECT_EQ(state["batteries"][0]["current_microamperes"], -350000);
+    EXPECT_EQ(state["batteries"][0]["voltage_microvolts"], 3900000);
+    EXPECT_DOUBLE_EQ(state["batteries"][0]["celsius"], 30.5);
+    EXPECT_FALSE(state["batteries"][0].contains("percent"));
+  }
+  const CommandResult text = oxbow({"bench", model_, "--decode", "3"});
+  EXPECT_NE(text.out.find("Example Board 4, Example Core rev 1, "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("41.5 degrees"), std::string::npos) << text.out;
+}
+
+TEST_F(CliBench, APcTellsWhatItsFirmwareSays) {
+  file("/sys/class/dmi/id/sys_vendor", "Maker\n");
+  file("/sys/class/dmi/id/product_name", "  Machine 7  \n");
+  EXPECT_EQ(bench({"--decode", "1"})["device"]["model"], "Maker Machine 7");
+}
+
+TEST_F(CliBench, WhatTheKernelDoesNotTellIsLeftOut) {
+  const json report = bench({"--decode", "1"});
+  for (const char* key : {"model", "cpu", "soc", "android_version"}) {
+    EXPECT_FALSE(report["device"].contains(key)) << key;
+  }
+  EXPECT_TRUE(report["device"].contains("kernel"));
+  for (const char* when : {"before", "after"}) EXPECT_EQ(report[when], json::object());
+  for (const char* key : {"peak_memory", "energy", "cpu_mask"}) {
+    EXPECT_FALSE(report.contains(key)) << key;
+  }
+  EXPECT_EQ(report["decode"]["tokens"], 1);
+  EXPECT_EQ(oxbow({"bench", model_, "--decode", "1"}).exit_code, 0);
+}
+
+TEST_F(CliBench, HostileFilesOfTheKernelAreHarmless) {
+  const std::string huge(3 << 20, 'x');
+  std::string binary;
+  for (int i = 255; i >= 0; --i) binary += static_cast<char>(i);
+  file("/proc/device-tree/model", binary);
+  file("/proc/cpuinfo", "model name\nmodel name" + huge + ": a\nmodel name : " + huge);
+  file("/proc/self/status", "VmHWM:\t99999999999999999999 kB\n");
+  file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", huge);
+  file("/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "18e5\n");
+  file("/sys/devices/system/cpu/cpu2/cpufreq/scaling_cur_freq", "");
+  file("/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", huge);
+  file("/sys/class/thermal/thermal_zone0/temp", "99999999999999999999\n");
+  file("/sys/class/thermal/thermal_zone1/temp", binary);
+  file("/sys/class/thermal/thermal_zone2/type", binary);
+  file("/sys/class/thermal/thermal_zone2/temp", "1000\n");
+  file("/sys/class/thermal/thermal_zone\xff/temp", "1000\n");
+  file("/sys/class/power_supply/a/type", "Battery" + huge);
+  file("/sys/class/power_supply/b/type", "Battery");
+  file("/sys/class/power_supply/b/capacity", "0x10");
+  file("/sys/class/powercap/intel-rapl:0/energy_uj", "-1\n");
+  // Folders and pipes in the place of files.
+  file("/sys/class/power_supply/c/type/file", "Battery");
+  std::filesystem::create_directories(machine_ / "sys/class/power_supply/d");
+  ASSERT_EQ(::mkfifo((machine_ / "sys/class/power_supply/d/type").c_str(), 0600), 0);
+  // More zones than anybody has.
+  for (int i = 3; i < 400; ++i) {
+    file("/sys/class/thermal/thermal_zone" + std::to_string(i) + "/temp", "20000");
+  }
+
+  const json report = bench({"--decode", "1"});
+  // Up to the byte before the end of the line, which none of the printable ones is.
+  const std::string model = report["device"]["model"];
+  EXPECT_EQ(model.size(), 128u);
+  EXPECT_EQ(model.find_first_not_of('?'), std::string::npos);
+  EXPECT_FALSE(report["device"].contains("cpu"));
+  EXPECT_FALSE(report.contains("peak_memory"));
+  EXPECT_FALSE(report.contains("energy"));
+  const json& state = report["before"];
+  ASSERT_EQ(state["cores"].size(), 1u);
+  EXPECT_EQ(state["cores"][0]["governor"], std::string(128, 'x'));
+  EXPECT_GT(state["temperatures"].size(), 200u);
+  EXPECT_LE(state["temperatures"].size(), 256u);
+  for (const json& zone : state["temperatures"]) {
+    EXPECT_NE(zone["zone"], "thermal_zone0");
+    EXPECT_NE(zone["zone"], "thermal_zone1");
+  }
+  EXPECT_EQ(state["batteries"], json::array({json{{"name", "b"}}}));
+}
+
+TEST_F(CliBench, EnergyIsWhatTheCountersCounted) {
+  const auto counter = [&](const char* zone, const char* energy) {
+    file(std::string("/sys/class/powercap/") + zone + "/energy_uj", energy);
+  };
+  file("/sys/class/powercap/intel-rapl:0/name", "package-0\n");
+  counter("intel-rapl:0", "1000000\n");
+  counter("intel-rapl:0:0", "5\n");
+  // This one begins anew, and so does the last, of which nobody knows where.
+  counter("intel-rapl:1", "9000000\n");
+  file("/sys/class/powercap/intel-rapl:1/max_energy_range_uj", "10000000\n");
+  counter("intel-rapl:2", "7\n");
+  file("/sys/kernel/tracing/trace_marker", "");
+  // The first mark tells that the counters were read and measuring has begun.
+  std::thread kernel([&] {
+    while (std::filesystem::file_size(machine_ / "sys/kernel/tracing/trace_marker") == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    counter("intel-rapl:0", "3500000\n");
+    counter("intel-rapl:1", "250000\n");
+    counter("intel-rapl:2", "6\n");
+  });
+  const json report =
+      bench({"--decode", "10000000", "--warmup", "3", "--max-seconds", "1", "--trace"});
+  kernel.join();
+  EXPECT_EQ(report["energy"], json::array({json{{"name", "package-0"}, {"joules", 2.5}},
+                                           json{{"name", "intel-rapl:1"}, {"joules", 1.25}},
+                                           json{{"name", "intel-rapl:0:0"}, {"joules", 0.0}}}));
+  EXPECT_GE(report["tokens_fed"], 4);
+  EXPECT_GE(report["seconds"], 1.0);
+}
+
+// ---- Limits -------------------------------------------------------------------------------------
+
+TEST_F(CliBench, WarmUpAndRepeatAreCounted) {
+  json report = bench({"--prefill", "10", "--repeat", "3", "--warmup", "2"});
+  EXPECT_EQ(report["prefill"]["runs"], 3);
+  EXPECT_EQ(report["tokens_fed"], 50);
+  EXPECT_FALSE(report["prefill"]["stopped_early"]);
+  report = bench({"--prefill", "10", "--repeat", "3", "--warmup", "0"});
+  EXPECT_EQ(report["tokens_fed"], 30);
+  const uint64_t none = bench({"--decode", "7", "--warmup", "0"})["tokens_fed"];
+  const uint64_t usual = bench({"--decode", "7"})["tokens_fed"];
+  const uint64_t many = bench({"--decode", "7", "--warmup", "100"})["tokens_fed"];
+  EXPECT_EQ(usual, none + 16);
+  EXPECT_EQ(many, none + 100);
+}
+
+TEST_F(CliBench, TheTimeEndsEachMeasurement) {
+  const json report = bench({"--prefill", "10000", "--repeat", "1000", "--decode", "10000000",
+                             "--stream", "1000000000000", "--max-seconds", "0.05"});
+  EXPECT_TRUE(report["prefill"]["stopped_early"]);
+  EXPECT_LT(report["prefill"]["runs"], 1000);
+  EXPECT_TRUE(report["decode"]["stopped_early"]);
+  EXPECT_GT(report["decode"]["tokens"], 0);
+  EXPECT_LT(report["decode"]["tokens"], 10000000);
+  EXPECT_EQ(report["decode"]["tokens"], report["decode"]["runs"]);
+  EXPECT_TRUE(report["stream"]["stopped_early"]);
+  uint64_t tokens = 0;
+  for (const json& block : report["stream"]["blocks"]) tokens += uint64_t{block["tokens"]};
+  EXPECT_EQ(report["stream"]["tokens"], tokens);
+  EXPECT_GT(tokens, 0u);
+  EXPECT_LT(tokens, 1000000000000u);
+}
+
+TEST_F(CliBench, NoTimeIsOneRunOfEach) {
+  const json report =
+      bench({"--prefill", "10", "--decode", "10", "--stream", "500", "--max-seconds", "0"});
+  EXPECT_EQ(report["prefill"]["runs"], 1);
+  EXPECT_EQ(report["decode"]["tokens"], 1);
+  EXPECT_FALSE(report["decode"]["memories_full"]);
+  EXPECT_EQ(report["stream"]["tokens"], 1);
+  EXPECT_FALSE(report["stream"]["memories_full"]);
+  const json whole = bench({"--decode", "10", "--stream", "500"});
+  EXPECT_TRUE(whole["decode"]["memories_full"]);
+  EXPECT_FALSE(whole["decode"]["stopped_early"]);
+  EXPECT_EQ(whole["stream"]["tokens"], 500);
+  EXPECT_FALSE(whole["stream"]["stopped_early"]);
+}
+
+TEST_F(CliBench, CoresAreChosenAndReported) {
+  cpu_set_t cores;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(cores), &cores), 0);
+  int core = 0;
+  while (core < 64 && !CPU_ISSET(core, &cores)) ++core;
+  ASSERT_LT(core, 64);
+  std::ostringstream mask;
+  mask << std::hex << (uint64_t{1} << core);
+  EXPECT_EQ(bench({"--decode", "2", "--threads", "2", "--cpu-mask", mask.str()})["cpu_mask"],
+            mask.str());
+  const CommandResult text = oxbow({"bench", model_, "--decode", "2", "--cpu-mask", mask.str()});
+  EXPECT_NE(text.out.find(", cores " + mask.str() + "\n"), std::string::npos) << text.out;
+}
+
+// ---- Profile and trace --------------------------------------------------------------------------
+
+TEST_F(CliBench, TheProfileIsATableToo) {
+  const std::string table = (*directory_ / "steps.csv").string();
+  const json report = bench({"--decode", "2", "--profile-csv", table});
+  std::istringstream lines(text_of(table));
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(line, "step,op,output,prefill_seconds,decode_seconds");
+  size_t count = 0;
+  while (std::getline(lines, line)) {
+    const json& step = report["profile"]["steps"].at(count);
+    EXPECT_TRUE(line.starts_with(std::to_string(count) + ",\"" + std::string(step["op"]) + "\",\"" +
+                                 std::string(step["output"]) + "\","))
+        << line;
+    ++count;
+  }
+  EXPECT_EQ(count, report["profile"]["steps"].size());
+  EXPECT_GT(count, 4u);
+  EXPECT_EQ(oxbow({"bench", model_, "--decode", "1", "--profile-csv", model_}).exit_code, 2);
+}
+
+/// Sections of a trace in the order they began, each with its depth; fails when they do not nest.
+std::vector<std::pair<int, std::string>> sections(const std::string& trace) {
+  std::vector<std::pair<int, std::string>> out;
+  std::istringstream lines(trace);
+  std::string line, process;
+  int depth = 0;
+  while (std::getline(lines, line)) {
+    const size_t bar = line.find('|', 2);
+    const std::string pid = line.substr(2, bar - 2);
+    if (process.empty()) process = pid;
+    EXPECT_EQ(pid, process);
+    if (line.starts_with("B|")) {
+      out.emplace_back(depth++, line.substr(bar + 1));
+    } else {
+      EXPECT_EQ(line, "E|" + pid);
+      EXPECT_GE(--depth, 0);
+    }
+  }
+  EXPECT_EQ(depth, 0);
+  return out;
+}
+
+TEST_F(CliBench, EveryStepIsMarkedInTheTrace) {
+  for (const char* folder : {"/sys/kernel/debug/tracing", "/sys/kernel/tracing"}) {
+    const std::string marker = std::string(folder) + "/trace_marker";
+    file(marker, "");
+    const json report =
+        bench({"--stream", "2000", "--warmup", "0", "--max-seconds", "60", "--trace", "--profile"});
+    const auto marked = sections(text_of(machine_.path().string() + marker));
+    const json& steps = report["profile"]["steps"];
+    uint64_t runs = 0;
+    size_t step = steps.size();
+    for (const auto& [depth, name] : marked) {
+      if (depth == 0) {
+        EXPECT_EQ(name, "step");
+        ASSERT_EQ(step, steps.size());
+        step = 0;
+        ++runs;
+      } else {
+        ASSERT_LT(step, steps.size());
+        ASSERT_EQ(depth, 1);
+        ASSERT_EQ(name, std::string(steps[step]["op"]) + " " + std::string(steps[step]["output"]));
+        ++step;
+      }
+    }
+    EXPECT_EQ(step, steps.size());
+    EXPECT_GT(runs, 2000u);
+    EXPECT_EQ(report["stream"].value("heap_growth", 0), 0) << "marking takes memory";
+  }
+}
+
+TEST_F(CliBench, NothingIsMarkedUnlessAskedFor) {
+  file("/sys/kernel/tracing/trace_marker", "");
+  bench({"--decode", "2"});
+  EXPECT_EQ(text_of(machine_ / "sys/kernel/tracing/trace_marker"), "");
+}
+
+TEST_F(CliBench, ATraceThatCannotBeWrittenIsSaid) {
+  const CommandResult result = oxbow({"bench", model_, "--decode", "2", "--trace"});
+  EXPECT_EQ(result.exit_code, 3);
+  expect_one_line(result, "/sys/kernel/tracing/trace_marker: No such file");
+}
+
+}  // namespace
+}  // namespace oxbow::testing

@@ -1,0 +1,174 @@
+// The numbers of oxbow bench for programs: JSON, and a table of steps.
+
+#include <nlohmann/json.hpp>
+
+#include "converter/describe.h"
+#include "tools/bench.h"
+#include "tools/common.h"
+
+namespace oxbow::tools {
+namespace {
+
+/// What is not known is left out.
+template <typename T>
+void put(nlohmann::json& out, const char* name, const std::optional<T>& value) {
+  if (value) out[name] = *value;
+}
+
+nlohmann::json to_json(const Timing& timing) {
+  nlohmann::json out = {{"tokens", timing.tokens},
+                        {"runs", timing.runs},
+                        {"median_seconds", timing.median_seconds},
+                        {"min_seconds", timing.min_seconds},
+                        {"tokens_per_second", timing.tokens_per_second},
+                        {"stopped_early", timing.stopped_early}};
+  put(out, "memories_full", timing.memories_full);
+  return out;
+}
+
+nlohmann::json to_json(const Block& block) {
+  return {{"tokens", block.tokens},
+          {"median_seconds", block.median},
+          {"min_seconds", block.min},
+          {"mean_seconds", block.mean}};
+}
+
+nlohmann::json to_json(const Stream& stream) {
+  nlohmann::json out = {
+      {"tokens", stream.tokens},
+      {"input", stream.input},
+      {"seed", stream.seed},
+      {"warmup_tokens", stream.warmup_tokens},
+      {"memories_full", stream.memories_full},
+      {"stopped_early", stream.stopped_early},
+      {"seconds", stream.seconds},
+      {"first_tenth", to_json(stream.first_tenth)},
+      {"last_tenth", to_json(stream.last_tenth)},
+      {"last_over_first_median", ratio(stream.last_tenth.median, stream.first_tenth.median)},
+      {"last_over_first_mean", ratio(stream.last_tenth.mean, stream.first_tenth.mean)},
+      {"last_over_first_fastest", ratio(stream.last_tenth.min, stream.first_tenth.min)},
+      {"resident_after_1000_tokens", stream.resident_early.bytes},
+      {"resident_at_end", stream.resident_end.bytes},
+      {"anonymous_after_1000_tokens", stream.resident_early.anonymous},
+      {"anonymous_at_end", stream.resident_end.anonymous},
+      {"blocks", nlohmann::json::array()}};
+  if (stream.heap_growth) out["heap_growth"] = *stream.heap_growth;
+  for (size_t i = 0; i < stream.block_count; ++i)
+    out["blocks"].push_back(to_json(stream.blocks[i]));
+  return out;
+}
+
+nlohmann::json to_json(const std::vector<ProfileRow>& rows) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const ProfileRow& row : rows) {
+    nlohmann::json entry = {{"op", row.name},
+                            {"steps", row.steps},
+                            {"prefill_seconds", row.prefill_seconds},
+                            {"decode_seconds", row.decode_seconds}};
+    if (!row.output.empty()) entry["output"] = row.output;
+    out.push_back(entry);
+  }
+  return out;
+}
+
+nlohmann::json to_json(const Device& device) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const auto& [name, value] : {std::pair("model", &device.model),
+                                    {"soc", &device.soc},
+                                    {"cpu", &device.cpu},
+                                    {"kernel", &device.kernel},
+                                    {"machine", &device.machine},
+                                    {"android_version", &device.android_version},
+                                    {"android_sdk", &device.android_sdk}}) {
+    if (!value->empty()) out[name] = *value;
+  }
+  return out;
+}
+
+nlohmann::json to_json(const DeviceState& state) {
+  nlohmann::json out = nlohmann::json::object();
+  for (const Core& core : state.cores) {
+    nlohmann::json entry = {{"core", core.number}};
+    if (!core.governor.empty()) entry["governor"] = core.governor;
+    put(entry, "khz", core.khz);
+    put(entry, "min_khz", core.min_khz);
+    put(entry, "max_khz", core.max_khz);
+    out["cores"].push_back(entry);
+  }
+  for (const Temperature& temperature : state.temperatures) {
+    out["temperatures"].push_back(
+        {{"zone", temperature.zone}, {"type", temperature.type}, {"celsius", temperature.celsius}});
+  }
+  for (const Battery& battery : state.batteries) {
+    nlohmann::json entry = {{"name", battery.name}};
+    if (!battery.status.empty()) entry["status"] = battery.status;
+    put(entry, "percent", battery.percent);
+    put(entry, "current_microamperes", battery.current);
+    put(entry, "voltage_microvolts", battery.voltage);
+    put(entry, "celsius", battery.celsius);
+    out["batteries"].push_back(entry);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string bench_json(const Report& report) {
+  nlohmann::json out = {{"model", report.path},
+                        {"architecture", report.model.architecture},
+                        {"parameters", report.model.parameters},
+                        {"macs_per_token", report.model.macs_per_token},
+                        {"file_bytes", report.model.file_bytes},
+                        {"weight_bytes", report.model.weight_bytes},
+                        {"max_segment", report.model.max_segment},
+                        {"backend", report.backend},
+                        {"threads", report.threads},
+                        {"backend_bytes", report.backend_bytes},
+                        {"arena",
+                         {{"total", report.memory.total},
+                          {"states", report.memory.states},
+                          {"activations", report.memory.activations},
+                          {"scratch", report.memory.scratch},
+                          {"session", report.memory.session}}},
+                        {"resident", report.resident.bytes},
+                        {"device", to_json(report.device)},
+                        {"before", to_json(report.before)},
+                        {"after", to_json(report.after)},
+                        {"seconds", report.seconds},
+                        {"tokens_fed", report.tokens_fed}};
+  if (report.cpu_mask != 0) {
+    out["cpu_mask"] = format("%llx", static_cast<unsigned long long>(report.cpu_mask));
+  }
+  put(out, "peak_memory", report.peak_memory);
+  for (const Energy& energy : energy_between(report.before, report.after)) {
+    out["energy"].push_back({{"name", energy.name}, {"joules", energy.joules}});
+  }
+  if (report.prefill) out["prefill"] = to_json(*report.prefill);
+  if (report.decode) out["decode"] = to_json(*report.decode);
+  if (report.stream) out["stream"] = to_json(*report.stream);
+  if (report.profile) {
+    out["profile"] = {{"prefill_tokens", report.profile->prefill_tokens},
+                      {"decode_tokens", report.profile->decode_tokens},
+                      {"ops", to_json(report.profile->ops)},
+                      {"steps", to_json(report.profile->steps)}};
+  }
+  return convert::json_text(out);
+}
+
+std::string profile_csv(const Profile& profile) {
+  // Names come from the model file, and a quote inside quotes is written twice.
+  const auto quoted = [](const std::string& text) {
+    std::string out = "\"";
+    for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
+    return out + "\"";
+  };
+  std::string out = "step,op,output,prefill_seconds,decode_seconds\n";
+  for (size_t i = 0; i < profile.steps.size(); ++i) {
+    const ProfileRow& step = profile.steps[i];
+    out += format("%zu,%s,%s,%.9f,%.9f\n", i, quoted(step.name).c_str(),
+                  quoted(step.output).c_str(), step.prefill_seconds, step.decode_seconds);
+  }
+  return out;
+}
+
+}  // namespace oxbow::tools

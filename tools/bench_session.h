@@ -1,0 +1,72 @@
+#pragma once
+
+// The measuring of oxbow bench: one session, and the buffers to feed it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/bench.h"
+#include "tools/bench_feed.h"
+#include "tools/trace.h"
+
+namespace oxbow::tools {
+
+/// How long and how often.
+struct BenchLimits {
+  /// Not measured: runs before those of prefill, tokens before those of decode and of a stream.
+  uint64_t warmup_runs = 1;
+  uint64_t warmup_tokens = 16;
+  /// Measured runs of prefill.
+  uint64_t repeat = 5;
+  /// Each measurement ends then, with what it has; and so does filling the memories before it.
+  double max_seconds = 1e30;
+};
+
+/// Everything that grows is allocated before measuring.
+class Bench {
+ public:
+  Bench(const oxb::Model& model, std::string path, oxb::Session session, const BenchLimits& limits);
+
+  /// Every run is a text by itself: there is nothing to decode.
+  bool only_encodes() const { return entries_.back().info().starts != 0; }
+  /// All that were fed since the start, also those that were not measured.
+  uint64_t tokens_fed() const { return tokens_fed_; }
+
+  /// From now on every run but those of profile() is marked.
+  void set_trace(std::unique_ptr<Trace> trace);
+
+  /// Of the encoder where there is one.
+  Timing prefill(uint64_t tokens);
+  Timing decode(uint64_t tokens);
+  /// One token after another. What it keeps about times has a fixed size, whatever the length.
+  Stream stream(uint64_t tokens, const std::string& input);
+  /// Measured apart from the rest, since looking at the clock after each step takes time itself.
+  Profile profile(uint64_t prefill_tokens, uint64_t decode_tokens);
+
+ private:
+  EntryFeed& encoder() { return entries_.front(); }
+  EntryFeed& decoder() { return entries_.back(); }
+  bool is_full() const { return info_.capacity != 0 && session_.position() >= info_.capacity; }
+  uint64_t memory_rows() const;
+
+  void run(EntryFeed& entry, size_t rows, bool last);
+  /// One token through the decoder.
+  void step(int32_t token);
+  /// An empty stream, behind a text where the model has an encoder.
+  void start();
+  /// Random tokens in full segments; the output of the last one only, as for a prompt.
+  void feed(EntryFeed& entry, uint64_t tokens);
+  bool fill_memories(uint64_t limit, uint64_t reserve);
+
+  std::string path_;
+  oxb::Session session_;
+  oxb_model_info info_;
+  BenchLimits limits_;
+  RandomTokens random_;
+  std::vector<EntryFeed> entries_;
+  std::unique_ptr<Trace> trace_;
+  uint64_t tokens_fed_ = 0;
+};
+
+}  // namespace oxbow::tools
