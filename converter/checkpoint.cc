@@ -25,15 +25,6 @@ std::string number_text(double value) {
   return text;
 }
 
-/// At most five names, for a message.
-std::string list_names(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < 5; ++i) {
-    text += (i > 0 ? ", " : "") + printable(names[i]);
-  }
-  return names.size() > 5 ? text + " and " + std::to_string(names.size() - 5) + " more" : text;
-}
-
 /// Keys of an object, as outer.inner, that nobody asked for and that say something.
 std::vector<std::string> unknown_keys(const nlohmann::json& object, const std::string& prefix,
                                       const std::set<std::string>& known) {

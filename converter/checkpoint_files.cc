@@ -15,8 +15,6 @@ namespace oxbow::convert {
 namespace {
 
 constexpr std::string_view kTensorEndings[] = {".safetensors", ".bin", ".pt", ".pth", ".ckpt"};
-// Of other programs, or what training leaves beside the weights.
-constexpr std::string_view kOtherEndings[] = {".h5", ".msgpack", ".onnx", ".npy", ".npz"};
 constexpr std::string_view kOtherStarts[] = {"optimizer.", "scheduler.", "scaler.", "rng_state",
                                              "training_args."};
 // Names in a message.
@@ -27,13 +25,9 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> endi
                      [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
-/// Regular files that are, or might be taken for, tensor files, by name.
-struct Listing {
-  std::set<std::string> tensors, others;
-};
-
-Listing list_directory(const std::string& directory) {
-  Listing out;
+/// Regular files that are tensor files of a model, by name.
+std::set<std::string> list_tensor_files(const std::string& directory) {
+  std::set<std::string> out;
   std::error_code unreadable;
   for (const auto& entry : std::filesystem::directory_iterator(directory, unreadable)) {
     std::error_code gone;
@@ -42,25 +36,10 @@ Listing list_directory(const std::string& directory) {
     const bool is_other =
         std::any_of(std::begin(kOtherStarts), std::end(kOtherStarts),
                     [&](std::string_view start) { return name.starts_with(start); });
-    if (ends_with_any(name, kOtherEndings) || (is_other && ends_with_any(name, kTensorEndings))) {
-      out.others.insert(name);
-    } else if (ends_with_any(name, kTensorEndings)) {
-      out.tensors.insert(name);
-    }
+    if (!is_other && ends_with_any(name, kTensorEndings)) out.insert(name);
   }
   if (unreadable) throw InputError("cannot read " + directory + ": " + unreadable.message());
   return out;
-}
-
-std::string list_names(const std::set<std::string>& names) {
-  std::string text;
-  size_t listed = 0;
-  for (const std::string& name : names) {
-    if (listed++ == kListed)
-      return text + " and " + std::to_string(names.size() - kListed) + " more";
-    text += (text.empty() ? "" : ", ") + printable(name);
-  }
-  return text;
 }
 
 /// Fills in what the index says. Throws InputError.
@@ -87,10 +66,20 @@ void read_index(const std::string& directory, CheckpointFiles& out) {
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+std::string list_names(const std::vector<std::string>& names) {
+  std::string text;
+  size_t listed = 0;
+  for (const std::string& name : names) {
+    if (listed++ == kListed)
+      return text + " and " + std::to_string(names.size() - kListed) + " more";
+    text += (text.empty() ? "" : ", ") + printable(name);
+  }
+  return text;
+}
+
 CheckpointFiles find_checkpoint_files(const std::string& directory) {
   CheckpointFiles out;
-  bool only_one = false;
-  Listing listing = list_directory(directory);
+  const std::set<std::string> tensor_files = list_tensor_files(directory);
   for (const char* single : {"model.safetensors", "pytorch_model.bin"}) {
     const std::string path = directory + "/" + single, index = path + ".index.json";
     if (file_exists(path)) {
@@ -104,30 +93,23 @@ CheckpointFiles find_checkpoint_files(const std::string& directory) {
     break;
   }
   if (out.paths.empty() && out.index_path.empty()) {
-    if (listing.tensors.size() > 1) {
-      throw InputError(directory + " has several tensor files: " + list_names(listing.tensors) +
+    if (tensor_files.size() > 1) {
+      throw InputError(directory + " has several tensor files: " +
+                       list_names({tensor_files.begin(), tensor_files.end()}) +
                        "; keep one of them, or call it model.safetensors or pytorch_model.bin");
     }
-    if (listing.tensors.empty()) {
+    if (tensor_files.empty()) {
       throw InputError(
           directory +
           " has no tensor file; expected model.safetensors, pytorch_model.bin, the "
           "index.json of one of them, or one file *.safetensors, *.bin, *.pt, *.pth or "
           "*.ckpt");
     }
-    out.paths = {directory + "/" + *listing.tensors.begin()};
-    only_one = true;
+    out.paths = {directory + "/" + *tensor_files.begin()};
   }
 
-  std::set<std::string> left_out = std::move(listing.others);
-  left_out.merge(listing.tensors);
-  for (const std::string& path : out.paths) left_out.erase(base_name(path));
-  if (only_one || !left_out.empty()) {
-    const std::string what = out.index_path.empty() ? printable(base_name(out.paths[0]))
-                                                    : std::to_string(out.paths.size()) + " shards";
-    out.notes.push_back("reading " + what +
-                        (left_out.empty() ? "" : ", not " + list_names(left_out)));
-  }
+  // What was left out is told with everything else that is not read.
+  if (out.index_path.empty()) out.notes.push_back("reading " + printable(base_name(out.paths[0])));
   return out;
 }
 

@@ -15,12 +15,15 @@ struct CheckpointFiles {
   /// Of shards: the file that says which tensor is in which shard; empty otherwise.
   std::string index_path;
   std::map<std::string, std::string> weight_map;
-  /// What was chosen where there was a choice, and what is left out.
+  /// What was chosen.
   std::vector<std::string> notes;
 };
 
 /// Throws InputError when there is nothing to choose, or too much.
 CheckpointFiles find_checkpoint_files(const std::string& directory);
+
+/// The names, or the first of many.
+std::string list_names(const std::vector<std::string>& names);
 
 /// The name without the directory.
 std::string base_name(const std::string& path);

@@ -2,14 +2,13 @@
 
 #include <filesystem>
 
+#include "converter/checkpoint_files.h"
 #include "converter/errors.h"
 #include "converter/generation.h"
 #include "converter/io_file.h"
 
 namespace oxbow::convert {
 namespace {
-
-constexpr size_t kMostNames = 8;
 
 /// What a tokenizer must know: the tokens a model gives, or takes when it gives something else.
 uint32_t vocabulary(const Graph& graph) {
@@ -65,17 +64,7 @@ void ModelTexts::note_unread_files() {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with('.') && !files_.contains(name)) unread.insert(name);
   }
-  if (unread.empty()) return;
-  std::string list;
-  size_t named = 0;
-  for (const std::string& name : unread) {
-    if (named++ == kMostNames) break;
-    list += (list.empty() ? "" : ", ") + printable(name, 60);
-  }
-  if (unread.size() > kMostNames) {
-    list += " and " + std::to_string(unread.size() - kMostNames) + " more";
-  }
-  notes_.push_back("not read: " + list);
+  if (!unread.empty()) notes_.push_back("not read: " + list_names({unread.begin(), unread.end()}));
 }
 
 void ModelTexts::apply(Graph& graph) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "converter/chat_template.h"
+#include "converter/checkpoint_files.h"
 #include "converter/describe.h"
 #include "converter/errors.h"
 #include "converter/io_file.h"
@@ -87,6 +88,9 @@ class Finder {
     }
     found_.files.insert(found_.files.end(), settings_.files.begin(), settings_.files.end());
     finish(settings_.chat_template, settings_.named, found_);
+    if (!settings_.ignored.empty()) {
+      found_.notes.push_back("tokenizer_config.json: ignored " + list_names(settings_.ignored));
+    }
     return std::move(found_);
   }
 

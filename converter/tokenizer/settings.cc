@@ -1,6 +1,7 @@
 #include "converter/tokenizer/settings.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "converter/errors.h"
 #include "converter/io_file.h"
@@ -17,6 +18,29 @@ json read_object(const std::string& path) {
   return value;
 }
 
+// Beside those that name a token: what readers look at, and what says nothing about tokens.
+constexpr std::string_view kKnownKeys[] = {"added_tokens_decoder",
+                                           "additional_special_tokens",
+                                           "chat_template",
+                                           "do_lower_case",
+                                           "extra_ids",
+                                           "extra_special_tokens",
+                                           "never_split",
+                                           "strip_accents",
+                                           "tokenize_chinese_chars",
+                                           "tokenizer_class",
+                                           "auto_map",
+                                           "model_input_names",
+                                           "model_max_length",
+                                           "name_or_path",
+                                           "padding_side",
+                                           "separate_vocabs",
+                                           "source_lang",
+                                           "special_tokens_map_file",
+                                           "target_lang",
+                                           "tokenizer_file",
+                                           "truncation_side"};
+
 class Reader {
  public:
   explicit Reader(const std::string& directory) : directory_(directory) {}
@@ -27,6 +51,7 @@ class Reader {
       out_.config = file_;
       read_named();
       read_chat();
+      find_ignored();
     }
     if (take("special_tokens_map.json")) read_named();
     if (take("added_tokens.json")) read_added();
@@ -89,6 +114,17 @@ class Reader {
       return;
     }
     out_.added.push_back(token);
+  }
+
+  void find_ignored() {
+    for (const auto& [key, value] : file_.items()) {
+      const bool idle = value.is_null() || value == false ||
+                        (!value.is_primitive() && value.empty()) || key.starts_with('_');
+      const bool known =
+          key.ends_with("_token") ||
+          std::find(std::begin(kKnownKeys), std::end(kKnownKeys), key) != std::end(kKnownKeys);
+      if (!idle && !known) out_.ignored.push_back(key);
+    }
   }
 
   void read_added_decoder() {

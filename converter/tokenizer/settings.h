@@ -35,6 +35,8 @@ struct TokenizerSettings {
   std::string chat_template;
   /// Files that were read, without their folder.
   std::vector<std::string> files;
+  /// Keys of tokenizer_config.json that say something and that nobody here asks for.
+  std::vector<std::string> ignored;
 
   /// The value of a key of tokenizer_config.json, or `fallback` when it is missing or null. Throws
   /// InputError when it is neither true nor false.
