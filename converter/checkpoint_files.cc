@@ -79,6 +79,7 @@ std::string list_names(const std::vector<std::string>& names) {
 
 CheckpointFiles find_checkpoint_files(const std::string& directory) {
   CheckpointFiles out;
+  bool only_one = false;
   const std::set<std::string> tensor_files = list_tensor_files(directory);
   for (const char* single : {"model.safetensors", "pytorch_model.bin"}) {
     const std::string path = directory + "/" + single, index = path + ".index.json";
@@ -106,10 +107,15 @@ CheckpointFiles find_checkpoint_files(const std::string& directory) {
           "*.ckpt");
     }
     out.paths = {directory + "/" + *tensor_files.begin()};
+    only_one = true;
   }
 
   // What was left out is told with everything else that is not read.
-  if (out.index_path.empty()) out.notes.push_back("reading " + printable(base_name(out.paths[0])));
+  if (only_one || tensor_files.size() > out.paths.size()) {
+    out.notes.push_back("reading " + (out.index_path.empty()
+                                          ? printable(base_name(out.paths[0]))
+                                          : std::to_string(out.paths.size()) + " shards"));
+  }
   return out;
 }
 

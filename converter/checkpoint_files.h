@@ -15,7 +15,7 @@ struct CheckpointFiles {
   /// Of shards: the file that says which tensor is in which shard; empty otherwise.
   std::string index_path;
   std::map<std::string, std::string> weight_map;
-  /// What was chosen.
+  /// What was chosen where there was a choice.
   std::vector<std::string> notes;
 };
 
