@@ -42,8 +42,8 @@ android {
     prefab { create("oxbow") { headers = layout.buildDirectory.dir("prefab-headers").get().asFile.path } }
 
     compileOptions {
-        sourceCompatibility = JavaVersion.VERSION_11
-        targetCompatibility = JavaVersion.VERSION_11
+        sourceCompatibility = JavaVersion.VERSION_1_8
+        targetCompatibility = JavaVersion.VERSION_1_8
     }
     publishing { singleVariant("release") }
 }
