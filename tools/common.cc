@@ -26,7 +26,8 @@ constexpr std::pair<const char*, oxb_backend> kBackends[] = {{"auto", OXB_BACKEN
                                                              {"reference", OXB_BACKEND_REFERENCE},
                                                              {"cpu", OXB_BACKEND_CPU},
                                                              {"xnnpack", OXB_BACKEND_XNNPACK},
-                                                             {"acl", OXB_BACKEND_ACL}};
+                                                             {"acl", OXB_BACKEND_ACL},
+                                                             {"vulkan", OXB_BACKEND_VULKAN}};
 
 oxb_backend backend_of(const std::string& wanted) {
   for (const auto& [name, backend] : kBackends) {
