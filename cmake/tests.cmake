@@ -69,7 +69,7 @@ if(TARGET oxbow_converter)
     endforeach()
   endforeach()
   add_executable(oxbow_make_hub_folder tests/make_hub_folder.cc ${test_support})
-  target_link_libraries(oxbow_make_hub_folder PRIVATE oxbow_flags oxbow_converter)
+  target_link_libraries(oxbow_make_hub_folder PRIVATE oxbow_flags oxbow_converter oxbow_core GTest::gtest)
   target_compile_definitions(
     oxbow_make_hub_folder PRIVATE OXB_SOURCE_DIR="${PROJECT_SOURCE_DIR}" OXB_EMULATOR=""
                                   OXB_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")

@@ -164,7 +164,7 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     for (const std::string& note : checkpoint.notes()) options.note(note);
   }
   const TokenSource source = read_calibration(options.calibration_file);
-  ModelTexts texts(options.directory, checkpoint.model_type(), options.tokenizer);
+  ModelTexts texts(checkpoint, options.tokenizer);
 
   Calibration calibration;
   if (options.quantize.static_scales) {

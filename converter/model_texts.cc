@@ -1,8 +1,8 @@
 #include "converter/model_texts.h"
 
+#include "converter/errors.h"
 #include "converter/generation.h"
 #include "converter/io_file.h"
-#include "converter/tokenizer/find.h"
 
 namespace oxbow::convert {
 namespace {
@@ -32,12 +32,21 @@ bool generates(const Graph& graph) {
 
 }  // namespace
 
+FoundTokenizer ModelTexts::find(const Graph& graph) const {
+  const TokenizerModel model = {checkpoint_.model_type(), vocabulary(graph)};
+  if (!source_.empty()) return read_tokenizer(source_, model);
+  try {
+    return checkpoint_.gguf() != nullptr ? read_gguf_tokenizer(checkpoint_.gguf()->gguf(), model)
+                                         : find_tokenizer(checkpoint_.directory(), model);
+  } catch (const InputError& error) {
+    throw InputError(std::string(error.what()) + "; --tokenizer none converts without it");
+  }
+}
+
 void ModelTexts::read(const Graph& graph) {
   read_ = true;
   if (!takes_tokens(graph) || source_ == "none") return;
-  const TokenizerModel model = {model_type_, vocabulary(graph)};
-  FoundTokenizer found =
-      source_.empty() ? find_tokenizer(directory_, model) : read_tokenizer(source_, model);
+  FoundTokenizer found = find(graph);
   tokenizer_ = std::move(found.tokenizer);
   notes_ = std::move(found.notes);
 }
@@ -46,7 +55,7 @@ void ModelTexts::apply(Graph& graph) {
   const bool first = !read_;
   if (first) read(graph);
   if (tokenizer_) graph.model.tokenizer = copy(*tokenizer_);
-  const std::string path = directory_ + "/generation_config.json";
+  const std::string path = checkpoint_.directory() + "/generation_config.json";
   if (!generates(graph) || !file_exists(path)) return;
   if (!graph.model.generation) graph.model.generation = std::make_unique<schema::GenerationT>();
   const std::vector<std::string> notes =

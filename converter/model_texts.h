@@ -1,24 +1,25 @@
 #pragma once
 
 // What a model file says about text: its tokenizer, and how text is generated. Read once from the
-// checkpoint's folder and put into every graph that is built.
+// checkpoint and put into every graph that is built.
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "converter/checkpoint.h"
 #include "converter/graph.h"
+#include "converter/tokenizer/find.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {
 
 class ModelTexts {
  public:
-  /// `tokenizer` is what --tokenizer says: empty to look in `directory`, "none" for none.
-  ModelTexts(std::string directory, std::string model_type, std::string tokenizer)
-      : directory_(std::move(directory)),
-        model_type_(std::move(model_type)),
-        source_(std::move(tokenizer)) {}
+  /// `tokenizer` is what --tokenizer says: empty to look in the checkpoint, "none" for none. The
+  /// checkpoint outlives this.
+  ModelTexts(const Checkpoint& checkpoint, std::string tokenizer)
+      : checkpoint_(checkpoint), source_(std::move(tokenizer)) {}
 
   /// Completes a graph. The first call reads the files; all graphs are of the same model. Throws
   /// InputError.
@@ -28,10 +29,10 @@ class ModelTexts {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  FoundTokenizer find(const Graph& graph) const;
   void read(const Graph& graph);
 
-  std::string directory_;
-  std::string model_type_;
+  const Checkpoint& checkpoint_;
   std::string source_;
   bool read_ = false;
   /// Null: none.

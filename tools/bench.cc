@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/io_file.h"
 #include "tools/commands.h"
 #include "tools/common.h"
 

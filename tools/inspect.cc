@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "converter/describe.h"
+#include "converter/io_file.h"
 #include "converter/report.h"
 #include "converter/summary.h"
 #include "tools/commands.h"

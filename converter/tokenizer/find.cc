@@ -11,6 +11,7 @@
 #include "converter/io_file.h"
 #include "converter/tokenizer/byte_bpe.h"
 #include "converter/tokenizer/characters.h"
+#include "converter/tokenizer/gguf_tokenizer.h"
 #include "converter/tokenizer/sentencepiece.h"
 #include "converter/tokenizer/settings.h"
 #include "converter/tokenizer/wordpiece.h"
@@ -31,6 +32,34 @@ json read_json(const std::string& path) {
   } catch (const json::exception&) {
     throw InputError(path + " is not valid JSON in UTF-8");
   }
+}
+
+void read_chat(const std::string& chat_template, const std::map<std::string, std::string>& named,
+               FoundTokenizer& found) {
+  try {
+    const ChatTexts texts = render_chat(chat_template, named);
+    found.tokenizer->chat_before = texts.before;
+    found.tokenizer->chat_after = texts.after;
+    found.notes.push_back("chat template: a question goes between " +
+                          printable(json(texts.before).dump(), 60) + " and " +
+                          printable(json(texts.after).dump(), 60));
+  } catch (const InputError& error) {
+    found.notes.push_back(std::string("chat template left out: ") + error.what());
+  }
+}
+
+/// What is the same wherever a tokenizer came from.
+void finish(const std::string& chat_template, const std::map<std::string, std::string>& named,
+            FoundTokenizer& found) {
+  const schema::TokenizerT& tokenizer = *found.tokenizer;
+  std::string files;
+  for (const std::string& file : found.files) files += (files.empty() ? "" : ", ") + file;
+  const size_t tokens = tokenizer.kind == schema::TokenizerKind::Char
+                            ? tokenizer.code_points.size()
+                            : tokenizer.text_ends.size() - tokenizer.aliases.size();
+  found.notes.push_back(std::string("tokenizer: ") + schema::EnumNameTokenizerKind(tokenizer.kind) +
+                        ", " + grouped_text(tokens) + " tokens, from " + files);
+  if (!chat_template.empty()) read_chat(chat_template, named, found);
 }
 
 class Finder {
@@ -64,8 +93,7 @@ class Finder {
       read_pieces(path);
     }
     found_.files.insert(found_.files.end(), settings_.files.begin(), settings_.files.end());
-    read_chat();
-    describe();
+    finish(settings_.chat_template, settings_.named, found_);
     return std::move(found_);
   }
 
@@ -163,32 +191,6 @@ class Finder {
                      ", which tokenizer_config.json calls " + name);
   }
 
-  void read_chat() {
-    if (settings_.chat_template.empty()) return;
-    try {
-      const ChatTexts texts = render_chat(settings_.chat_template, settings_.named);
-      found_.tokenizer->chat_before = texts.before;
-      found_.tokenizer->chat_after = texts.after;
-      found_.notes.push_back("chat template: a question goes between " +
-                             printable(json(texts.before).dump(), 60) + " and " +
-                             printable(json(texts.after).dump(), 60));
-    } catch (const InputError& error) {
-      found_.notes.push_back(std::string("chat template left out: ") + error.what());
-    }
-  }
-
-  void describe() {
-    const schema::TokenizerT& tokenizer = *found_.tokenizer;
-    std::string files;
-    for (const std::string& file : found_.files) files += (files.empty() ? "" : ", ") + file;
-    const size_t tokens = tokenizer.kind == schema::TokenizerKind::Char
-                              ? tokenizer.code_points.size()
-                              : tokenizer.text_ends.size() - tokenizer.aliases.size();
-    found_.notes.insert(found_.notes.begin(),
-                        std::string("tokenizer: ") + schema::EnumNameTokenizerKind(tokenizer.kind) +
-                            ", " + grouped_text(tokens) + " tokens, from " + files);
-  }
-
   std::string directory_;
   TokenizerModel model_;
   TokenizerSettings settings_;
@@ -198,11 +200,7 @@ class Finder {
 }  // namespace
 
 FoundTokenizer find_tokenizer(const std::string& directory, const TokenizerModel& model) {
-  try {
-    return Finder(directory, model).find();
-  } catch (const InputError& error) {
-    throw InputError(std::string(error.what()) + "; --tokenizer none converts without it");
-  }
+  return Finder(directory, model).find();
 }
 
 FoundTokenizer read_tokenizer(const std::string& source, const TokenizerModel& model) {
@@ -215,6 +213,19 @@ FoundTokenizer read_tokenizer(const std::string& source, const TokenizerModel& m
   }
   const std::string directory = path.parent_path().string();
   return Finder(directory.empty() ? "." : directory, model).read(path.filename().string());
+}
+
+FoundTokenizer read_gguf_tokenizer(const Gguf& gguf, const TokenizerModel& model) {
+  const std::optional<GgufVocabulary> vocabulary = read_gguf_vocabulary(gguf);
+  if (!vocabulary) return {};
+  FoundTokenizer found;
+  found.tokenizer = make_gguf_tokenizer(gguf.path(), *vocabulary, model.vocabulary);
+  found.files = {std::filesystem::path(gguf.path()).filename().string()};
+  std::map<std::string, std::string> named;
+  if (vocabulary->begin_token) named["bos_token"] = vocabulary->tokens[*vocabulary->begin_token];
+  if (vocabulary->end_token) named["eos_token"] = vocabulary->tokens[*vocabulary->end_token];
+  finish(vocabulary->chat_template, named, found);
+  return found;
 }
 
 }  // namespace oxbow::convert

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/gguf.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {
@@ -33,5 +34,8 @@ FoundTokenizer find_tokenizer(const std::string& directory, const TokenizerModel
 /// `source` is the word "byte", a folder, or a file: tokenizer.json, vocab.json with merges.txt
 /// beside it, vocab.txt, a SentencePiece model, or a JSON array of characters. Throws InputError.
 FoundTokenizer read_tokenizer(const std::string& source, const TokenizerModel& model);
+
+/// The tokenizer inside a GGUF file, if it has one. Throws InputError.
+FoundTokenizer read_gguf_tokenizer(const Gguf& gguf, const TokenizerModel& model);
 
 }  // namespace oxbow::convert

@@ -45,17 +45,17 @@ const SplitRow& read_split(const Gguf& gguf) {
   gguf.fail(key, "one of: gpt-2, llama-bpe, qwen2; how text is cut into words is not known");
 }
 
-std::vector<GgufTokenType> read_types(const Gguf& gguf, size_t count) {
+std::vector<PieceType> read_types(const Gguf& gguf, size_t count) {
   const std::string key = kPrefix + "token_type";
   const auto numbers = gguf.integers(key);
-  if (!numbers) return std::vector<GgufTokenType>(count, GgufTokenType::kNormal);
+  if (!numbers) return std::vector<PieceType>(count, PieceType::kNormal);
   if (numbers->size() != count) gguf.fail(key, std::to_string(count) + ", one for each token");
-  std::vector<GgufTokenType> types;
+  std::vector<PieceType> types;
   for (const int64_t number : *numbers) {
     if (number < 1 || number > 6) {
       gguf.fail(key, "numbers from 1 to 6; one is " + std::to_string(number));
     }
-    types.push_back(static_cast<GgufTokenType>(number));
+    types.push_back(static_cast<PieceType>(number));
   }
   return types;
 }

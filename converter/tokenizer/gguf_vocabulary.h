@@ -1,7 +1,7 @@
 #pragma once
 
-// The vocabulary that a GGUF file carries, checked as far as the file can be wrong in itself. The
-// readers of each kind of vocabulary make tables of it.
+// The vocabulary that a GGUF file carries, checked as far as the file can be wrong in itself.
+// gguf_tokenizer.h makes tables of it.
 
 #include <cstdint>
 #include <optional>
@@ -9,18 +9,9 @@
 #include <vector>
 
 #include "converter/gguf.h"
+#include "converter/tokenizer/sentencepiece_model.h"
 
 namespace oxbow::convert {
-
-/// Numbered as in the file.
-enum class GgufTokenType : uint8_t {
-  kNormal = 1,
-  kUnknown = 2,
-  kControl = 3,
-  kUserDefined = 4,
-  kUnused = 5,
-  kByte = 6,
-};
 
 struct GgufVocabulary {
   enum class Kind : uint8_t {
@@ -38,7 +29,7 @@ struct GgufVocabulary {
   bool whole_words = false;
   /// In the order of their ids, with a type for each.
   std::vector<std::string> tokens;
-  std::vector<GgufTokenType> types;
+  std::vector<PieceType> types;
   /// Two parts with a space between them, the first to be joined first; kByteLevel only.
   std::vector<std::string> merges;
   /// One for each token; kSentencePiece only.

@@ -25,7 +25,7 @@ GgufVocabulary vocabulary_of(const std::string& name) {
   return read_gguf_vocabulary(Gguf(file.path(), file.bytes())).value();
 }
 
-size_t count_of(const GgufVocabulary& vocabulary, GgufTokenType type) {
+size_t count_of(const GgufVocabulary& vocabulary, PieceType type) {
   return static_cast<size_t>(std::count(vocabulary.types.begin(), vocabulary.types.end(), type));
 }
 
@@ -46,7 +46,7 @@ TEST(GgufVocabulary, IsTheOneThatTheFileWasMadeWith) {
     EXPECT_EQ(merge, line);
   }
   EXPECT_FALSE(std::getline(merges, line)) << line;
-  EXPECT_EQ(count_of(vocabulary, GgufTokenType::kControl), 1u);
+  EXPECT_EQ(count_of(vocabulary, PieceType::kControl), 1u);
   EXPECT_EQ(vocabulary.tokens[vocabulary.end_token.value()], "<|endoftext|>");
   EXPECT_EQ(vocabulary.before, std::nullopt);
 }
@@ -63,8 +63,8 @@ TEST(GgufVocabulary, OfSentencePieceHasScoresAndBytes) {
   const GgufVocabulary vocabulary = vocabulary_of("llama2-vocabulary.gguf");
   EXPECT_EQ(vocabulary.kind, GgufVocabulary::Kind::kSentencePiece);
   EXPECT_EQ(vocabulary.scores.size(), vocabulary.tokens.size());
-  EXPECT_EQ(count_of(vocabulary, GgufTokenType::kByte), 256u);
-  EXPECT_EQ(count_of(vocabulary, GgufTokenType::kUnknown), 1u);
+  EXPECT_EQ(count_of(vocabulary, PieceType::kByte), 256u);
+  EXPECT_EQ(count_of(vocabulary, PieceType::kUnknown), 1u);
   EXPECT_EQ(vocabulary.tokens[vocabulary.before.value()], "<s>");
   EXPECT_EQ(vocabulary.tokens[vocabulary.end_token.value()], "</s>");
   EXPECT_TRUE(vocabulary.space_before_text);
@@ -100,7 +100,7 @@ TEST(GgufVocabulary, MayBeMissing) { EXPECT_EQ(read(GgufBuilder()).has_value(), 
 TEST(GgufVocabulary, WithoutTypesIsOfNormalTokens) {
   const GgufVocabulary vocabulary = read(toy()).value();
   EXPECT_EQ(vocabulary.split, GgufVocabulary::Split::kQwen2);
-  EXPECT_EQ(count_of(vocabulary, GgufTokenType::kNormal), 3u);
+  EXPECT_EQ(count_of(vocabulary, PieceType::kNormal), 3u);
 }
 
 TEST(GgufVocabulary, OfAGpt2NeedsNoNameOfItsSplit) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "runtime/text/char_classes.h"
@@ -91,7 +92,7 @@ schema::CharClassesT build_char_classes(std::span<const ClassRule> rules) {
 
 schema::CharClassesT pack_char_classes(std::span<const uint8_t> bits) {
   schema::CharClassesT classes;
-  std::map<std::vector<uint8_t>, uint16_t> numbers;
+  std::map<std::string, uint16_t> numbers;
   for (size_t block = 0; block < CharClasses::kBlockCount; ++block) {
     const auto part = bits.subspan(block * CharClasses::kBlock, CharClasses::kBlock);
     const auto [number, is_new] =

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <new>
 
-#include "runtime/api/handles.h"
 #include "runtime/api/oxbow.h"
 #include "runtime/base/hash.h"
+#include "runtime/handles.h"
 #include "runtime/model.h"
 #include "runtime/session.h"
 #include "runtime/state.h"

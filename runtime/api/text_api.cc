@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/api/handles.h"
+#include "runtime/handles.h"
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
 #include "runtime/text/utf8.h"

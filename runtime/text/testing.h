@@ -81,11 +81,12 @@ inline std::vector<int32_t> encode_all(const Tokenizer& tokenizer, std::string_v
   return all;
 }
 
-/// The text of all ids, special tokens included.
-inline std::string decode_all(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+/// The text of all ids.
+inline std::string decode_all(const Tokenizer& tokenizer, const std::vector<int32_t>& ids,
+                              bool skip_special = false) {
   oxb_decoder_options options;
   oxb_decoder_options_init(&options);
-  options.skip_special = 0;
+  options.skip_special = skip_special ? 1 : 0;
   std::vector<std::byte> memory(oxb_decoder::bytes());
   Error error;
   oxb_decoder* decoder = nullptr;
