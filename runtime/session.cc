@@ -315,8 +315,8 @@ void place_inputs(Session& session, const schema::EntryPoint& entry,
 }
 
 Status run_steps(Session& session, uint32_t entry, RunContext& context) {
-  for (size_t i = entry == 0 ? 0 : session.entry_ends[entry - 1];
-       i < session.entry_ends[entry]; ++i) {
+  for (size_t i = entry == 0 ? 0 : session.entry_ends[entry - 1]; i < session.entry_ends[entry];
+       ++i) {
     const BoundStep& step = session.steps[i];
     const uint64_t start = session.profile == nullptr ? 0 : now_nanoseconds();
     OXB_TRY(step.run(context, step.params));

@@ -58,5 +58,4 @@ void vulkan_states_changed(VulkanBackend& backend);
 
 size_t vulkan_bytes(const VulkanBackend& backend);
 
-
 }  // namespace oxbow

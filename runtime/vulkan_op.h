@@ -79,7 +79,8 @@ class VulkanBindContext {
   /// Numbers for prepare, living as long as the session.
   template <typename Params>
   Params& params() {
-    static_assert(sizeof(Params) <= kMaxParamsBytes && alignof(Params) <= alignof(std::max_align_t));
+    static_assert(sizeof(Params) <= kMaxParamsBytes &&
+                  alignof(Params) <= alignof(std::max_align_t));
     static_assert(std::is_trivially_destructible_v<Params>);
     return *new (allocate_params(sizeof(Params))) Params();
   }

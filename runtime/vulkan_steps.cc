@@ -59,10 +59,9 @@ Status StepBinder::dispatch(const VulkanShader& shader, std::span<const VulkanOp
   std::copy(constants.begin(), constants.end(), made.constants);
   for (size_t i = 0; i < operands.size(); ++i) {
     const VulkanOperand& operand = operands[i];
-    made.operands[i] =
-        operand.kind == VulkanOperand::kScratch
-            ? vulkan::Range{vulkan::Region::kScratch, operand.offset, operand.bytes}
-            : places_.place(operand.kind == VulkanOperand::kOutput, operand.index);
+    made.operands[i] = operand.kind == VulkanOperand::kScratch
+                           ? vulkan::Range{vulkan::Region::kScratch, operand.offset, operand.bytes}
+                           : places_.place(operand.kind == VulkanOperand::kOutput, operand.index);
     host.writes_output |= made.operands[i].region == vulkan::Region::kOutput;
   }
   out_of_memory |= !list_.dispatches.push(made);

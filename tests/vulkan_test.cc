@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <vulkan/vulkan_core.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -131,10 +129,9 @@ TEST_F(Vulkan, MemoryOfTheDeviceIsKnownBeforehandAndStaysTheSame) {
   for (const bool staged : {false, true}) {
     vulkan::hooks().staged = staged;
     const oxb_session_options options = vulkan_options();
-    size_t told = 0;
-    oxb_error error;
-    ASSERT_EQ(oxb_session_device_bytes(model->get(), &options, &told, &error), OXB_OK)
-        << error.message;
+    const auto asked = model->device_bytes(options);
+    ASSERT_TRUE(asked.ok()) << asked.status().text();
+    const size_t told = *asked;
     auto session = oxb::Session::create(*model, options);
     ASSERT_TRUE(session.ok()) << session.status().text();
     EXPECT_GT(told, bytes.size / 2);
@@ -167,44 +164,78 @@ TEST_F(Vulkan, WithoutLibraryOrDeviceCreationFailsCleanly) {
   EXPECT_EQ(oxb::Session::create(*model, vulkan_options()).status().code(), OXB_NO_DEVICE);
 }
 
-/// Creates, runs and destroys, with the n-th call failing for every n.
-void expect_clean_failures(VkResult result, oxb_status expected) {
-  TinyModel bytes = tiny_model("int8");
-  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
-  // The context outlives the sessions, so that only the first is slow; a call of its own fails too.
+/// Calls `use` with its n-th call failing, for every n until none fails; `use` gives its status.
+template <typename Use>
+void expect_clean_failures(VkResult result, oxb_status expected, const Use& use) {
+  const int64_t before = vulkan::counters().objects;
   bool passed = false;
   for (uint32_t n = 1; !passed; ++n) {
     SCOPED_TRACE("call " + std::to_string(n));
     vulkan::hooks().fail_with = result;
     vulkan::hooks().fail_at = n;
-    {
-      auto session = oxb::Session::create(*model, vulkan_options());
-      oxb_status status = session.status().code();
-      if (session.ok()) {
-        const oxb::Status run = session->run(kTokens);
-        status = run.code();
-        if (!run.ok()) {
-          EXPECT_EQ(session->run(kTokens).code(), OXB_NEEDS_RESET);
-        }
-      }
-      passed = vulkan::hooks().fail_at != 0;
-      EXPECT_EQ(status, passed ? OXB_OK : expected);
-    }
+    const oxb_status status = use();
+    passed = vulkan::hooks().fail_at != 0;
     vulkan::hooks().fail_at = 0;
-    ASSERT_EQ(vulkan::counters().objects.load(), 0);
+    EXPECT_EQ(status, passed ? OXB_OK : expected);
+    ASSERT_EQ(vulkan::counters().objects.load(), before) << "something is left";
     ASSERT_LT(n, 2000u);
   }
+}
+
+oxb_status open_device() {
+  vulkan::Context* context = nullptr;
+  const Status status = vulkan::acquire_context(&context, nullptr);
+  if (status == Status::kOk) vulkan::release_context(context);
+  return static_cast<oxb_status>(status);
+}
+
+/// Every call of opening a device; then, with that one open, of creating a session and of running it.
+void expect_clean_failures_everywhere(VkResult result, oxb_status expected) {
+  expect_clean_failures(result, expected, open_device);
+  vulkan::Context* context = nullptr;
+  ASSERT_EQ(vulkan::acquire_context(&context, nullptr), Status::kOk);
+  TinyModel bytes = tiny_model("int8");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  expect_clean_failures(result, expected, [&] {
+    auto session = oxb::Session::create(*model, vulkan_options());
+    if (!session.ok()) return session.status().code();
+    const oxb::Status run = session->run(kTokens);
+    if (!run.ok()) {
+      EXPECT_EQ(session->run(kTokens).code(), OXB_NEEDS_RESET);
+    }
+    return run.code();
+  });
+  vulkan::release_context(context);
 }
 
 TEST_F(Vulkan, OutOfMemoryInAnyCallIsACleanError) {
   for (const bool staged : {false, true}) {
     vulkan::hooks().staged = staged;
-    expect_clean_failures(VK_ERROR_OUT_OF_DEVICE_MEMORY, OXB_OUT_OF_MEMORY);
+    expect_clean_failures_everywhere(VK_ERROR_OUT_OF_DEVICE_MEMORY, OXB_OUT_OF_MEMORY);
   }
 }
 
 TEST_F(Vulkan, ALostDeviceInAnyCallIsACleanError) {
-  expect_clean_failures(VK_ERROR_DEVICE_LOST, OXB_DEVICE_LOST);
+  expect_clean_failures_everywhere(VK_ERROR_DEVICE_LOST, OXB_DEVICE_LOST);
+}
+
+TEST_F(Vulkan, CompiledPipelinesCanBeStored) {
+  vulkan::Context* context = nullptr;
+  Error error;
+  ASSERT_EQ(vulkan::acquire_context(&context, &error), Status::kOk) << error.text;
+  TinyModel bytes = tiny_model("f32");
+  const size_t made = logits_of(bytes, vulkan_options()).size();
+  EXPECT_GT(made, 0u);
+  vulkan::PipelineCache& cache = context->cache;
+  size_t size = 0;
+  ASSERT_EQ(cache.write(context->device, {}, &size, &error), Status::kOk) << error.text;
+  std::vector<std::byte> blob(size);
+  ASSERT_GT(size, 0u);
+  EXPECT_EQ(cache.write(context->device, std::span(blob).first(size - 1), &size, &error),
+            Status::kBufferTooSmall);
+  ASSERT_EQ(cache.write(context->device, blob, &size, &error), Status::kOk) << error.text;
+  EXPECT_EQ(cache.read(context->device, blob, &error), Status::kOk) << error.text;
+  vulkan::release_context(context);
 }
 
 TEST_F(Vulkan, ValidationWouldCatchAnError) {
@@ -231,11 +262,12 @@ TEST_F(Vulkan, GoldenModelsPassInFloat) {
       if (pack.rfind(name, 0) != 0) continue;
       SCOPED_TRACE(pack);
       const TemporaryDirectory directory;
-      const std::string model = convert(golden() / pack, directory / "m.oxb",
-                                        {"--weights", "f32", "--activations", "f32", "--debug-outputs"});
+      const std::string model =
+          convert(golden() / pack, directory / "m.oxb",
+                  {"--weights", "f32", "--activations", "f32", "--debug-outputs"});
       setenv("OXBOW_VULKAN_VALIDATE", "1", 1);
-      const CommandResult result =
-          oxbow({"verify", model, (golden() / pack / "io.safetensors").string(), "--backend", "vulkan"});
+      const CommandResult result = oxbow(
+          {"verify", model, (golden() / pack / "io.safetensors").string(), "--backend", "vulkan"});
       unsetenv("OXBOW_VULKAN_VALIDATE");
       EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
       EXPECT_EQ(result.err, "") << "validation";

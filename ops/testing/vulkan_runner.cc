@@ -90,8 +90,8 @@ class Shadow final : public VulkanShadow, public VulkanPlaces {
     Error error;
     const OpDef* op = op_of(runner_.bind_function());
     if (op == nullptr || op->bind_vulkan == nullptr) return false;
-    Status status = add_vulkan_step(context, *this, context_.device.features, op->bind_vulkan,
-                                    &list_, &error);
+    Status status =
+        add_vulkan_step(context, *this, context_.device.features, op->bind_vulkan, &list_, &error);
     EXPECT_EQ(status, Status::kOk) << "bind_vulkan: " << error.text << runner_.message();
     if (status != Status::kOk || list_.dispatches.size() == 0) return false;
 
@@ -186,8 +186,7 @@ class Shadow final : public VulkanShadow, public VulkanPlaces {
     if (runner_.caller_output == nullptr) return;
     const TestTensor& y = *runner_.outputs[0];
     const size_t count = size_t{run.rows(y)} * y.width;
-    const auto* values =
-        reinterpret_cast<const float*>(device + program_.memory().output_offset());
+    const auto* values = reinterpret_cast<const float*>(device + program_.memory().output_offset());
     for (size_t i = 0; i < count; ++i) {
       if (!near(values[i], runner_.caller_output[i])) {
         ADD_FAILURE() << "output value " << i << " is " << values[i] << ", the CPU's "

@@ -52,8 +52,9 @@ Status Buffer::measure(const Device& device, size_t wanted, const char* what, Er
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT |
                VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-  OXB_TRY(create(what, error,
-                 [&] { return device.api().CreateBuffer(device.handle, &info, nullptr, &handle); }));
+  OXB_TRY(create(what, error, [&] {
+    return device.api().CreateBuffer(device.handle, &info, nullptr, &handle);
+  }));
   VkMemoryRequirements needs;
   device.api().GetBufferMemoryRequirements(device.handle, handle, &needs);
   bytes = wanted;
@@ -77,8 +78,8 @@ Status Buffer::open(const Device& device, Place place, size_t wanted, const char
   OXB_TRY(create(what, error,
                  [&] { return api.AllocateMemory(device.handle, &info, nullptr, &memory); }));
   counters().bytes += static_cast<int64_t>(taken);
-  OXB_TRY(call(what, error,
-               [&] { return api.BindBufferMemory(device.handle, handle, memory, 0); }));
+  OXB_TRY(
+      call(what, error, [&] { return api.BindBufferMemory(device.handle, handle, memory, 0); }));
   if (place == Place::kDevice) return Status::kOk;
   void* address = nullptr;
   OXB_TRY(call(what, error, [&] {

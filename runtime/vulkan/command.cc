@@ -28,9 +28,8 @@ void Commands::close() {
     // Lost or not: nothing runs afterwards.
     (void)device.api().DeviceWaitIdle(device.handle);
   }
-  destroy(&fence_, [&](VkFence object) {
-    device.api().DestroyFence(device.handle, object, nullptr);
-  });
+  destroy(&fence_,
+          [&](VkFence object) { device.api().DestroyFence(device.handle, object, nullptr); });
   destroy(&pool_, [&](VkCommandPool object) {
     device.api().DestroyCommandPool(device.handle, object, nullptr);
   });
@@ -53,8 +52,7 @@ Status Commands::begin(VkCommandBuffer* commands, Error* error) {
 }
 
 Status Commands::end(VkCommandBuffer commands, Error* error) {
-  return call("commands", error,
-              [&] { return context_->device.api().EndCommandBuffer(commands); });
+  return call("commands", error, [&] { return context_->device.api().EndCommandBuffer(commands); });
 }
 
 Status Commands::submit_and_wait(VkCommandBuffer commands, Error* error) {
@@ -71,9 +69,8 @@ Status Commands::submit_and_wait(VkCommandBuffer commands, Error* error) {
                  [&] { return api.QueueSubmit(device.queue, 1, &info, fence_); }));
   }
   running_ = true;
-  OXB_TRY(call("waiting for the device", error, [&] {
-    return api.WaitForFences(device.handle, 1, &fence_, VK_TRUE, UINT64_MAX);
-  }));
+  OXB_TRY(call("waiting for the device", error,
+               [&] { return api.WaitForFences(device.handle, 1, &fence_, VK_TRUE, UINT64_MAX); }));
   running_ = false;
   return Status::kOk;
 }

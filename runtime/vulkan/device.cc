@@ -57,7 +57,8 @@ bool has_extension(const Api& api, VkPhysicalDevice device, const char* name) {
   if (api.EnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr) != VK_SUCCESS) {
     return false;
   }
-  auto* all = static_cast<VkExtensionProperties*>(std::calloc(count, sizeof(VkExtensionProperties)));
+  auto* all =
+      static_cast<VkExtensionProperties*>(std::calloc(count, sizeof(VkExtensionProperties)));
   bool found = false;
   if (all != nullptr &&
       api.EnumerateDeviceExtensionProperties(device, nullptr, &count, all) == VK_SUCCESS) {
@@ -143,8 +144,8 @@ Status Device::open(Error* error) {
     timestamp_bits = bits;
   }
   if (best < 0) {
-    return fail(error, Status::kNoDevice,
-                "no Vulkan device can be used: %s; use the backend cpu", why);
+    return fail(error, Status::kNoDevice, "no Vulkan device can be used: %s; use the backend cpu",
+                why);
   }
   bool dot_is_extension = false;
   probe_features(api(), physical, properties.apiVersion, &features, &dot_is_extension);

@@ -43,8 +43,8 @@ VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
   VkDebugUtilsMessengerCreateInfoEXT info = {};
   info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
   info.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
-  info.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT |
-                     VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
+  info.messageType =
+      VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
   info.pfnUserCallback = count_message;
   return info;
 }
@@ -93,8 +93,8 @@ Status Instance::open(Error* error) {
     info.enabledExtensionCount = 2;
     info.ppEnabledExtensionNames = extensions;
   }
-  OXB_TRY(create("an instance", error,
-                 [&] { return api.CreateInstance(&info, nullptr, &handle); }));
+  OXB_TRY(
+      create("an instance", error, [&] { return api.CreateInstance(&info, nullptr, &handle); }));
   OXB_TRY(find_instance_functions(handle, &api, error));
   if (!validate) return Status::kOk;
   if (api.CreateDebugUtilsMessengerEXT == nullptr) {

@@ -26,8 +26,8 @@ Status open_loader(Api* api, Error* error) {
     return fail(error, Status::kNoDevice,
                 "this machine has no Vulkan library (libvulkan.so): use the backend cpu");
   }
-  api->GetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(
-      dlsym(api->library, "vkGetInstanceProcAddr"));
+  api->GetInstanceProcAddr =
+      reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(api->library, "vkGetInstanceProcAddr"));
   if (api->GetInstanceProcAddr == nullptr) return missing_function("GetInstanceProcAddr", error);
 #define X(name)                                                                             \
   api->name =                                                                               \

@@ -49,9 +49,7 @@ struct Memory {
   std::byte* host_output() { return host_activations() + output_offset(); }
   size_t output_offset() const { return sizes.activations; }
   size_t scratch_offset() const { return sizes.activations + sizes.output; }
-  VulkanSlot* slot(size_t index) {
-    return reinterpret_cast<VulkanSlot*>(slots.mapped) + index;
-  }
+  VulkanSlot* slot(size_t index) { return reinterpret_cast<VulkanSlot*>(slots.mapped) + index; }
 
   /// The buffer a range is in, and where there.
   const Buffer& locate(const Range& range, uint64_t* offset) const;

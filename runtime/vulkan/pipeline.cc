@@ -114,9 +114,8 @@ Status Pipelines::find_or_make(const Device& device, VkPipelineCache cache, cons
   Status status = create(key.name, error, [&] {
     return api.CreateComputePipelines(device.handle, cache, 1, &info, nullptr, &made.pipeline);
   });
-  destroy(&module, [&](VkShaderModule object) {
-    api.DestroyShaderModule(device.handle, object, nullptr);
-  });
+  destroy(&module,
+          [&](VkShaderModule object) { api.DestroyShaderModule(device.handle, object, nullptr); });
   if (status == Status::kOk && !made_.push(made)) {
     destroy(&made.pipeline,
             [&](VkPipeline object) { api.DestroyPipeline(device.handle, object, nullptr); });

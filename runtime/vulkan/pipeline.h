@@ -50,7 +50,9 @@ class Pipelines {
 
   size_t size() const { return made_.size(); }
   VkPipeline pipeline(size_t index) const { return made_[index].pipeline; }
-  VkPipelineLayout layout(size_t index) const { return layouts_[made_[index].key.bindings].pipeline; }
+  VkPipelineLayout layout(size_t index) const {
+    return layouts_[made_[index].key.bindings].pipeline;
+  }
   VkDescriptorSetLayout set_layout(size_t index) const {
     return layouts_[made_[index].key.bindings].set;
   }

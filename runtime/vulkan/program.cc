@@ -80,9 +80,9 @@ Status Program::record(const ProgramSpec& spec, Error* error) {
 Status Program::make_dispatches(const ProgramSpec& spec, Error* error) {
   for (const Dispatch& dispatch : spec.dispatches) {
     const VulkanShader& shader = *dispatch.shader;
-    const std::span<const uint32_t> code =
-        device().features.int_dot && !shader.int_dot_code.empty() ? shader.int_dot_code
-                                                                  : shader.code;
+    const std::span<const uint32_t> code = device().features.int_dot && !shader.int_dot_code.empty()
+                                               ? shader.int_dot_code
+                                               : shader.code;
     PipelineKey key;
     key.name = shader.name;
     key.code = code.data();
@@ -103,7 +103,8 @@ Status Program::make_descriptors(const ProgramSpec& spec, Error* error) {
   if (spec.dispatches.empty()) return Status::kOk;
   const Api& api = device().api();
   VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 0};
-  for (const Dispatch& dispatch : spec.dispatches) size.descriptorCount += 1 + dispatch.operand_count;
+  for (const Dispatch& dispatch : spec.dispatches)
+    size.descriptorCount += 1 + dispatch.operand_count;
   VkDescriptorPoolCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
   info.maxSets = static_cast<uint32_t>(spec.dispatches.size());
@@ -121,9 +122,8 @@ Status Program::make_descriptors(const ProgramSpec& spec, Error* error) {
     set_info.descriptorSetCount = 1;
     set_info.pSetLayouts = &layout;
     VkDescriptorSet set = VK_NULL_HANDLE;
-    OXB_TRY(call("descriptors", error, [&] {
-      return api.AllocateDescriptorSets(device().handle, &set_info, &set);
-    }));
+    OXB_TRY(call("descriptors", error,
+                 [&] { return api.AllocateDescriptorSets(device().handle, &set_info, &set); }));
     VkDescriptorBufferInfo buffers[kMaxBindings];
     VkWriteDescriptorSet writes[kMaxBindings] = {};
     buffers[0] = {memory_.slots.handle, d * sizeof(VulkanSlot), sizeof(VulkanSlot)};
@@ -168,12 +168,12 @@ Status Program::step_nanoseconds(uint32_t step, uint64_t* nanoseconds, Error* er
   if (queries_ == VK_NULL_HANDLE) return Status::kOk;
   uint64_t ticks[2] = {};
   OXB_TRY(call("timestamps", error, [&] {
-    return device().api().GetQueryPoolResults(
-        device().handle, queries_, 2 * step, 2, sizeof(ticks), ticks, sizeof(ticks[0]),
-        VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+    return device().api().GetQueryPoolResults(device().handle, queries_, 2 * step, 2, sizeof(ticks),
+                                              ticks, sizeof(ticks[0]),
+                                              VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
   }));
-  *nanoseconds = static_cast<uint64_t>(static_cast<double>(ticks[1] - ticks[0]) *
-                                       device().timestamp_period);
+  *nanoseconds =
+      static_cast<uint64_t>(static_cast<double>(ticks[1] - ticks[0]) * device().timestamp_period);
   return Status::kOk;
 }
 
@@ -192,8 +192,8 @@ Status Program::make_copies(Error* error) {
     if (to_device) {
       barrier(api, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
               VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-              VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
-                  VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+              VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT |
+                  VK_ACCESS_TRANSFER_WRITE_BIT);
     } else {
       barrier(api, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
               VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);

@@ -34,7 +34,8 @@ Status failed(VkResult result, const char* what, Error* error) {
       return fail(error, Status::kOutOfMemory, "Vulkan: no memory for %s", what);
     case VK_ERROR_DEVICE_LOST:
       return fail(error, Status::kDeviceLost,
-                  "Vulkan: the device was lost in %s: destroy its sessions and make new ones", what);
+                  "Vulkan: the device was lost in %s: destroy its sessions and make new ones",
+                  what);
     case VK_ERROR_INITIALIZATION_FAILED:
     case VK_ERROR_INCOMPATIBLE_DRIVER:
     case VK_ERROR_LAYER_NOT_PRESENT:
