@@ -1,4 +1,4 @@
-# Optional libraries that serve dense layers (docs/backends.md). Each option is ON, OFF or AUTO: ON when it is found.
+# Optional libraries that serve dense layers (docs/backends.md), and Vulkan (docs/vulkan.md). Each option is ON, OFF or AUTO: ON when it is found.
 # A library whose interface is another one, which a small program finds out, counts as not found.
 # Sets OXBOW_WITH_<NAME> to true or false and the list backend_libraries to what the library links then.
 
@@ -6,7 +6,7 @@ include(CheckCXXSourceCompiles)
 
 # oxbow_backend(<NAME> <packages> <header> <program> <library>...)
 macro(oxbow_backend name packages header program)
-  set(OXBOW_WITH_${name} OFF CACHE STRING "Serve dense layers by ${name}: ON, OFF or AUTO")
+  set(OXBOW_WITH_${name} OFF CACHE STRING "Build the backend ${name}: ON, OFF or AUTO")
   set_property(CACHE OXBOW_WITH_${name} PROPERTY STRINGS ON OFF AUTO)
   string(TOUPPER "${OXBOW_WITH_${name}}" wanted)
   set(OXBOW_WITH_${name} FALSE)
@@ -46,3 +46,18 @@ oxbow_backend(
   "#include <xnnpack.h>
 int main() { return xnn_setup_fully_connected_nc_f32(nullptr, 1, nullptr, nullptr, nullptr); }" XNNPACK)
 oxbow_backend(ACL "libarm-compute-dev" arm_compute/runtime/NEON/NEFunctions.h "" arm_compute arm_compute_core)
+
+# Vulkan: headers and a shader compiler to build with. The library itself is opened at run time, if it is there.
+oxbow_backend(VULKAN "libvulkan-dev glslc" vulkan/vulkan_core.h "")
+if(OXBOW_WITH_VULKAN)
+  find_program(OXBOW_GLSLC glslc)
+  mark_as_advanced(OXBOW_GLSLC)
+  if(OXBOW_GLSLC)
+    list(APPEND backend_libraries ${CMAKE_DL_LIBS})
+  elseif(wanted STREQUAL "AUTO")
+    set(OXBOW_WITH_VULKAN FALSE)
+    message(STATUS "Backend VULKAN: FALSE, there is no glslc")
+  else()
+    message(FATAL_ERROR "OXBOW_WITH_VULKAN is ON, but glslc is not there (Debian 12: glslc).")
+  endif()
+endif()

@@ -33,6 +33,13 @@
 namespace oxbow {
 namespace {
 
+// The half of an op that runs on a Vulkan device; its function exists only in a build with it.
+#if OXB_BUILD_VULKAN
+#define OXB_VULKAN(function) function
+#else
+#define OXB_VULKAN(function) nullptr
+#endif
+
 struct Entry {
   schema::OpCode code;
   OpDef def;
@@ -41,15 +48,15 @@ struct Entry {
 constexpr Entry kEntries[] = {
     {schema::OpCode::Embedding, {"Embedding", bind_embedding}},
     {schema::OpCode::LayerNorm, {"LayerNorm", bind_layer_norm}},
-    {schema::OpCode::Linear, {"Linear", bind_linear}},
+    {schema::OpCode::Linear, {"Linear", bind_linear, OXB_VULKAN(bind_linear_vulkan)}},
     {schema::OpCode::Activate, {"Activate", bind_activate}},
-    {schema::OpCode::Add, {"Add", bind_add}},
+    {schema::OpCode::Add, {"Add", bind_add, OXB_VULKAN(bind_add_vulkan)}},
     {schema::OpCode::Quantize, {"Quantize", bind_quantize}},
     {schema::OpCode::Attention, {"Attention", bind_attention}},
     {schema::OpCode::RingEvict, {"RingEvict", bind_ring_evict}},
     {schema::OpCode::RingPush, {"RingPush", bind_ring_push}},
     {schema::OpCode::Pool, {"Pool", bind_pool}},
-    {schema::OpCode::TakeRows, {"TakeRows", bind_take_rows}},
+    {schema::OpCode::TakeRows, {"TakeRows", bind_take_rows, OXB_VULKAN(bind_take_rows_vulkan)}},
     {schema::OpCode::RmsNorm, {"RmsNorm", bind_rms_norm}},
     {schema::OpCode::Multiply, {"Multiply", bind_multiply}},
     {schema::OpCode::RopeAngles, {"RopeAngles", bind_rope_angles}},
@@ -99,6 +106,8 @@ bool is_built_in(Backend backend) {
       return OXB_BUILD_XNNPACK != 0;
     case Backend::kAcl:
       return OXB_BUILD_ACL != 0;
+    case Backend::kVulkan:
+      return OXB_BUILD_VULKAN != 0;
   }
   return false;
 }

@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "runtime/vulkan_backend.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -26,8 +27,12 @@ Status Binder::bind(BoundStep* bound) {
                        step_index_, code);
   }
   RunFunction run = nullptr;
-  OXB_TRY(session_.model->ops[code].bind(*this, &run));
+  const OpDef& op = session_.model->ops[code];
+  OXB_TRY(op.bind(*this, &run));
   if (wrote_caller_) return fail("this op cannot write the model's output");
+  if (session_.vulkan != nullptr) {
+    OXB_TRY(bind_vulkan_step(*session_.vulkan, op, *this, *this, &on_device_, error_));
+  }
   if (bound != nullptr) *bound = {run, params_, op_name(), output_name(), provider()};
   return Status::kOk;
 }
@@ -76,9 +81,33 @@ void Binder::own(OwnedObject& owned) {
 }
 
 const char* Binder::provider() const {
+  if (on_device_) return "vulkan";
   if (owned_ != nullptr) return owned_->provider;
   if (elder_ != nullptr) return elder_->provider;
   return reference_only() ? "reference" : "cpu";
+}
+
+vulkan::Range Binder::place(bool output, size_t index) const {
+  const auto& list = output ? *step_.outputs() : *step_.inputs();
+  const schema::Tensor& tensor =
+      *session_.model->graph->tensors()->Get(list.Get(static_cast<uint32_t>(index)));
+  vulkan::Range range = {vulkan::Region::kActivations, tensor.offset(), tensor.bytes()};
+  switch (tensor.kind()) {
+    case schema::TensorKind::Weight:
+      range.region = vulkan::Region::kWeights;
+      break;
+    case schema::TensorKind::State:
+      range.region = vulkan::Region::kStates;
+      break;
+    case schema::TensorKind::Output:
+      range.region = vulkan::Region::kOutput;
+      range.offset = 0;
+      break;
+    case schema::TensorKind::Activation:
+    case schema::TensorKind::Input:
+      break;
+  }
+  return range;
 }
 
 Status Binder::fail(const char* format, ...) {

@@ -6,10 +6,11 @@
 
 #include "runtime/op.h"
 #include "runtime/session.h"
+#include "runtime/vulkan_steps.h"
 
 namespace oxbow {
 
-class Binder final : public BindContext {
+class Binder final : public BindContext, public VulkanPlaces {
  public:
   /// `params` is where the op's parameters go; null: they are counted and thrown away. `elder` is the
   /// same step of the session's elder, or null.
@@ -38,6 +39,7 @@ class Binder final : public BindContext {
   const void* elder_params() const override { return elder_ == nullptr ? nullptr : elder_->params; }
   void request_scratch(size_t bytes) override;
   [[gnu::format(printf, 2, 3)]] Status fail(const char* format, ...) override;
+  vulkan::Range place(bool output, size_t index) const override;
 
  protected:
   void* allocate_params(size_t bytes) override;
@@ -57,6 +59,7 @@ class Binder final : public BindContext {
   size_t params_bytes_ = 0;
   size_t scratch_bytes_ = 0;
   const OwnedObject* owned_ = nullptr;
+  bool on_device_ = false;
   /// The op asked for the caller's memory without being able to write there.
   mutable bool wrote_caller_ = false;
   alignas(kTensorAlignment) std::byte counted_params_[kMaxParamsBytes];

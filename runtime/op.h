@@ -28,7 +28,7 @@ inline constexpr size_t kMaxEntries = 8;
 inline constexpr size_t kMaxParamsBytes = 2048;
 
 /// Who computes. Steps that a library cannot serve run on the CPU kernels.
-enum class Backend : uint8_t { kCpu, kReference, kXnnpack, kAcl };
+enum class Backend : uint8_t { kCpu, kReference, kXnnpack, kAcl, kVulkan };
 
 /// Something an op made at the session's creation and that lives as long as it, such as a layer of
 /// another library. Part of the op's params.
@@ -111,11 +111,15 @@ class BindContext {
   virtual void* allocate_params(size_t bytes) = 0;
 };
 
+class VulkanBindContext;
+
 /// One op: its place in the registry is its opcode.
 struct OpDef {
   const char* name;
   /// Sets `run` on success; the params are those last asked for with params().
   Status (*bind)(BindContext& context, RunFunction* run);
+  /// Null: the op has no shader (runtime/vulkan_op.h).
+  Status (*bind_vulkan)(VulkanBindContext& context) = nullptr;
 };
 
 /// Whether this library was built with it. Defined in ops/registry.cc.

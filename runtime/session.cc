@@ -9,6 +9,7 @@
 
 #include "runtime/base/quantize.h"
 #include "runtime/binder.h"
+#include "runtime/vulkan_backend.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -59,15 +60,20 @@ void destroy_owned(Session& session) {
   session.owned = nullptr;
 }
 
-// Lays the session out from `base`. With a null base nothing is written but `memory`.
-Status lay_out(const Model& model, const SessionOptions& options, std::byte* base, Session** out,
-               SessionMemory* memory, Error* error) {
+// Lays the session out from `base`. With a null base nothing is written but `memory`. `vulkan` becomes the
+// session's on success, unless it only counted.
+Status lay_out_on(VulkanBackend* vulkan, const Model& model, const SessionOptions& options,
+                  std::byte* base, Session** out, SessionMemory* memory, Error* error) {
   const schema::Model& graph = *model.graph;
   const schema::MemoryPlan& plan = *graph.plan();
   const Session* elder = options.sibling;
   if (elder != nullptr && elder->elder != nullptr) elder = elder->elder;
   if (elder != nullptr && elder->model != &model) {
     return fail(error, Status::kInvalidArgument, "the sibling is a session of another model");
+  }
+  if (elder != nullptr && elder->vulkan != nullptr) {
+    return fail(error, Status::kInvalidArgument,
+                "a session on a Vulkan device has no siblings: search with the backend cpu");
   }
   const size_t ring_count = graph.rings() == nullptr ? 0 : graph.rings()->size();
   SessionOptions used = elder == nullptr ? options : elder->options;
@@ -85,6 +91,7 @@ Status lay_out(const Model& model, const SessionOptions& options, std::byte* bas
   session->model = &model;
   session->elder = elder;
   session->options = used;
+  session->vulkan = vulkan;
   uint32_t step_count = 0;
   for (size_t e = 0; e < model.entry_count(); ++e) {
     step_count += model.entry(e).steps()->size();
@@ -106,11 +113,23 @@ Status lay_out(const Model& model, const SessionOptions& options, std::byte* bas
   const auto shared_bytes = static_cast<size_t>(plan.shared_states());
   const size_t state_bytes =
       header_bytes + static_cast<size_t>(plan.states()) - (elder == nullptr ? 0 : shared_bytes);
-  std::byte* state = arena.take(state_bytes);
-  memory->states = arena.used() - memory->session;
   const auto activation_bytes = static_cast<size_t>(plan.activations());
+  std::byte* state = nullptr;
+  if (vulkan == nullptr) {
+    state = arena.take(state_bytes);
+    memory->states = arena.used() - memory->session;
+  } else {
+    const VulkanSizes sizes = {state_bytes, header_bytes, activation_bytes};
+    OXB_TRY(count_vulkan(*vulkan, model, sizes, &memory->device, error));
+    if (base != nullptr) {
+      VulkanAddresses addresses;
+      OXB_TRY(place_vulkan(*vulkan, model, sizes, &addresses, error));
+      state = addresses.states;
+      session->activations = addresses.activations;
+    }
+  }
   if (elder == nullptr) {
-    session->activations = arena.take(activation_bytes);
+    if (vulkan == nullptr) session->activations = arena.take(activation_bytes);
     memory->activations = arena.used() - memory->session - memory->states;
     session->scratch = arena.take(scratch_bytes);
     memory->scratch = round_up(scratch_bytes, kTensorAlignment);
@@ -137,6 +156,10 @@ Status lay_out(const Model& model, const SessionOptions& options, std::byte* bas
   if (status == Status::kOk && has_pool) {
     status = ThreadPool::create(pool_at, used.threads, error, &session->pool, used.cpu_mask);
   }
+  if (status == Status::kOk && vulkan != nullptr) {
+    status = record_vulkan(*vulkan, *session, error);
+    if (status != Status::kOk && has_pool) ThreadPool::destroy(session->pool);
+  }
   if (status != Status::kOk) {
     destroy_owned(*session);
     return status;
@@ -145,6 +168,17 @@ Status lay_out(const Model& model, const SessionOptions& options, std::byte* bas
   reset_session(*session);
   *out = session;
   return Status::kOk;
+}
+
+Status lay_out(const Model& model, const SessionOptions& options, std::byte* base, Session** out,
+               SessionMemory* memory, Error* error) {
+  VulkanBackend* vulkan = nullptr;
+  if (options.backend == Backend::kVulkan && options.sibling == nullptr) {
+    OXB_TRY(open_vulkan(&vulkan, error));
+  }
+  const Status status = lay_out_on(vulkan, model, options, base, out, memory, error);
+  if (base == nullptr || status != Status::kOk) close_vulkan(vulkan);
+  return status;
 }
 
 uint64_t now_nanoseconds() {
@@ -280,6 +314,20 @@ void place_inputs(Session& session, const schema::EntryPoint& entry,
   }
 }
 
+Status run_steps(Session& session, uint32_t entry, RunContext& context) {
+  for (size_t i = entry == 0 ? 0 : session.entry_ends[entry - 1]; i < session.entry_ends[entry];
+       ++i) {
+    const BoundStep& step = session.steps[i];
+    const uint64_t start = session.profile == nullptr ? 0 : now_nanoseconds();
+    OXB_TRY(step.run(context, step.params));
+    if (session.profile != nullptr) {
+      session.profile(session.profile_context, static_cast<uint32_t>(i), step.op, step.output,
+                      now_nanoseconds() - start);
+    }
+  }
+  return Status::kOk;
+}
+
 /// What the rings of a fresh stream hold.
 void fill_initial_rows(Session& session) {
   const schema::Model& graph = *session.model->graph;
@@ -329,11 +377,13 @@ size_t backend_bytes(const Session& session) {
   for (const OwnedObject* owned = session.owned; owned != nullptr; owned = owned->next) {
     bytes += owned->bytes;
   }
+  if (session.vulkan != nullptr) bytes += vulkan_bytes(*session.vulkan);
   return bytes;
 }
 
 void destroy_session(Session* session) {
   destroy_owned(*session);
+  close_vulkan(session->vulkan);
   if (session->pool != nullptr && session->elder == nullptr) ThreadPool::destroy(session->pool);
 }
 
@@ -367,15 +417,10 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
   context.caller_output = output;
   session.needs_reset = true;
   session.last_entry = entry_index;
-  for (size_t i = entry_index == 0 ? 0 : session.entry_ends[entry_index - 1];
-       i < session.entry_ends[entry_index]; ++i) {
-    const BoundStep& step = session.steps[i];
-    const uint64_t start = session.profile == nullptr ? 0 : now_nanoseconds();
-    OXB_TRY(step.run(context, step.params));
-    if (session.profile != nullptr) {
-      session.profile(session.profile_context, static_cast<uint32_t>(i), step.op, step.output,
-                      now_nanoseconds() - start);
-    }
+  if (session.vulkan != nullptr) {
+    OXB_TRY(run_vulkan(session, entry_index, context));
+  } else {
+    OXB_TRY(run_steps(session, entry_index, context));
   }
   session.needs_reset = false;
   if (!entry.starts()) session.header->position += tokens;
@@ -399,6 +444,7 @@ void reset_session(Session& session) {
       std::memset(state.scales, 0, rows * state.scale_groups * sizeof(float));
     }
   }
+  if (session.vulkan != nullptr) vulkan_states_changed(*session.vulkan);
   session.needs_reset = false;
 }
 

@@ -4,6 +4,9 @@
 //
 //   arena:  | Session | steps and params | thread team | state | activations | scratch |
 //                                                        `--------------------- saved, checkpointed
+// A session on a device (runtime/vulkan_backend.h) has state and activations in that one's memory, not in
+// the arena.
+//
 //   state:  | StateHeader | one RingPosition per ring | shared state tensors | the others |
 //
 // A sibling has a state of its own but for the shared tensors, and neither threads nor activations nor
@@ -24,6 +27,7 @@
 namespace oxbow {
 
 struct Session;
+struct VulkanBackend;
 
 struct SessionOptions {
   uint32_t threads = 1;
@@ -41,6 +45,8 @@ struct SessionMemory {
   size_t activations = 0;
   size_t scratch = 0;
   size_t total = 0;
+  /// Not in the arena: what a device will be asked for.
+  size_t device = 0;
 };
 
 /// One step, ready to run.
@@ -50,7 +56,7 @@ struct BoundStep {
   const char* op;
   /// Name of the first output, for messages and profiles.
   const char* output;
-  /// Who computes it: "cpu", "reference" or a library.
+  /// Who computes it: "cpu", "reference", "vulkan" or a library.
   const char* provider;
 };
 
@@ -81,6 +87,8 @@ struct Session {
   SessionOptions options;
   /// What ops made for this session, the latest first.
   OwnedObject* owned = nullptr;
+  /// Not null: states and activations are the device's, or copies of them.
+  VulkanBackend* vulkan = nullptr;
   ThreadPool* pool = nullptr;
   /// The whole state region, header and ring positions first.
   std::span<std::byte> state;
@@ -105,7 +113,7 @@ Status create_session(const Model& model, const SessionOptions& options, std::sp
                       Session** session, Error* error);
 void destroy_session(Session* session);
 
-/// What libraries took from the system for this session.
+/// What libraries took from the system for this session, and what it took from a device.
 size_t backend_bytes(const Session& session);
 
 Status run_session(Session& session, uint32_t entry, std::span<const InputValues> inputs,

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "runtime/base/hash.h"
+#include "runtime/vulkan_backend.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -89,6 +90,7 @@ Status write_state(const Session& session, StateForm form, std::span<std::byte> 
     return fail(error, Status::kBufferTooSmall, "the buffer has %zu bytes; the state needs %zu",
                 blob.size(), state_blob_bytes(session));
   }
+  if (session.vulkan != nullptr) OXB_TRY(vulkan_to_host(*session.vulkan, error));
   BlobHeader header = {};
   std::memcpy(header.magic, magic(form), sizeof(header.magic));
   header.version = kBlobVersion;
@@ -131,6 +133,7 @@ Status read_state(Session& session, StateForm form, std::span<const std::byte> b
   }
   OXB_TRY(check_rings(session, state, error));
   std::memcpy(session.state.data(), state, session.state.size());
+  if (session.vulkan != nullptr) vulkan_states_changed(*session.vulkan);
   session.needs_reset = false;
   return Status::kOk;
 }

@@ -22,11 +22,10 @@ namespace oxbow::tools {
 
 namespace {
 
-constexpr std::pair<const char*, oxb_backend> kBackends[] = {{"auto", OXB_BACKEND_AUTO},
-                                                             {"reference", OXB_BACKEND_REFERENCE},
-                                                             {"cpu", OXB_BACKEND_CPU},
-                                                             {"xnnpack", OXB_BACKEND_XNNPACK},
-                                                             {"acl", OXB_BACKEND_ACL}};
+constexpr std::pair<const char*, oxb_backend> kBackends[] = {
+    {"auto", OXB_BACKEND_AUTO}, {"reference", OXB_BACKEND_REFERENCE},
+    {"cpu", OXB_BACKEND_CPU},   {"xnnpack", OXB_BACKEND_XNNPACK},
+    {"acl", OXB_BACKEND_ACL},   {"vulkan", OXB_BACKEND_VULKAN}};
 
 oxb_backend backend_of(const std::string& wanted) {
   for (const auto& [name, backend] : kBackends) {
@@ -38,7 +37,7 @@ oxb_backend backend_of(const std::string& wanted) {
     throw UsageError("--backend " + wanted + " is not in this build: configure it with -D" +
                      option + "=ON");
   }
-  throw UsageError("--backend " + wanted + " does not exist yet");
+  throw UsageError("--backend " + wanted + " does not exist");
 }
 
 /// The tool's own thread is one of those that work, and is placed at once.

@@ -169,7 +169,8 @@ int inspect_command(int argc, char** argv) {
   // What a library takes and serves is known only when it has been asked.
   std::vector<std::string> providers;
   size_t backend_bytes = 0;
-  if (common.session.backend == OXB_BACKEND_XNNPACK || common.session.backend == OXB_BACKEND_ACL) {
+  if (common.session.backend == OXB_BACKEND_XNNPACK || common.session.backend == OXB_BACKEND_ACL ||
+      common.session.backend == OXB_BACKEND_VULKAN) {
     const oxb::Session session = open_session(model, path, common);
     backend_bytes = session.backend_bytes();
     for (const char* name; (name = session.step_provider(providers.size())) != nullptr;) {

@@ -19,5 +19,6 @@ using AddKernel = void (*)(const float* a, const float* b, size_t count, float* 
 AddKernel pick_add_kernel(bool reference_only);
 
 Status bind_add(BindContext& context, RunFunction* run);
+Status bind_add_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

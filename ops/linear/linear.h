@@ -56,5 +56,6 @@ using LinearKernel = void (*)(const LinearSlice<X, W>& slice);
 #undef OXB_KERNEL
 
 Status bind_linear(BindContext& context, RunFunction* run);
+Status bind_linear_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -8,24 +8,12 @@
 namespace oxbow {
 namespace {
 
-struct Params {
-  Tensor x, y;
-  bool from_start;
-};
-
 Status run_take_rows(RunContext& context, const void* params) {
-  const auto& p = *static_cast<const Params*>(params);
+  const auto& p = *static_cast<const TakenRows*>(params);
   Tensor y = p.y;
-  const uint32_t have = context.rows(p.x);
-  const uint32_t wanted = context.rows(p.y);
-  // The caller chooses both numbers, each within its own maximum.
-  if (wanted > have) {
-    return fail(context.error, Status::kInvalidArgument,
-                "the %s %u rows of '%s' are wanted, it has %u", p.from_start ? "first" : "last",
-                wanted, p.x.name, have);
-  }
+  uint32_t first = 0, wanted = 0;
+  OXB_TRY(find_taken_rows(context, p, &first, &wanted));
   if (wanted == 0) return Status::kOk;  // There may be no memory for none.
-  const size_t first = p.from_start ? 0 : have - wanted;
   void* to = y.data != nullptr ? static_cast<void*>(y.data) : context.caller_output;
   // memmove: x and y may be one state.
   std::memmove(to, p.x.data + first * p.x.stride(), wanted * y.stride());
@@ -36,6 +24,26 @@ Status run_take_rows(RunContext& context, const void* params) {
 }
 
 }  // namespace
+
+bool takes_from_start(const schema::Step& step) {
+  // A step of older files has no options, which means the last rows.
+  const auto* options = step.options_as_TakeRowsOptions();
+  return options != nullptr && options->from_start();
+}
+
+Status find_taken_rows(const RunContext& context, const TakenRows& rows, uint32_t* first,
+                       uint32_t* wanted) {
+  const uint32_t have = context.rows(rows.x);
+  *wanted = context.rows(rows.y);
+  // The caller chooses both numbers, each within its own maximum.
+  if (*wanted > have) {
+    return fail(context.error, Status::kInvalidArgument,
+                "the %s %u rows of '%s' are wanted, it has %u", rows.from_start ? "first" : "last",
+                *wanted, rows.x.name, have);
+  }
+  *first = rows.from_start ? 0 : have - *wanted;
+  return Status::kOk;
+}
 
 Status bind_take_rows(BindContext& context, RunFunction* run) {
   OXB_TRY(check_counts(context, 1, 1));
@@ -48,15 +56,11 @@ Status bind_take_rows(BindContext& context, RunFunction* run) {
     return context.fail("tensor '%s' is %s, expected %u scales a row as '%s'", y.name,
                         describe(y).text, x.scale_groups, x.name);
   }
-  // A step of older files has no options, which means the last rows.
-  bool from_start = false;
-  if (context.step().options_type() != schema::OpOptions::NONE) {
-    const auto* options = context.step().options_as_TakeRowsOptions();
-    if (options == nullptr) return fail_options(context, "TakeRowsOptions");
-    from_start = options->from_start();
+  if (context.step().options_type() != schema::OpOptions::NONE &&
+      context.step().options_as_TakeRowsOptions() == nullptr) {
+    return fail_options(context, "TakeRowsOptions");
   }
-  auto& p = context.params<Params>();
-  p = {x, y, from_start};
+  context.params<TakenRows>() = {x, y, takes_from_start(context.step())};
   *run = run_take_rows;
   return Status::kOk;
 }

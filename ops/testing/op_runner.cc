@@ -7,6 +7,8 @@
 #include <cstring>
 #include <new>
 
+#include "ops/testing/vulkan_runner.h"
+
 namespace oxbow::testing {
 
 Buffer::Buffer(size_t bytes) : bytes_(bytes) {
@@ -237,6 +239,10 @@ Status OpRunner::run() {
     ADD_FAILURE() << "run without a successful bind";
     return Status::kInternal;
   }
+  FakeBindContext shapes(*this, *flatbuffers::GetRoot<schema::Step>(packed_.GetBufferPointer()),
+                         true);
+  const bool library = !reference_only && backend != Backend::kCpu;
+  const auto shadow = library ? nullptr : VulkanShadow::before(*this, shapes);
   const Buffer scratch(scratch_bytes_);
   RunContext context;
   context.symbols = symbols.data();
@@ -246,7 +252,9 @@ Status OpRunner::run() {
   context.error = &error_;
   context.caller_output = caller_output;
   context.position = position;
-  return run_(context, params_.data());
+  const Status status = run_(context, params_.data());
+  if (shadow != nullptr) shadow->compare(status);
+  return status;
 }
 
 Status OpRunner::bind_and_run() {

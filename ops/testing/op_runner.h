@@ -14,6 +14,9 @@
 // ask for the same both times. Every buffer has exactly the bytes it must have, so that sanitizers
 // see a stray one, and starts as 0xff bytes: NaN as float, -1 as int8, so that what was not written
 // shows.
+//
+// Where the op has a shader for the step, every run is repeated on a Vulkan device and compared with the
+// CPU's (vulkan_runner.h).
 
 #include <cstddef>
 #include <cstdint>
@@ -120,6 +123,7 @@ class OpRunner {
   /// What bind or run had to say about its failure.
   const char* message() const { return error_.text; }
   size_t scratch_bytes() const { return scratch_bytes_; }
+  BindFunction bind_function() const { return bind_; }
   /// What the op made at the last bind and the session would own; null: nothing.
   const OwnedObject* owned() const { return owned_; }
 

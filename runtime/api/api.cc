@@ -15,6 +15,7 @@
 #include "runtime/model.h"
 #include "runtime/session.h"
 #include "runtime/state.h"
+#include "runtime/vulkan_backend.h"
 #include "schema/model_generated.h"
 
 namespace {
@@ -64,6 +65,7 @@ constexpr BackendName kBackends[] = {
     {OXB_BACKEND_CPU, oxbow::Backend::kCpu, nullptr},
     {OXB_BACKEND_XNNPACK, oxbow::Backend::kXnnpack, "OXBOW_WITH_XNNPACK"},
     {OXB_BACKEND_ACL, oxbow::Backend::kAcl, "OXBOW_WITH_ACL"},
+    {OXB_BACKEND_VULKAN, oxbow::Backend::kVulkan, "OXBOW_WITH_VULKAN"},
 };
 
 const BackendName* find_backend(oxb_backend name) {
@@ -210,6 +212,10 @@ const char* oxb_status_name(oxb_status status) {
       return "state of another model";
     case OXB_OUT_OF_MEMORY:
       return "out of memory";
+    case OXB_NO_DEVICE:
+      return "no device";
+    case OXB_DEVICE_LOST:
+      return "device lost";
     case OXB_INTERNAL:
       return "internal error";
   }
@@ -401,6 +407,15 @@ oxb_status oxb_session_memory(const oxb_model* model, const oxb_session_options*
   return status;
 }
 
+oxb_status oxb_session_device_bytes(const oxb_model* model, const oxb_session_options* options,
+                                    size_t* bytes, oxb_error* error) {
+  if (bytes == nullptr) return missing(error, "bytes");
+  oxbow::SessionMemory memory;
+  const oxb_status status = count_memory(model, options, &memory, error);
+  *bytes = status == OXB_OK ? memory.device : 0;
+  return status;
+}
+
 oxb_status oxb_session_create(const oxb_model* model, const oxb_session_options* options,
                               void* arena, size_t arena_bytes, oxb_session** session,
                               oxb_error* error) {
@@ -569,6 +584,10 @@ oxb_status oxb_session_tensor_read(const oxb_session* session, size_t index, flo
     return outer(oxbow::fail(words(error), Status::kBufferTooSmall,
                              "room for %zu values; '%.80s' has %zu", value_count, tensor.name,
                              needed));
+  }
+  if (oxbow::VulkanBackend* vulkan = inner(session)->vulkan; vulkan != nullptr) {
+    const Status copied = oxbow::vulkan_to_host(*vulkan, words(error));
+    if (copied != Status::kOk) return outer(copied);
   }
   oxbow::read_rows(*inner(session), tensor, rows, values);
   return OXB_OK;

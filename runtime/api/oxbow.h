@@ -55,6 +55,8 @@ typedef enum oxb_status {
   /* A state of another model. */
   OXB_STATE_MISMATCH = 31,
   OXB_OUT_OF_MEMORY = 40,
+  OXB_NO_DEVICE = 41,
+  OXB_DEVICE_LOST = 42,
   OXB_INTERNAL = 50
 } oxb_status;
 
@@ -198,7 +200,11 @@ typedef enum oxb_backend {
   /* Dense layers by that library where it can, all else as CPU. Both copy the weights they use into memory
    * of their own when a session is created: see oxb_session_backend_bytes. */
   OXB_BACKEND_XNNPACK = 3,
-  OXB_BACKEND_ACL = 4
+  OXB_BACKEND_ACL = 4,
+  /* All steps that have a shader on a Vulkan device, the others on the CPU in between. States and
+   * activations live in the device's memory, the weights are copied there: see oxb_session_device_bytes.
+   * Without a usable device oxb_session_create fails with OXB_NO_DEVICE: take another backend then. */
+  OXB_BACKEND_VULKAN = 5
 } oxb_backend;
 
 /* 1: sessions can be created with it; it is an option of the library's build. */
@@ -239,6 +245,11 @@ typedef struct oxb_memory {
 OXB_API oxb_status oxb_session_memory(const oxb_model* model, const oxb_session_options* options,
                                       oxb_memory* memory, oxb_error* error);
 
+/* What a session with OXB_BACKEND_VULKAN will take from the device, beside the arena; 0 for others. */
+OXB_API oxb_status oxb_session_device_bytes(const oxb_model* model,
+                                            const oxb_session_options* options, size_t* bytes,
+                                            oxb_error* error);
+
 /* Places a session in `arena`, which needs no alignment and must outlive it, as must the model. */
 OXB_API oxb_status oxb_session_create(const oxb_model* model, const oxb_session_options* options,
                                       void* arena, size_t arena_bytes, oxb_session** session,
@@ -247,8 +258,8 @@ OXB_API oxb_status oxb_session_create(const oxb_model* model, const oxb_session_
 /* Ends its threads. The arena is the caller's again. Null is allowed. */
 OXB_API void oxb_session_destroy(oxb_session* session);
 
-/* Bytes that a library behind the backend took from the system when this session was created, beside the
- * arena; 0 for this library's own backends. */
+/* Bytes that a library behind the backend took from the system when this session was created, or the session
+ * from a device, beside the arena; 0 for this library's own backends. */
 OXB_API size_t oxb_session_backend_bytes(const oxb_session* session);
 
 /* Feeds 1 to max_segment tokens. Writes the logits of the last `logits_rows` of them (0: none are computed;

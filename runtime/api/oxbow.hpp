@@ -147,6 +147,14 @@ class Model {
     if (!status.ok()) return status;
     return memory;
   }
+  /// What a session will take from a device, beside the arena.
+  Expected<size_t> device_bytes(const oxb_session_options& options = SessionOptions()) const {
+    size_t bytes = 0;
+    const Status status = Status::of(
+        [&](oxb_error* error) { return oxb_session_device_bytes(get(), &options, &bytes, error); });
+    if (!status.ok()) return status;
+    return bytes;
+  }
 
   bool ends_text(int32_t token) const { return oxb_model_ends_text(get(), token) != 0; }
   /// As the vocabulary has them, at most `room` of them.
@@ -210,7 +218,7 @@ class Session {
 
   oxb_session* get() const { return session_.get(); }
   size_t arena_bytes() const { return arena_bytes_; }
-  /// Beside the arena; 0 unless the backend is another library.
+  /// Beside the arena; 0 unless the backend is another library or a device.
   size_t backend_bytes() const { return oxb_session_backend_bytes(get()); }
 
   /// Feeds tokens. `logits` has room for none, the last or more of their rows: [rows][output_width].

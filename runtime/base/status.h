@@ -27,6 +27,8 @@ enum class [[nodiscard]] Status : int32_t{
     kStateMismatch = 31,
     // The machine's doing.
     kOutOfMemory = 40,
+    kNoDevice = 41,
+    kDeviceLost = 42,
     kInternal = 50,
 };
 

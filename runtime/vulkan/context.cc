@@ -1,0 +1,54 @@
+#include "runtime/vulkan/context.h"
+
+#include <new>
+
+namespace oxbow::vulkan {
+namespace {
+
+struct Shared {
+  std::mutex mutex;
+  Context* context = nullptr;
+  size_t users = 0;
+};
+
+Shared& shared() {
+  static Shared the_shared;
+  return the_shared;
+}
+
+void close(Context* context) {
+  if (context->device.handle != VK_NULL_HANDLE && context->device.api().DestroyDevice != nullptr) {
+    context->cache.close(context->device);
+  }
+  context->device.close();
+  delete context;
+}
+
+}  // namespace
+
+Status acquire_context(Context** context, Error* error) {
+  const std::lock_guard lock(shared().mutex);
+  if (shared().context == nullptr) {
+    auto* made = new (std::nothrow) Context();
+    if (made == nullptr) return fail(error, Status::kOutOfMemory, "no memory for a device");
+    Status status = made->device.open(error);
+    if (status == Status::kOk) status = made->cache.open(made->device, error);
+    if (status != Status::kOk) {
+      close(made);
+      return status;
+    }
+    shared().context = made;
+  }
+  ++shared().users;
+  *context = shared().context;
+  return Status::kOk;
+}
+
+void release_context(Context*) {
+  const std::lock_guard lock(shared().mutex);
+  if (--shared().users > 0) return;
+  close(shared().context);
+  shared().context = nullptr;
+}
+
+}  // namespace oxbow::vulkan

@@ -1,0 +1,22 @@
+#pragma once
+
+// The device and what all sessions of a process share with it: made by the first, unmade by the last.
+
+#include <mutex>
+
+#include "runtime/vulkan/device.h"
+#include "runtime/vulkan/pipeline.h"
+
+namespace oxbow::vulkan {
+
+struct Context {
+  Device device;
+  PipelineCache cache;
+  /// One thread at a time may give the queue work.
+  std::mutex queue_mutex;
+};
+
+Status acquire_context(Context** context, Error* error);
+void release_context(Context* context);
+
+}  // namespace oxbow::vulkan

@@ -1,0 +1,32 @@
+#pragma once
+
+// The device that computes, chosen among those of the machine: a real one before a simulated one.
+
+#include "runtime/vulkan/api.h"
+#include "runtime/vulkan/features.h"
+#include "runtime/vulkan/instance.h"
+
+namespace oxbow::vulkan {
+
+/// Storage buffers of one shader: the slot and the tensors.
+inline constexpr uint32_t kMaxBindings = 16;
+
+struct Device {
+  Instance instance;
+  VkPhysicalDevice physical = VK_NULL_HANDLE;
+  VkDevice handle = VK_NULL_HANDLE;
+  VkQueue queue = VK_NULL_HANDLE;
+  uint32_t queue_family = 0;
+  VkPhysicalDeviceProperties properties = {};
+  VkPhysicalDeviceMemoryProperties memory = {};
+  VulkanFeatures features;
+  /// Nanoseconds of a tick; 0: the queue has no timestamps.
+  double timestamp_period = 0.0;
+
+  Status open(Error* error);
+  void close();
+
+  const Api& api() const { return instance.api; }
+};
+
+}  // namespace oxbow::vulkan

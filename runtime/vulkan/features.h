@@ -1,0 +1,20 @@
+#pragma once
+
+// What of a device shaders may use. Needs no Vulkan header.
+
+#include <cstdint>
+
+namespace oxbow {
+
+struct VulkanFeatures {
+  /// Products of four packed int8 in one instruction.
+  bool int_dot = false;
+  bool float16 = false;
+  /// Not needed: shaders read and write int8 as words of four.
+  bool storage8 = false;
+  uint32_t subgroup_size = 1;
+  uint32_t max_group_threads = 128;
+  uint32_t shared_bytes = 16384;
+};
+
+}  // namespace oxbow

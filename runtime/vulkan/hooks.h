@@ -1,0 +1,43 @@
+#pragma once
+
+// What tests change and count. Nothing else may write here; needs no Vulkan header.
+
+#include <atomic>
+#include <cstdint>
+
+namespace oxbow::vulkan {
+
+struct Hooks {
+  /// Validation with synchronisation checks, as the environment variable OXBOW_VULKAN_VALIDATE=1 asks
+  /// for too. Creation then fails when the layer is not installed.
+  bool validation = false;
+  /// Behave as on a device whose memory the host cannot see.
+  bool staged = false;
+  /// Behave as on a device without packed integer dot products.
+  bool no_int_dot = false;
+  /// Behave as on a device without the feature of 8-bit storage.
+  bool no_storage8 = false;
+  /// As if the machine had the loader and no device.
+  bool no_device = false;
+  /// Opened instead of the loader.
+  const char* library = nullptr;
+  /// The fail_at-th call from now on that can fail gives `fail_with`, a VkResult, undone. 0: none.
+  std::atomic<uint32_t> fail_at = 0;
+  int32_t fail_with = 0;
+};
+
+struct Counters {
+  /// Vulkan objects and allocations alive.
+  std::atomic<int64_t> objects = 0;
+  /// Bytes of device memory alive.
+  std::atomic<int64_t> bytes = 0;
+  /// Calls made that can fail.
+  std::atomic<uint64_t> calls = 0;
+  /// What validation objected to.
+  std::atomic<uint32_t> errors = 0;
+};
+
+Hooks& hooks();
+Counters& counters();
+
+}  // namespace oxbow::vulkan

@@ -1,0 +1,19 @@
+#pragma once
+
+// The connection to Vulkan, with a messenger that counts what validation finds.
+
+#include "runtime/vulkan/api.h"
+
+namespace oxbow::vulkan {
+
+struct Instance {
+  Api api;
+  VkInstance handle = VK_NULL_HANDLE;
+  VkDebugUtilsMessengerEXT messenger = VK_NULL_HANDLE;
+
+  Status open(Error* error);
+  /// Also after an open that failed half-way.
+  void close();
+};
+
+}  // namespace oxbow::vulkan

@@ -1,0 +1,143 @@
+#include "runtime/vulkan/pipeline.h"
+
+#include <cstddef>
+
+#include "runtime/vulkan/result.h"
+
+namespace oxbow::vulkan {
+
+Status PipelineCache::open(const Device& device, Error* error) {
+  VkPipelineCacheCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+  return create("a pipeline cache", error, [&] {
+    return device.api().CreatePipelineCache(device.handle, &info, nullptr, &handle_);
+  });
+}
+
+void PipelineCache::close(const Device& device) {
+  destroy(&handle_, [&](VkPipelineCache object) {
+    device.api().DestroyPipelineCache(device.handle, object, nullptr);
+  });
+}
+
+Status PipelineCache::write(const Device& device, std::span<std::byte> blob, size_t* bytes,
+                            Error* error) {
+  const auto get = [&](size_t* size, void* data) {
+    return call("the pipeline cache", error, [&] {
+      return device.api().GetPipelineCacheData(device.handle, handle_, size, data);
+    });
+  };
+  OXB_TRY(get(bytes, nullptr));
+  if (blob.data() == nullptr) return Status::kOk;
+  if (blob.size() < *bytes) {
+    return fail(error, Status::kBufferTooSmall, "the buffer has %zu bytes; the cache needs %zu",
+                blob.size(), *bytes);
+  }
+  return get(bytes, blob.data());
+}
+
+Status PipelineCache::read(const Device& device, std::span<const std::byte> blob, Error* error) {
+  VkPipelineCacheCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+  info.initialDataSize = blob.size();
+  info.pInitialData = blob.data();
+  VkPipelineCache given = VK_NULL_HANDLE;
+  OXB_TRY(create("a pipeline cache", error, [&] {
+    return device.api().CreatePipelineCache(device.handle, &info, nullptr, &given);
+  }));
+  const Status status = call("the pipeline cache", error, [&] {
+    return device.api().MergePipelineCaches(device.handle, handle_, 1, &given);
+  });
+  destroy(&given, [&](VkPipelineCache object) {
+    device.api().DestroyPipelineCache(device.handle, object, nullptr);
+  });
+  return status;
+}
+
+Status Pipelines::make_layouts(const Device& device, uint32_t bindings, Error* error) {
+  Layouts& layouts = layouts_[bindings];
+  if (layouts.pipeline != VK_NULL_HANDLE) return Status::kOk;
+  VkDescriptorSetLayoutBinding list[kMaxBindings] = {};
+  for (uint32_t i = 0; i < bindings; ++i) {
+    list[i].binding = i;
+    list[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    list[i].descriptorCount = 1;
+    list[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+  }
+  VkDescriptorSetLayoutCreateInfo set_info = {};
+  set_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
+  set_info.bindingCount = bindings;
+  set_info.pBindings = list;
+  OXB_TRY(create("a descriptor layout", error, [&] {
+    return device.api().CreateDescriptorSetLayout(device.handle, &set_info, nullptr, &layouts.set);
+  }));
+  VkPipelineLayoutCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+  info.setLayoutCount = 1;
+  info.pSetLayouts = &layouts.set;
+  return create("a pipeline layout", error, [&] {
+    return device.api().CreatePipelineLayout(device.handle, &info, nullptr, &layouts.pipeline);
+  });
+}
+
+Status Pipelines::find_or_make(const Device& device, VkPipelineCache cache, const PipelineKey& key,
+                               size_t* index, Error* error) {
+  for (*index = 0; *index < made_.size(); ++*index) {
+    if (made_[*index].key == key) return Status::kOk;
+  }
+  OXB_TRY(make_layouts(device, key.bindings, error));
+  const Api& api = device.api();
+  VkShaderModuleCreateInfo module_info = {};
+  module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+  module_info.codeSize = key.code_words * sizeof(uint32_t);
+  module_info.pCode = key.code;
+  VkShaderModule module = VK_NULL_HANDLE;
+  OXB_TRY(create(key.name, error, [&] {
+    return api.CreateShaderModule(device.handle, &module_info, nullptr, &module);
+  }));
+
+  VkSpecializationMapEntry entries[kMaxConstants];
+  for (uint32_t i = 0; i < key.constant_count; ++i) {
+    entries[i] = {i, static_cast<uint32_t>(i * sizeof(uint32_t)), sizeof(uint32_t)};
+  }
+  const VkSpecializationInfo constants = {key.constant_count, entries,
+                                          key.constant_count * sizeof(uint32_t), key.constants};
+  VkComputePipelineCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module;
+  info.stage.pName = "main";
+  info.stage.pSpecializationInfo = &constants;
+  info.layout = layouts_[key.bindings].pipeline;
+  Made made = {key, VK_NULL_HANDLE};
+  Status status = create(key.name, error, [&] {
+    return api.CreateComputePipelines(device.handle, cache, 1, &info, nullptr, &made.pipeline);
+  });
+  destroy(&module,
+          [&](VkShaderModule object) { api.DestroyShaderModule(device.handle, object, nullptr); });
+  if (status == Status::kOk && !made_.push(made)) {
+    destroy(&made.pipeline,
+            [&](VkPipeline object) { api.DestroyPipeline(device.handle, object, nullptr); });
+    status = fail(error, Status::kOutOfMemory, "no memory for the pipeline %s", key.name);
+  }
+  return status;
+}
+
+void Pipelines::close(const Device& device) {
+  const Api& api = device.api();
+  for (Made& made : made_) {
+    destroy(&made.pipeline,
+            [&](VkPipeline object) { api.DestroyPipeline(device.handle, object, nullptr); });
+  }
+  for (Layouts& layouts : layouts_) {
+    destroy(&layouts.pipeline, [&](VkPipelineLayout object) {
+      api.DestroyPipelineLayout(device.handle, object, nullptr);
+    });
+    destroy(&layouts.set, [&](VkDescriptorSetLayout object) {
+      api.DestroyDescriptorSetLayout(device.handle, object, nullptr);
+    });
+  }
+}
+
+}  // namespace oxbow::vulkan

@@ -1,0 +1,145 @@
+// Cuts the steps into segments and records each.
+
+#include "runtime/vulkan/copies.h"
+#include "runtime/vulkan/program.h"
+#include "runtime/vulkan/result.h"
+
+namespace oxbow::vulkan {
+namespace {
+
+constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags kShader = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+constexpr VkAccessFlags kCopy = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+
+bool on_device(const Step& step) { return step.dispatch_count != 0; }
+
+Status no_memory(Error* error) {
+  return fail(error, Status::kOutOfMemory, "no memory for a list of copies");
+}
+
+/// What the steps [begin, end), all on the CPU, touch, or of that what they write.
+Status add_touched(const ProgramSpec& spec, const Memory& memory, uint32_t begin, uint32_t end,
+                   bool written_only, Copies* copies, Error* error) {
+  for (uint32_t i = begin; i < end; ++i) {
+    const Step& step = spec.steps[i];
+    for (const Touched& touched : spec.touched.subspan(step.first_touched, step.touched_count)) {
+      if (written_only && !touched.written) continue;
+      if (!copies->add(memory, touched.range)) return no_memory(error);
+    }
+  }
+  return Status::kOk;
+}
+
+uint32_t entry_begin(const ProgramSpec& spec, uint32_t entry) {
+  return entry == 0 ? 0 : spec.entry_ends[entry - 1];
+}
+
+}  // namespace
+
+Status Program::make_segments(const ProgramSpec& spec, Error* error) {
+  const auto push = [&](uint32_t begin, uint32_t end) {
+    Segment segment;
+    segment.first_step = begin;
+    segment.end_step = end;
+    return segments_.push(segment);
+  };
+  for (uint32_t e = 0; e < spec.entry_ends.size(); ++e) {
+    const uint32_t begin = entry_begin(spec, e), end = spec.entry_ends[e];
+    bool pushed = true;
+    if (memory_.staged && begin < end && !on_device(spec.steps[begin])) {
+      pushed = push(begin, begin);
+    }
+    for (uint32_t i = begin; i < end; ++i) {
+      if (!on_device(spec.steps[i])) continue;
+      const uint32_t first = i;
+      while (i + 1 < end && on_device(spec.steps[i + 1])) ++i;
+      pushed = pushed && push(first, i + 1);
+    }
+    if (memory_.staged && begin < end && !on_device(spec.steps[end - 1])) {
+      pushed = pushed && push(end, end);
+    }
+    pushed = pushed && segment_ends_.push(static_cast<uint32_t>(segments_.size()));
+    if (!pushed) return fail(error, Status::kOutOfMemory, "no memory for the list of segments");
+  }
+  for (uint32_t e = 0; e < spec.entry_ends.size(); ++e) {
+    const uint32_t first = e == 0 ? 0 : segment_ends_[e - 1];
+    for (uint32_t s = first; s < segment_ends_[e]; ++s) {
+      OXB_TRY(record_segment(spec, s, e, false, &segments_[s].commands, error));
+      if (queries_ == VK_NULL_HANDLE) continue;
+      OXB_TRY(record_segment(spec, s, e, true, &segments_[s].timed, error));
+    }
+  }
+  return Status::kOk;
+}
+
+Status Program::record_uploads(const ProgramSpec& spec, uint32_t index, uint32_t entry,
+                               VkCommandBuffer commands, Error* error) {
+  const bool is_first = index == (entry == 0 ? 0 : segment_ends_[entry - 1]);
+  Copies copies;
+  if (is_first) {
+    const uint32_t begin = entry == 0 ? 0 : spec.entry_input_ends[entry - 1];
+    for (uint32_t i = begin; i < spec.entry_input_ends[entry]; ++i) {
+      if (!copies.add(memory_, spec.entry_inputs[i])) return no_memory(error);
+    }
+  } else {
+    OXB_TRY(add_touched(spec, memory_, segments_[index - 1].end_step, segments_[index].first_step,
+                        true, &copies, error));
+  }
+  copies.record(device().api(), memory_, true, commands);
+  barrier(device().api(), commands, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kCompute | kTransfer,
+          kShader | kCopy);
+  return Status::kOk;
+}
+
+Status Program::record_downloads(const ProgramSpec& spec, uint32_t index, uint32_t entry,
+                                 VkCommandBuffer commands, Error* error) {
+  const bool is_last = index + 1 == segment_ends_[entry];
+  const uint32_t next = is_last ? spec.entry_ends[entry] : segments_[index + 1].first_step;
+  Copies copies;
+  OXB_TRY(add_touched(spec, memory_, segments_[index].end_step, next, false, &copies, error));
+  if (is_last && !copies.add(memory_, {Region::kOutput, 0, memory_.sizes.output})) {
+    return no_memory(error);
+  }
+  barrier(device().api(), commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kTransfer,
+          VK_ACCESS_TRANSFER_READ_BIT);
+  copies.record(device().api(), memory_, false, commands);
+  return Status::kOk;
+}
+
+Status Program::record_segment(const ProgramSpec& spec, uint32_t index, uint32_t entry, bool timed,
+                               VkCommandBuffer* commands, Error* error) {
+  const Api& api = device().api();
+  const Segment segment = segments_[index];
+  OXB_TRY(commands_.begin(commands, error));
+  if (timed && segment.first_step < segment.end_step) {
+    api.CmdResetQueryPool(*commands, queries_, 2 * segment.first_step,
+                          2 * (segment.end_step - segment.first_step));
+  }
+  if (memory_.staged) OXB_TRY(record_uploads(spec, index, entry, *commands, error));
+  for (uint32_t i = segment.first_step; i < segment.end_step; ++i) {
+    const Step& step = spec.steps[i];
+    if (timed) {
+      api.CmdWriteTimestamp(*commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 2 * i);
+    }
+    for (uint32_t d = step.first_dispatch; d < step.first_dispatch + step.dispatch_count; ++d) {
+      // One for all: whatever an earlier dispatch wrote is seen, and nothing it still reads is changed.
+      barrier(api, *commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShader);
+      const size_t pipeline = pipeline_of_[d];
+      api.CmdBindPipeline(*commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.pipeline(pipeline));
+      api.CmdBindDescriptorSets(*commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                                pipelines_.layout(pipeline), 0, 1, &sets_[d], 0, nullptr);
+      api.CmdDispatchIndirect(*commands, memory_.slots.handle, d * sizeof(VulkanSlot));
+    }
+    if (timed) {
+      api.CmdWriteTimestamp(*commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 2 * i + 1);
+    }
+  }
+  if (memory_.staged) OXB_TRY(record_downloads(spec, index, entry, *commands, error));
+  barrier(api, *commands, kCompute | kTransfer,
+          VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+          VK_ACCESS_HOST_READ_BIT);
+  return commands_.end(*commands, error);
+}
+
+}  // namespace oxbow::vulkan

@@ -1,0 +1,124 @@
+#include "runtime/vulkan_steps.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace oxbow {
+namespace {
+
+class StepBinder final : public VulkanBindContext {
+ public:
+  StepBinder(BindContext& context, const VulkanPlaces& places, const VulkanFeatures& features,
+             VulkanStepList& list)
+      : context_(context), places_(places), features_(features), list_(list) {}
+
+  const schema::Step& step() const override { return context_.step(); }
+  size_t input_count() const override { return context_.input_count(); }
+  Tensor input(size_t index) const override { return without_data(context_.input(index)); }
+  Tensor output(size_t index) const override {
+    return without_data(context_.output_or_caller(index));
+  }
+  uint32_t ring_capacity(int32_t ring) const override { return context_.ring_capacity(ring); }
+  const VulkanFeatures& features() const override { return features_; }
+  void request_scratch(uint64_t bytes) override {
+    list_.scratch_bytes = std::max(list_.scratch_bytes, bytes);
+  }
+  void prepare(VulkanPrepare function) override { host.prepare = function; }
+  void allow_error(float bound) override { host.allowed_error = bound; }
+  Status dispatch(const VulkanShader& shader, std::span<const VulkanOperand> operands,
+                  std::span<const uint32_t> constants) override;
+
+  VulkanStepList::Host host;
+  bool out_of_memory = false;
+
+ private:
+  static Tensor without_data(Tensor tensor) {
+    tensor.data = nullptr;
+    tensor.scales = nullptr;
+    return tensor;
+  }
+  void* allocate_params(size_t bytes) override;
+
+  BindContext& context_;
+  const VulkanPlaces& places_;
+  const VulkanFeatures& features_;
+  VulkanStepList& list_;
+  alignas(std::max_align_t) std::byte thrown_away_[kMaxParamsBytes];
+};
+
+Status StepBinder::dispatch(const VulkanShader& shader, std::span<const VulkanOperand> operands,
+                            std::span<const uint32_t> constants) {
+  if (operands.size() > kMaxVulkanOperands || constants.size() > kMaxVulkanConstants) {
+    return context_.fail("the shader %s has %zu tensors and %zu constants", shader.name,
+                         operands.size(), constants.size());
+  }
+  vulkan::Dispatch made;
+  made.shader = &shader;
+  made.operand_count = static_cast<uint32_t>(operands.size());
+  made.constant_count = static_cast<uint32_t>(constants.size());
+  std::copy(constants.begin(), constants.end(), made.constants);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const VulkanOperand& operand = operands[i];
+    made.operands[i] = operand.kind == VulkanOperand::kScratch
+                           ? vulkan::Range{vulkan::Region::kScratch, operand.offset, operand.bytes}
+                           : places_.place(operand.kind == VulkanOperand::kOutput, operand.index);
+    host.writes_output |= made.operands[i].region == vulkan::Region::kOutput;
+  }
+  out_of_memory |= !list_.dispatches.push(made);
+  return Status::kOk;
+}
+
+void* StepBinder::allocate_params(size_t bytes) {
+  auto* block =
+      static_cast<VulkanStepList::Block*>(std::malloc(sizeof(VulkanStepList::Block) + bytes));
+  if (block == nullptr) {
+    out_of_memory = true;
+    return thrown_away_;
+  }
+  block->next = list_.blocks;
+  list_.blocks = block;
+  host.params = block->params;
+  return block->params;
+}
+
+}  // namespace
+
+void VulkanStepList::clear() {
+  while (blocks != nullptr) {
+    Block* next = blocks->next;
+    std::free(blocks);
+    blocks = next;
+  }
+  steps.clear();
+  host.clear();
+  dispatches.clear();
+  touched.clear();
+  scratch_bytes = 0;
+}
+
+Status add_vulkan_step(BindContext& context, const VulkanPlaces& places,
+                       const VulkanFeatures& features, Status (*bind)(VulkanBindContext&),
+                       VulkanStepList* list, Error* error) {
+  vulkan::Step step;
+  step.first_dispatch = static_cast<uint32_t>(list->dispatches.size());
+  step.first_touched = static_cast<uint32_t>(list->touched.size());
+  StepBinder binder(context, places, features, *list);
+  if (bind != nullptr) OXB_TRY(bind(binder));
+  step.dispatch_count = static_cast<uint32_t>(list->dispatches.size()) - step.first_dispatch;
+  bool pushed = !binder.out_of_memory;
+  if (step.dispatch_count == 0) {
+    const auto touch = [&](bool output, size_t index) {
+      pushed = pushed && list->touched.push({places.place(output, index), output});
+    };
+    for (size_t i = 0; i < context.input_count(); ++i) touch(false, i);
+    for (size_t i = 0; i < context.output_count(); ++i) touch(true, i);
+  } else if (binder.host.prepare == nullptr) {
+    return context.fail("the op has a dispatch and no prepare");
+  }
+  step.touched_count = static_cast<uint32_t>(list->touched.size()) - step.first_touched;
+  pushed = pushed && list->steps.push(step) && list->host.push(binder.host);
+  if (!pushed) return fail(error, Status::kOutOfMemory, "no memory for the list of steps");
+  return Status::kOk;
+}
+
+}  // namespace oxbow

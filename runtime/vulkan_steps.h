@@ -1,0 +1,59 @@
+#pragma once
+
+// What the ops said about their steps, collected: the list a vulkan::Program is made of. Needs no Vulkan
+// header.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/vulkan/array.h"
+#include "runtime/vulkan/step.h"
+#include "runtime/vulkan_op.h"
+
+namespace oxbow {
+
+struct VulkanStepList {
+  /// What prepare gets, in a chain since it must not move.
+  struct Block {
+    Block* next;
+    alignas(std::max_align_t) std::byte params[1];
+  };
+  struct Host {
+    VulkanPrepare prepare = nullptr;
+    const void* params = nullptr;
+    /// See VulkanBindContext::allow_error.
+    float allowed_error = 0.0f;
+    bool writes_output = false;
+  };
+
+  VulkanStepList() = default;
+  VulkanStepList(const VulkanStepList&) = delete;
+  VulkanStepList& operator=(const VulkanStepList&) = delete;
+  ~VulkanStepList() { clear(); }
+  void clear();
+
+  /// By step.
+  vulkan::Array<vulkan::Step> steps;
+  vulkan::Array<Host> host;
+  vulkan::Array<vulkan::Dispatch> dispatches;
+  vulkan::Array<vulkan::Touched> touched;
+  Block* blocks = nullptr;
+  uint64_t scratch_bytes = 0;
+};
+
+/// Where the tensors of a step lie.
+class VulkanPlaces {
+ public:
+  virtual vulkan::Range place(bool output, size_t index) const = 0;
+
+ protected:
+  ~VulkanPlaces() = default;
+};
+
+/// Appends the step that `context` shows and whose bind succeeded. A null `bind`, or one that adds no
+/// dispatch, makes it a step of the CPU.
+Status add_vulkan_step(BindContext& context, const VulkanPlaces& places,
+                       const VulkanFeatures& features, Status (*bind)(VulkanBindContext&),
+                       VulkanStepList* list, Error* error);
+
+}  // namespace oxbow

@@ -1,0 +1,279 @@
+// Whole models on a Vulkan device: the CPU's results, both kinds of memory, and everything that can fail.
+// Validation with synchronisation checks is on in all of it.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "runtime/api/oxbow.hpp"
+#include "runtime/vulkan/context.h"
+#include "runtime/vulkan/hooks.h"
+#include "tests/support/cli.h"
+#include "tests/support/files.h"
+#include "tests/support/golden.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace oxbow::testing {
+namespace {
+
+oxb_session_options vulkan_options() {
+  oxb_session_options options = oxb::SessionOptions();
+  options.backend = OXB_BACKEND_VULKAN;
+  return options;
+}
+
+/// Puts the hooks back, and holds every test to: no error, nothing left.
+class Vulkan : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const char* wanted = std::getenv("OXB_TEST_VULKAN");
+    if (wanted != nullptr && std::strcmp(wanted, "0") == 0) GTEST_SKIP() << "not to be tested";
+    vulkan::hooks().validation = true;
+    vulkan::counters().errors = 0;
+  }
+  void TearDown() override {
+    vulkan::Hooks& hooks = vulkan::hooks();
+    hooks.staged = hooks.no_int_dot = hooks.no_storage8 = hooks.no_device = false;
+    hooks.library = nullptr;
+    hooks.fail_at = 0;
+    EXPECT_EQ(vulkan::counters().errors.load(), 0u) << "validation found errors";
+    EXPECT_EQ(vulkan::counters().objects.load(), 0) << "objects are left";
+    EXPECT_EQ(vulkan::counters().bytes.load(), 0) << "memory is left";
+  }
+};
+
+const std::vector<int32_t> kTokens = {1, 0, 2, 3, 4};
+
+/// Logits of runs of different lengths, enough to fill the memories; a reset and a restore on the way.
+std::vector<float> logits_of(TinyModel& bytes, const oxb_session_options& options) {
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  EXPECT_TRUE(model.ok()) << model.status().text();
+  auto session = oxb::Session::create(*model, options);
+  EXPECT_TRUE(session.ok()) << session.status().text();
+  if (!session.ok()) return {};
+  std::vector<float> all;
+  std::vector<std::byte> saved(session->state_bytes());
+  for (size_t i = 0; i < 40; ++i) {
+    const size_t count = 1 + i % 5, rows = i % (count + 1);
+    std::vector<float> logits(rows * model->info().vocabulary);
+    const oxb::Status status = session->run(std::span(kTokens).first(count), logits);
+    EXPECT_TRUE(status.ok()) << status.text();
+    all.insert(all.end(), logits.begin(), logits.end());
+    if (i == 12) {
+      EXPECT_TRUE(session->save(saved).ok());
+    }
+    if (i == 20) session->reset();
+    if (i == 30) {
+      EXPECT_TRUE(session->load(saved).ok());
+    }
+  }
+  return all;
+}
+
+TEST_F(Vulkan, ADeviceIsThere) {
+  vulkan::Context* context = nullptr;
+  Error error;
+  ASSERT_EQ(vulkan::acquire_context(&context, &error), Status::kOk) << error.text;
+  EXPECT_GE(context->device.features.subgroup_size, 1u);
+  vulkan::release_context(context);
+}
+
+TEST_F(Vulkan, ModelsGiveTheBitsOfTheCpuInBothKindsOfMemory) {
+  for (const std::string kind : {"f32", "int8", "static"}) {
+    TinyModel bytes = tiny_model(kind);
+    const std::vector<float> own = logits_of(bytes, oxb::SessionOptions());
+    for (const bool staged : {false, true}) {
+      for (const bool no_int_dot : {false, true}) {
+        SCOPED_TRACE(kind + (staged ? ", staged" : "") + (no_int_dot ? ", plain" : ""));
+        vulkan::hooks().staged = staged;
+        vulkan::hooks().no_int_dot = no_int_dot;
+        EXPECT_EQ(logits_of(bytes, vulkan_options()), own);
+      }
+    }
+  }
+}
+
+TEST_F(Vulkan, ADeviceWithout8BitStorageIsGoodEnough) {
+  TinyModel bytes = tiny_model("int8");
+  const std::vector<float> own = logits_of(bytes, oxb::SessionOptions());
+  vulkan::hooks().no_storage8 = true;
+  EXPECT_EQ(logits_of(bytes, vulkan_options()), own);
+}
+
+TEST_F(Vulkan, StatesMoveBetweenBackends) {
+  TinyModel bytes = tiny_model("f32");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  ASSERT_TRUE(model.ok());
+  for (const bool staged : {false, true}) {
+    vulkan::hooks().staged = staged;
+    auto cpu = oxb::Session::create(*model, oxb::SessionOptions());
+    auto device = oxb::Session::create(*model, vulkan_options());
+    ASSERT_TRUE(cpu.ok() && device.ok()) << device.status().text();
+    std::vector<float> a(model->info().vocabulary), b(a.size());
+    for (int i = 0; i < 9; ++i) ASSERT_TRUE(device->run(kTokens).ok());
+    std::vector<std::byte> saved(device->state_bytes());
+    ASSERT_TRUE(device->save(saved).ok());
+    ASSERT_TRUE(cpu->load(saved).ok());
+    ASSERT_TRUE(cpu->run(kTokens, a).ok() && device->run(kTokens, b).ok());
+    EXPECT_EQ(a, b);
+  }
+}
+
+TEST_F(Vulkan, MemoryOfTheDeviceIsKnownBeforehandAndStaysTheSame) {
+  TinyModel bytes = tiny_model("int8");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  ASSERT_TRUE(model.ok());
+  for (const bool staged : {false, true}) {
+    vulkan::hooks().staged = staged;
+    const oxb_session_options options = vulkan_options();
+    const auto asked = model->device_bytes(options);
+    ASSERT_TRUE(asked.ok()) << asked.status().text();
+    const size_t told = *asked;
+    auto session = oxb::Session::create(*model, options);
+    ASSERT_TRUE(session.ok()) << session.status().text();
+    EXPECT_GT(told, bytes.size / 2);
+    EXPECT_EQ(session->backend_bytes(), told);
+    const int64_t objects = vulkan::counters().objects;
+    for (int i = 0; i < 500; ++i) ASSERT_TRUE(session->run(kTokens).ok());
+    EXPECT_EQ(vulkan::counters().bytes, static_cast<int64_t>(told));
+    EXPECT_EQ(vulkan::counters().objects, objects);
+  }
+}
+
+TEST_F(Vulkan, SiblingsAreRefused) {
+  TinyModel bytes = tiny_model("f32");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  auto session = oxb::Session::create(*model, vulkan_options());
+  ASSERT_TRUE(session.ok()) << session.status().text();
+  oxb_session_options options = oxb::SessionOptions();
+  options.sibling = session->get();
+  const auto sibling = oxb::Session::create(*model, options);
+  EXPECT_EQ(sibling.status().code(), OXB_INVALID_ARGUMENT);
+}
+
+TEST_F(Vulkan, WithoutLibraryOrDeviceCreationFailsCleanly) {
+  TinyModel bytes = tiny_model("f32");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  vulkan::hooks().library = "libno_such_vulkan.so";
+  EXPECT_EQ(oxb::Session::create(*model, vulkan_options()).status().code(), OXB_NO_DEVICE);
+  vulkan::hooks().library = nullptr;
+  vulkan::hooks().no_device = true;
+  EXPECT_EQ(oxb::Session::create(*model, vulkan_options()).status().code(), OXB_NO_DEVICE);
+}
+
+/// Calls `use` with its n-th call failing, for every n until none fails; `use` gives its status.
+template <typename Use>
+void expect_clean_failures(VkResult result, oxb_status expected, const Use& use) {
+  const int64_t before = vulkan::counters().objects;
+  bool passed = false;
+  for (uint32_t n = 1; !passed; ++n) {
+    SCOPED_TRACE("call " + std::to_string(n));
+    vulkan::hooks().fail_with = result;
+    vulkan::hooks().fail_at = n;
+    const oxb_status status = use();
+    passed = vulkan::hooks().fail_at != 0;
+    vulkan::hooks().fail_at = 0;
+    EXPECT_EQ(status, passed ? OXB_OK : expected);
+    ASSERT_EQ(vulkan::counters().objects.load(), before) << "something is left";
+    ASSERT_LT(n, 2000u);
+  }
+}
+
+oxb_status open_device() {
+  vulkan::Context* context = nullptr;
+  const Status status = vulkan::acquire_context(&context, nullptr);
+  if (status == Status::kOk) vulkan::release_context(context);
+  return static_cast<oxb_status>(status);
+}
+
+/// Every call of opening a device; then, with that one open, of creating a session and of running it.
+void expect_clean_failures_everywhere(VkResult result, oxb_status expected) {
+  expect_clean_failures(result, expected, open_device);
+  vulkan::Context* context = nullptr;
+  ASSERT_EQ(vulkan::acquire_context(&context, nullptr), Status::kOk);
+  TinyModel bytes = tiny_model("int8");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  expect_clean_failures(result, expected, [&] {
+    auto session = oxb::Session::create(*model, vulkan_options());
+    if (!session.ok()) return session.status().code();
+    const oxb::Status run = session->run(kTokens);
+    if (!run.ok()) {
+      EXPECT_EQ(session->run(kTokens).code(), OXB_NEEDS_RESET);
+    }
+    return run.code();
+  });
+  vulkan::release_context(context);
+}
+
+TEST_F(Vulkan, OutOfMemoryInAnyCallIsACleanError) {
+  for (const bool staged : {false, true}) {
+    vulkan::hooks().staged = staged;
+    expect_clean_failures_everywhere(VK_ERROR_OUT_OF_DEVICE_MEMORY, OXB_OUT_OF_MEMORY);
+  }
+}
+
+TEST_F(Vulkan, ALostDeviceInAnyCallIsACleanError) {
+  expect_clean_failures_everywhere(VK_ERROR_DEVICE_LOST, OXB_DEVICE_LOST);
+}
+
+TEST_F(Vulkan, CompiledPipelinesCanBeStored) {
+  vulkan::Context* context = nullptr;
+  Error error;
+  ASSERT_EQ(vulkan::acquire_context(&context, &error), Status::kOk) << error.text;
+  TinyModel bytes = tiny_model("f32");
+  const size_t made = logits_of(bytes, vulkan_options()).size();
+  EXPECT_GT(made, 0u);
+  vulkan::PipelineCache& cache = context->cache;
+  size_t size = 0;
+  ASSERT_EQ(cache.write(context->device, {}, &size, &error), Status::kOk) << error.text;
+  std::vector<std::byte> blob(size);
+  ASSERT_GT(size, 0u);
+  EXPECT_EQ(cache.write(context->device, std::span(blob).first(size - 1), &size, &error),
+            Status::kBufferTooSmall);
+  ASSERT_EQ(cache.write(context->device, blob, &size, &error), Status::kOk) << error.text;
+  EXPECT_EQ(cache.read(context->device, blob, &error), Status::kOk) << error.text;
+  vulkan::release_context(context);
+}
+
+TEST_F(Vulkan, ValidationWouldCatchAnError) {
+  vulkan::Context* context = nullptr;
+  Error error;
+  ASSERT_EQ(vulkan::acquire_context(&context, &error), Status::kOk) << error.text;
+  const vulkan::Device& device = context->device;
+  VkBufferCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+  info.size = 0;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+  VkBuffer buffer = VK_NULL_HANDLE;
+  if (device.api().CreateBuffer(device.handle, &info, nullptr, &buffer) == VK_SUCCESS) {
+    device.api().DestroyBuffer(device.handle, buffer, nullptr);
+  }
+  EXPECT_GT(vulkan::counters().errors.load(), 0u) << "a buffer of no bytes is an error";
+  vulkan::counters().errors = 0;
+  vulkan::release_context(context);
+}
+
+TEST_F(Vulkan, GoldenModelsPassInFloat) {
+  for (const char* name : {"labml_compressive", "labml_xl", "gpt2", "llama", "lite_transformer"}) {
+    for (const std::string& pack : golden_cases()) {
+      if (pack.rfind(name, 0) != 0) continue;
+      SCOPED_TRACE(pack);
+      const TemporaryDirectory directory;
+      const std::string model =
+          convert(golden() / pack, directory / "m.oxb",
+                  {"--weights", "f32", "--activations", "f32", "--debug-outputs"});
+      setenv("OXBOW_VULKAN_VALIDATE", "1", 1);
+      const CommandResult result = oxbow(
+          {"verify", model, (golden() / pack / "io.safetensors").string(), "--backend", "vulkan"});
+      unsetenv("OXBOW_VULKAN_VALIDATE");
+      EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+      EXPECT_EQ(result.err, "") << "validation";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oxbow::testing
