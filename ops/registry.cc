@@ -52,7 +52,7 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::Activate, {"Activate", bind_activate}},
     {schema::OpCode::Add, {"Add", bind_add, OXB_VULKAN(bind_add_vulkan)}},
     {schema::OpCode::Quantize, {"Quantize", bind_quantize}},
-    {schema::OpCode::Attention, {"Attention", bind_attention}},
+    {schema::OpCode::Attention, {"Attention", bind_attention, OXB_VULKAN(bind_attention_vulkan)}},
     {schema::OpCode::RingEvict, {"RingEvict", bind_ring_evict, OXB_VULKAN(bind_ring_evict_vulkan)}},
     {schema::OpCode::RingPush, {"RingPush", bind_ring_push, OXB_VULKAN(bind_ring_push_vulkan)}},
     {schema::OpCode::Pool, {"Pool", bind_pool}},
