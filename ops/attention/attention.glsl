@@ -15,47 +15,13 @@ const uint threads = 64u, tile_keys = 64u, lanes = 8u;
 const uint items_at_once = 4u;
 
 layout(local_size_x = 64) in;
-layout(constant_id = 0) const uint head_width = 1;
-layout(constant_id = 1) const uint q_width = 1;
-// Heads for each head of keys.
-layout(constant_id = 2) const uint heads_of_group = 1;
-layout(constant_id = 3) const uint heads = 1;
-layout(constant_id = 4) const float scale = 1;
-// The pattern, as schema::Pattern; numbers beyond all slots are cut.
-layout(constant_id = 5) const uint pattern = 0;
-layout(constant_id = 6) const uint before = 0;
-layout(constant_id = 7) const uint after = 0;
-layout(constant_id = 8) const uint dilation = 1;
-layout(constant_id = 9) const uint first_slots = 0;
-layout(constant_id = 10) const uint length = 1;
-// As the flags below.
-layout(constant_id = 11) const uint flags = 0;
-layout(constant_id = 12) const uint distances = 1;
-// From row to row, in floats or in words of int8.
-layout(constant_id = 13) const uint key_stride = 1;
-layout(constant_id = 14) const uint table_stride = 1;
-// Of each source: rows, and how many of them are pinned.
-layout(constant_id = 15) const uint capacity_0 = 1;
-layout(constant_id = 16) const uint capacity_1 = 1;
-layout(constant_id = 17) const uint capacity_2 = 1;
-layout(constant_id = 18) const uint pinned_0 = 0;
-layout(constant_id = 19) const uint pinned_1 = 0;
-layout(constant_id = 20) const uint pinned_2 = 0;
-// Where the scales of each source's keys and values and of the table begin, in words.
-layout(constant_id = 21) const uint k_scales_0 = 0;
-layout(constant_id = 22) const uint v_scales_0 = 0;
-layout(constant_id = 23) const uint k_scales_1 = 0;
-layout(constant_id = 24) const uint v_scales_1 = 0;
-layout(constant_id = 25) const uint k_scales_2 = 0;
-layout(constant_id = 26) const uint v_scales_2 = 0;
-layout(constant_id = 27) const uint table_scales = 0;
+// head_width in whole groups of 64 columns: what arrays are made for.
+layout(constant_id = 0) const uint width_room = 64;
+layout(constant_id = 1) const uint flags = 0;
 
 // The same numbers are in vulkan.cc.
 const bool relative = (flags & 1u) != 0u, distance_bias = (flags & 2u) != 0u, alibi = (flags & 4u) != 0u;
 const bool key_mask = (flags & 8u) != 0u, mask_queries = (flags & 16u) != 0u, pinned_query = (flags & 32u) != 0u;
-const bool own = (flags & 64u) != 0u, causal = (flags & 128u) != 0u, wrap = (flags & 256u) != 0u;
-// Queries of different rows share a group of threads.
-const bool aligned = (flags & 512u) != 0u;
 
 layout(std430, binding = 1) readonly buffer Q { float q[]; };
 layout(std430, binding = 2) writeonly buffer Out { float result[]; };
@@ -67,15 +33,42 @@ layout(std430, binding = 13) readonly buffer Seen { uint seen[]; };
 layout(std430, binding = 14) readonly buffer Mask { int mask[]; };
 layout(std430, binding = 15) readonly buffer PinnedQ { float pinned_q[]; };
 
-// Slot: query rows, all slots, those of rings, the table's row of d = 0, blocks of items for each head of keys, then of
-// three sources the rows that they hold and the head of their ring.
+// Slot. Shapes are no constants: compiling a shader takes longer than reading them.
 uint query_rows() { return slot.values[0]; }
-uint all_slots() { return slot.values[1]; }
-uint memory_slots() { return slot.values[2]; }
-int relative_zero() { return int(slot.values[3]); }
-uint blocks() { return slot.values[4]; }
-uint source_count(uint source) { return slot.values[5u + source]; }
-uint source_head(uint source) { return slot.values[8u + source]; }
+uint memory_slots() { return slot.values[1]; }
+int relative_zero() { return int(slot.values[2]); }
+// Blocks of items for each head of keys.
+uint blocks() { return slot.values[3]; }
+// Of three sources: rows held, head of the ring, rows there is room for, pinned rows.
+uint source_count(uint source) { return slot.values[4u + source]; }
+uint source_head(uint source) { return slot.values[7u + source]; }
+uint source_capacity(uint source) { return slot.values[10u + source]; }
+uint source_pinned(uint source) { return slot.values[13u + source]; }
+// Only the last source may have room for more or fewer values than keys.
+uint value_capacity(uint source) { return slot.values[16u] != source ? source_capacity(source) : slot.values[17]; }
+#define head_width slot.values[18]
+#define heads slot.values[19]
+// For each head of keys.
+#define heads_of_group slot.values[20]
+#define scale uintBitsToFloat(slot.values[21])
+// Rows of the table and the bias.
+#define distances slot.values[22]
+// The pattern, as schema::Pattern; numbers beyond all slots are cut. Flags: its kind in the low byte.
+#define pattern_flags slot.values[23]
+#define before slot.values[24]
+#define after slot.values[25]
+#define first_slots slot.values[26]
+// Or the dilation of a window.
+#define length slot.values[27]
+#define pattern (pattern_flags & 255u)
+#define causal ((pattern_flags & 256u) != 0u)
+#define wrap ((pattern_flags & 512u) != 0u)
+#define own ((pattern_flags & 1024u) != 0u)
+// Queries of different rows share a group of threads.
+#define aligned ((pattern_flags & 2048u) != 0u)
+
+uint all_slots() { return source_count(0u) + source_count(1u) + source_count(2u); }
+uint q_width() { return heads * head_width; }
 
 // --- Which keys a query sees: two spans of slots at equal distances, in ascending order.
 
@@ -89,6 +82,7 @@ void add_range(uint index, uint first, uint end) {
 
 // As patterns/window.h.
 void window_spans(uint query, uint slots) {
+  const uint dilation = length;
   const uint end = causal ? min(query + 1u, slots) : slots;
   const uint kept = min(first_slots, end);
   add_range(0u, 0u, kept);
@@ -189,8 +183,7 @@ Key find_key(uint n) {
     first += source_count(key.source);
     ++key.source;
   }
-  const uint capacity = key.source == 0u ? capacity_0 : key.source == 1u ? capacity_1 : capacity_2;
-  const uint pinned = key.source == 0u ? pinned_0 : key.source == 1u ? pinned_1 : pinned_2;
+  const uint capacity = source_capacity(key.source), pinned = source_pinned(key.source);
   const uint r = key.slot - first;
   key.pinned = r < pinned;
   key.reach = key.pinned ? first + capacity : 0xffffffffu;
@@ -227,7 +220,7 @@ void find_items(uint group) {
 
 // What the products see: 0 with keys, 1 with the table, 2 with keys of pinned rows.
 float query_value(uint kind, uint item, uint d) {
-  const uint column = head_of(item) * head_width + d, at = row_of(item) * q_width + column;
+  const uint column = head_of(item) * head_width + d, at = row_of(item) * q_width() + column;
   float value = 0.0;
   if (kind == 2u) {
     value = pinned_q[at];
@@ -313,7 +306,7 @@ float lane_sum(uint item) {
                                lane_values[at + 4u], lane_values[at + 5u], lane_values[at + 6u], lane_values[at + 7u]));
 }
 
-const uint columns = (head_width + threads - 1u) / threads;
+const uint columns = width_room / threads;
 float columns_out[items_at_once * columns];
 float maxima[items_at_once], sums[items_at_once];
 
@@ -392,7 +385,7 @@ void attend(uint group) {
     for (uint c = 0u; c < columns; ++c) {
       const uint d = c * threads + thread;
       precise float value = columns_out[item * columns + c] * inverse;
-      if (d < head_width) result[row_of(item) * q_width + head_of(item) * head_width + d] = value;
+      if (d < head_width) result[row_of(item) * q_width() + head_of(item) * head_width + d] = value;
     }
   }
 }

@@ -16,7 +16,10 @@ layout(std430, binding = 9) readonly buffer Table { float table[]; };
 // Columns of the keys at a time; one more from key to key, so that threads meet different banks.
 const uint chunk = 32u, chunk_stride = 33u;
 shared float staged[tile_keys * chunk_stride];
-shared float queries[3u * items_at_once * head_width];
+shared float queries[3u * items_at_once * width_room];
+
+// From row to row.
+uint key_stride() { return heads / heads_of_group * head_width; }
 
 uint query_at(uint kind, uint item) { return (kind * items_at_once + item) * head_width; }
 
@@ -38,7 +41,7 @@ void stage_keys(uint keys, uint begin, uint width) {
     const uint j = i / chunk, d = i % chunk;
     if (d < width) {
       staged[j * chunk_stride + d] =
-          key_element(key_sources[j], key_rows[j] * key_stride + kv_head * head_width + begin + d);
+          key_element(key_sources[j], key_rows[j] * key_stride() + kv_head * head_width + begin + d);
     }
   }
   barrier();
@@ -47,7 +50,7 @@ void stage_keys(uint keys, uint begin, uint width) {
 // As dot_f32() of math.h.
 float table_product(uint item, uint row) {
   precise float s[8] = float[8](0, 0, 0, 0, 0, 0, 0, 0);
-  const uint at = query_at(1u, item), from = row * table_stride + head_of(item) * head_width;
+  const uint at = query_at(1u, item), from = row * q_width() + head_of(item) * head_width;
   for (uint d = 0u; d < head_width; ++d) {
     precise float product = queries[at + d] * table[from + d];
     s[d % 8u] = s[d % 8u] + product;
@@ -92,7 +95,7 @@ void add_values(uint keys) {
     if (d >= head_width) break;
     precise float acc[items_at_once] = float[4](0, 0, 0, 0);
     for (uint j = 0u; j < keys; ++j) {
-      const float value = value_element(key_sources[j], key_rows[j] * key_stride + kv_head * head_width + d);
+      const float value = value_element(key_sources[j], key_rows[j] * key_stride() + kv_head * head_width + d);
       for (uint item = 0u; item < item_count; ++item) {
         if (j < item_keys[item]) {
           precise float product = weights[item * tile_keys + j] * value;

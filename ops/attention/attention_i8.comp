@@ -15,12 +15,15 @@ layout(std430, binding = 7) readonly buffer K2 { uint k2[]; };
 layout(std430, binding = 8) readonly buffer V2 { uint v2[]; };
 layout(std430, binding = 9) readonly buffer Table { uint table[]; };
 
-const uint head_words = head_width / 4u;
-const uint kv_heads = heads / heads_of_group;
+#define head_words (head_width / 4u)
+#define kv_heads (heads / heads_of_group)
+// From row to row, in words.
+uint key_stride() { return (kv_heads * head_width + 15u) / 16u * 4u; }
+uint table_stride() { return (q_width() + 15u) / 16u * 4u; }
 // Words of the keys at a time; one more from key to key, so that threads meet different banks.
 const uint chunk = 16u, chunk_stride = 17u;
 shared uint staged[tile_keys * chunk_stride];
-shared uint queries[3u * items_at_once * head_words];
+shared uint queries[3u * items_at_once * width_room / 4u];
 // Largest magnitudes as bits, which have the order of the numbers.
 shared uint query_absmax[3u * items_at_once];
 float query_scales[3u * items_at_once];
@@ -79,12 +82,12 @@ uint key_word(uint source, uint at) { return source == 0u ? k0[at] : source == 1
 uint value_word(uint source, uint at) { return source == 0u ? v0[at] : source == 1u ? v1[at] : v2[at]; }
 
 float key_scale(uint source, uint row) {
-  const uint begin = source == 0u ? k_scales_0 : source == 1u ? k_scales_1 : k_scales_2;
+  const uint begin = source_capacity(source) * key_stride();
   return uintBitsToFloat(key_word(source, begin + row * kv_heads + kv_head));
 }
 
 float value_scale(uint source, uint row) {
-  const uint begin = source == 0u ? v_scales_0 : source == 1u ? v_scales_1 : v_scales_2;
+  const uint begin = value_capacity(source) * key_stride();
   return uintBitsToFloat(value_word(source, begin + row * kv_heads + kv_head));
 }
 
@@ -93,18 +96,18 @@ void stage_keys(uint keys, uint begin, uint width) {
     const uint j = i / chunk, w = i % chunk;
     if (w < width) {
       staged[j * chunk_stride + w] =
-          key_word(key_sources[j], key_rows[j] * key_stride + kv_head * head_words + begin + w);
+          key_word(key_sources[j], key_rows[j] * key_stride() + kv_head * head_words + begin + w);
     }
   }
   barrier();
 }
 
 float relative_term(uint item, uint row) {
-  const uint at = query_at(1u, item), from = row * table_stride + head_of(item) * head_words;
+  const uint at = query_at(1u, item), from = row * table_stride() + head_of(item) * head_words;
   int sum = 0;
   for (uint w = 0u; w < head_words; ++w) sum += dot_i8(queries[at + w], table[from + w]);
   precise float both = query_scales[items_at_once + item] *
-                       uintBitsToFloat(table[table_scales + row * heads + head_of(item)]);
+                       uintBitsToFloat(table[distances * table_stride() + row * heads + head_of(item)]);
   precise float term = float(sum) * both;
   return term;
 }
@@ -171,7 +174,7 @@ void add_values(uint keys) {
     if (d >= head_width) break;
     int acc[items_at_once] = int[4](0, 0, 0, 0);
     for (uint j = 0u; j < keys; ++j) {
-      const uint word = value_word(key_sources[j], key_rows[j] * key_stride + kv_head * head_words + d / 4u);
+      const uint word = value_word(key_sources[j], key_rows[j] * key_stride() + kv_head * head_words + d / 4u);
       const int code = code_of(word, d % 4u);
       for (uint item = 0u; item < item_count; ++item) {
         if (j < item_keys[item] && tile_scales[item] != 0.0) acc[item] += int(weights[item * tile_keys + j]) * code;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "ops/attention/attention.h"
 #include "runtime/vulkan_op.h"
@@ -35,10 +36,13 @@ constexpr uint32_t kAlibi = 4;
 constexpr uint32_t kKeyMask = 8;
 constexpr uint32_t kMaskQueries = 16;
 constexpr uint32_t kPinnedQuery = 32;
-constexpr uint32_t kOwn = 64;
-constexpr uint32_t kCausal = 128;
-constexpr uint32_t kWrap = 256;
-constexpr uint32_t kAligned = 512;
+// Of the pattern's number.
+constexpr uint32_t kCausal = 256;
+constexpr uint32_t kWrap = 512;
+constexpr uint32_t kOwn = 1024;
+constexpr uint32_t kAligned = 2048;
+/// The part of a slot that is the same in every run: values from here on.
+constexpr size_t kFixed = 10;
 
 struct Source {
   int32_t ring = -1;
@@ -58,6 +62,7 @@ struct Params {
   /// The table's row of d = 0 when the rings with room are empty, and those rings.
   uint32_t relative_zero = 0;
   int32_t rooms[kMaxAttentionRooms] = {-1, -1};
+  uint32_t fixed[std::size(VulkanSlot().values) - kFixed] = {};
 };
 
 Status prepare_attention(RunContext& context, const void* raw_params, std::span<VulkanSlot> slots) {
@@ -79,17 +84,17 @@ Status prepare_attention(RunContext& context, const void* raw_params, std::span<
       count = last_rows =
           source.rows_symbol < 0 ? source.rows : context.symbols[source.rows_symbol];
     }
-    slot.values[5 + s] = count;
-    slot.values[8 + s] = head;
+    slot.values[4 + s] = count;
+    slot.values[7 + s] = head;
   }
   // Queries of one row at a time, unless all rows number their keys alike.
   const uint64_t blocks = p.aligned ? ceil_div(uint64_t{rows} * p.group, kItemsAtOnce)
                                     : uint64_t{rows} * ceil_div(p.group, kItemsAtOnce);
   slot.values[0] = rows;
-  slot.values[1] = memory_slots + last_rows;
-  slot.values[2] = memory_slots;
-  slot.values[3] = zero;
-  slot.values[4] = static_cast<uint32_t>(blocks);
+  slot.values[1] = memory_slots;
+  slot.values[2] = zero;
+  slot.values[3] = static_cast<uint32_t>(blocks);
+  std::copy(std::begin(p.fixed), std::end(p.fixed), slot.values + kFixed);
   OXB_TRY(spread_groups(context, blocks * p.kv_heads, &slot));
   if (p.has_mask) {
     slots[0].values[0] = last_rows;
@@ -172,37 +177,34 @@ Inputs find_inputs(const VulkanBindContext& context, const schema::AttentionOpti
 }
 
 uint32_t flags_of(const schema::AttentionOptions& options) {
-  const schema::Pattern* pattern = options.pattern();
-  const bool causal = pattern != nullptr && pattern->causal();
-  const bool wrap = pattern != nullptr && pattern->wrap();
   return kRelative * options.relative() + kDistanceBias * options.distance_bias() +
          kAlibi * options.alibi() + kKeyMask * options.key_mask() +
-         kMaskQueries * options.mask_queries() + kPinnedQuery * options.pinned_query() +
-         kOwn * options.own() + kAligned * is_aligned(kind_of(options)) + kCausal * causal +
-         kWrap * wrap;
+         kMaskQueries * options.mask_queries() + kPinnedQuery * options.pinned_query();
 }
 
-/// Constants 0 to 14 of attention.glsl but for the shape of the table.
-void fill_shape(const schema::AttentionOptions& options, const Tensor& q, const Tensor& keys,
-                uint32_t* constants) {
-  constants[0] = q.width / options.heads();
-  constants[1] = q.width;
-  constants[2] = options.heads() / options.kv_heads();
-  constants[3] = options.heads();
-  constants[4] = std::bit_cast<uint32_t>(options.scale());
-  constants[5] = static_cast<uint32_t>(kind_of(options));
-  constants[8] = constants[10] = 1;
-  if (const schema::Pattern* pattern = options.pattern()) {
-    constants[6] = cut(pattern->before());
-    constants[7] = cut(pattern->after());
+/// Values from 18 on of the slot that attention.glsl describes.
+void fill_shape(const schema::AttentionOptions& options, const Tensor& q, uint32_t distances,
+                uint32_t* values) {
+  const Kind kind = kind_of(options);
+  values[0] = q.width / options.heads();
+  values[1] = options.heads();
+  values[2] = options.heads() / options.kv_heads();
+  values[3] = std::bit_cast<uint32_t>(options.scale());
+  values[4] = distances;
+  values[5] = static_cast<uint32_t>(kind) + kOwn * options.own() + kAligned * is_aligned(kind);
+  values[9] = 1;
+  const schema::Pattern* pattern = options.pattern();
+  if (pattern == nullptr) return;
+  values[5] += kCausal * pattern->causal() + kWrap * pattern->wrap();
+  values[6] = cut(pattern->before());
+  values[7] = cut(pattern->after());
+  values[8] = cut(pattern->first());
+  if (kind == Kind::Window) {
     const auto* dilation = pattern->dilation();
-    if (dilation != nullptr && dilation->size() == 1) constants[8] = cut(dilation->Get(0));
-    constants[9] = cut(pattern->first());
-    constants[10] = cut(pattern->length());
+    if (dilation != nullptr && dilation->size() == 1) values[9] = cut(dilation->Get(0));
+  } else {
+    values[9] = cut(pattern->length());
   }
-  constants[11] = flags_of(options);
-  constants[12] = 1;
-  constants[13] = static_cast<uint32_t>(keys.stride() / 4);
 }
 
 }  // namespace
@@ -222,24 +224,18 @@ Status bind_attention_vulkan(VulkanBindContext& context) {
   params.quantises = out.type == DataType::kI8;
   const Inputs inputs = find_inputs(context, options, &params);
 
-  constexpr size_t kConstants = 28;
-  uint32_t constants[kConstants] = {};
-  fill_shape(options, q, keys, constants);
-  if (inputs.bias.index != 0) constants[12] = context.input(inputs.bias.index).rows;
-  if (options.relative()) {
-    const Tensor table = context.input(inputs.table.index);
-    constants[14] = static_cast<uint32_t>(table.stride() / 4);
-    constants[27] = scale_word(table);
-  }
+  const uint32_t distances =
+      inputs.bias.index == 0 ? 1 : context.input(inputs.bias.index).rows;
+  fill_shape(options, q, distances, params.fixed + (18 - kFixed));
   VulkanOperand operands[kMaxVulkanOperands];
   std::fill(std::begin(operands), std::end(operands), context.in(0));
   for (size_t s = 0; s < params.sources; ++s) {
     const Tensor k = context.input(1 + 2 * s), v = context.input(2 + 2 * s);
     params.source[s] = {k.ring, k.rows_symbol, k.rows};
-    constants[15 + s] = k.rows;
-    constants[18 + s] = k.ring < 0 ? 0 : k.pinned;
-    constants[21 + 2 * s] = scale_word(k);
-    constants[22 + 2 * s] = scale_word(v);
+    params.fixed[s] = k.rows;
+    params.fixed[3 + s] = k.ring < 0 ? 0 : k.pinned;
+    params.fixed[6] = static_cast<uint32_t>(s);
+    params.fixed[7] = v.rows;
     operands[2 + 2 * s] = context.in(1 + 2 * s);
     operands[3 + 2 * s] = context.in(2 + 2 * s);
   }
@@ -263,6 +259,8 @@ Status bind_attention_vulkan(VulkanBindContext& context) {
   if (params.has_mask) operands[12] = seen;
   operands[13] = inputs.mask;
   operands[14] = inputs.pinned_query;
+  const uint32_t constants[] = {
+      static_cast<uint32_t>(round_up(q.width / options.heads(), 64)), flags_of(options)};
   OXB_TRY(context.dispatch(keys.type == DataType::kF32 ? shader_attention_f32 : shader_attention_i8,
                            operands, constants));
   if (!params.quantises) return Status::kOk;
