@@ -77,7 +77,7 @@ void find_products(Key key, uint keys, uint rows[items_at_once], out float produ
     }
     barrier();
   }
-  for (uint item = 0u; item < items_at_once; ++item) {
+  for (uint item = 0u; item < item_count; ++item) {
     const uint i = item * 8u;
     precise float sum =
         combine_sums(float[8](s[i], s[i + 1u], s[i + 2u], s[i + 3u], s[i + 4u], s[i + 5u], s[i + 6u], s[i + 7u]));

@@ -130,7 +130,7 @@ void find_products(Key key, uint keys, uint rows[items_at_once], out float produ
     barrier();
   }
   const float of_key = thread < keys ? key_scale(key.source, key.row) : 0.0;
-  for (uint item = 0u; item < items_at_once; ++item) {
+  for (uint item = 0u; item < item_count; ++item) {
     precise float both = query_scales[kind * items_at_once + item] * of_key;
     precise float sum = float(dots[item]) * both;
     if (relative && thread < item_keys[item]) {

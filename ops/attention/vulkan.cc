@@ -224,8 +224,7 @@ Status bind_attention_vulkan(VulkanBindContext& context) {
   params.quantises = out.type == DataType::kI8;
   const Inputs inputs = find_inputs(context, options, &params);
 
-  const uint32_t distances =
-      inputs.bias.index == 0 ? 1 : context.input(inputs.bias.index).rows;
+  const uint32_t distances = inputs.bias.index == 0 ? 1 : context.input(inputs.bias.index).rows;
   fill_shape(options, q, distances, params.fixed + (18 - kFixed));
   VulkanOperand operands[kMaxVulkanOperands];
   std::fill(std::begin(operands), std::end(operands), context.in(0));
@@ -259,8 +258,8 @@ Status bind_attention_vulkan(VulkanBindContext& context) {
   if (params.has_mask) operands[12] = seen;
   operands[13] = inputs.mask;
   operands[14] = inputs.pinned_query;
-  const uint32_t constants[] = {
-      static_cast<uint32_t>(round_up(q.width / options.heads(), 64)), flags_of(options)};
+  const uint32_t constants[] = {static_cast<uint32_t>(round_up(q.width / options.heads(), 64)),
+                                flags_of(options)};
   OXB_TRY(context.dispatch(keys.type == DataType::kF32 ? shader_attention_f32 : shader_attention_i8,
                            operands, constants));
   if (!params.quantises) return Status::kOk;

@@ -101,7 +101,8 @@ Status check_groups(BindContext& context, const RingEvictParams& params) {
   // What leaves a full ring is what enters it, and what leaves never falls when more enters: with
   // padding q whole groups and s rows give q groups, and one more once 2 s >= group.
   const uint64_t added = params.only_full != 0 ? params.only_full : rows.rows;
-  const uint64_t most = added > rows.rows ? 0 : find_evicted_rows(params, params.memory.rows, added).groups;
+  const uint64_t most =
+      added > rows.rows ? 0 : find_evicted_rows(params, params.memory.rows, added).groups;
   const uint32_t symbol_max = context.symbol_max(groups.rows_symbol);
   if (symbol_max < most || groups.rows < symbol_max) {
     return context.fail("output '%s' has room for %u rows and its symbol for %u, expected %llu",

@@ -40,10 +40,10 @@ Status bind_ring_evict_vulkan(VulkanBindContext& context) {
   params.all = options.all();
   context.prepare(prepare_ring_evict);
   const bool is_i8 = memory.type == DataType::kI8;
-  return context.dispatch(shader_ring_evict, {context.out(0), context.in(0), context.in(1)},
-                          {memory.width, memory.rows,
-                           is_i8 ? static_cast<uint32_t>(memory.stride() / 4) : 0,
-                           is_i8 ? scale_word(memory) : 0});
+  return context.dispatch(
+      shader_ring_evict, {context.out(0), context.in(0), context.in(1)},
+      {memory.width, memory.rows, is_i8 ? static_cast<uint32_t>(memory.stride() / 4) : 0,
+       is_i8 ? scale_word(memory) : 0});
 }
 
 }  // namespace oxbow

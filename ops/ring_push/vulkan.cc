@@ -12,8 +12,7 @@ namespace {
 /// As many as ops/common/vulkan/row_output.glsl has room for.
 constexpr uint32_t kMaxScaleGroups = 256;
 
-Status prepare_ring_push(RunContext& context, const void* raw_params,
-                         std::span<VulkanSlot> slots) {
+Status prepare_ring_push(RunContext& context, const void* raw_params, std::span<VulkanSlot> slots) {
   const auto& params = *static_cast<const RingPushParams*>(raw_params);
   const RingPushPlan plan = plan_ring_push(context, params);
   for (VulkanSlot& slot : slots) {
@@ -54,10 +53,9 @@ Status bind_ring_push_vulkan(VulkanBindContext& context) {
           shader_ring_push_quantize, {context.out(i), context.in(i)},
           {state.width, state.scale_groups, scale_word(state), 0, state.rows, state.pinned}));
     } else {
-      OXB_TRY(context.dispatch(
-          shader_ring_push_copy, {context.out(i), context.in(i)},
-          {state.rows, state.pinned, static_cast<uint32_t>(state.stride() / 4), state.scale_groups,
-           scale_word(rows), scale_word(state)}));
+      OXB_TRY(context.dispatch(shader_ring_push_copy, {context.out(i), context.in(i)},
+                               {state.rows, state.pinned, static_cast<uint32_t>(state.stride() / 4),
+                                state.scale_groups, scale_word(rows), scale_word(state)}));
     }
   }
   return Status::kOk;
