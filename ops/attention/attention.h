@@ -193,5 +193,6 @@ constexpr size_t attention_scratch_bytes(size_t head_width, bool pinned_query) {
 
 /// Inputs, outputs and options as schema::AttentionOptions tells.
 Status bind_attention(BindContext& context, RunFunction* run);
+Status bind_attention_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

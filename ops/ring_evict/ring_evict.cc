@@ -21,26 +21,11 @@ void load_row(const Tensor& memory, size_t slot, float* out) {
   for (size_t d = 0; d < memory.width; ++d) out[d] = static_cast<float>(codes[d]) * scale;
 }
 
-/// What is given: `groups` groups, of which the first `padding` rows are zeros.
-struct Given {
-  uint64_t groups = 0;
-  uint64_t padding = 0;
-};
-
-Given given(const RingEvictParams& params, uint64_t held, uint64_t added) {
-  if (params.only_full != 0 && added != params.only_full) return {};
-  if (params.all) return {held};
-  if (!params.pad_front) return {ring_step(held, added, params.memory.rows, params.group).groups};
-  const uint64_t excess = ring_step(held, added, params.memory.rows, 1).leaving;
-  const uint64_t padding = excess % params.group;
-  return {(excess + padding) / params.group, padding};
-}
-
 Status run_ring_evict(RunContext& context, const void* raw_params) {
   const auto& params = *static_cast<const RingEvictParams*>(raw_params);
   const Tensor& memory = params.memory;
   const RingPosition ring = context.rings[memory.ring];
-  const Given step = given(params, ring.count, context.rows(params.rows));
+  const EvictedRows step = find_evicted_rows(params, ring.count, context.rows(params.rows));
   context.symbols[params.groups.rows_symbol] = static_cast<uint32_t>(step.groups);
   if (step.groups == 0) return Status::kOk;
 
@@ -116,7 +101,8 @@ Status check_groups(BindContext& context, const RingEvictParams& params) {
   // What leaves a full ring is what enters it, and what leaves never falls when more enters: with
   // padding q whole groups and s rows give q groups, and one more once 2 s >= group.
   const uint64_t added = params.only_full != 0 ? params.only_full : rows.rows;
-  const uint64_t most = added > rows.rows ? 0 : given(params, params.memory.rows, added).groups;
+  const uint64_t most =
+      added > rows.rows ? 0 : find_evicted_rows(params, params.memory.rows, added).groups;
   const uint32_t symbol_max = context.symbol_max(groups.rows_symbol);
   if (symbol_max < most || groups.rows < symbol_max) {
     return context.fail("output '%s' has room for %u rows and its symbol for %u, expected %llu",
@@ -127,6 +113,15 @@ Status check_groups(BindContext& context, const RingEvictParams& params) {
 }
 
 }  // namespace
+
+EvictedRows find_evicted_rows(const RingEvictParams& params, uint64_t held, uint64_t added) {
+  if (params.only_full != 0 && added != params.only_full) return {};
+  if (params.all) return {held};
+  if (!params.pad_front) return {ring_step(held, added, params.memory.rows, params.group).groups};
+  const uint64_t excess = ring_step(held, added, params.memory.rows, 1).leaving;
+  const uint64_t padding = excess % params.group;
+  return {(excess + padding) / params.group, padding};
+}
 
 Status bind_ring_evict(BindContext& context, RunFunction* run) {
   const auto* options = context.step().options_as_RingEvictOptions();

@@ -25,7 +25,16 @@ struct RingEvictParams {
   bool all = false;
 };
 
+/// What is given: `groups` groups, of which the first `padding` rows are zeros.
+struct EvictedRows {
+  uint64_t groups = 0;
+  uint64_t padding = 0;
+};
+
+EvictedRows find_evicted_rows(const RingEvictParams& params, uint64_t held, uint64_t added);
+
 /// Inputs, outputs and options as schema::RingEvictOptions tells.
 Status bind_ring_evict(BindContext& context, RunFunction* run);
+Status bind_ring_evict_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

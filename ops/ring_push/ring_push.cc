@@ -27,29 +27,16 @@ void store_row(const Tensor& rows, size_t row, Tensor& state, size_t slot) {
 
 Status run_ring_push(RunContext& context, const void* raw_params) {
   const auto& params = *static_cast<const RingPushParams*>(raw_params);
-  RingPosition& ring = context.rings[params.states[0].ring];
-  const size_t capacity = params.states[0].rows;
-  const size_t pinned = params.states[0].pinned;
-  const size_t given = context.rows(params.rows[0]);
-  if (params.only_full != 0 && given != params.only_full) return Status::kOk;
-  const size_t added = params.first == 0 ? given : std::min<size_t>(given, params.first);
-  if (params.replace) ring = {0, 0};
-  const RingStep step = ring_step(ring.count, added, capacity, params.group);
-  // New rows that become pinned, then those that leave at once, up to `first`.
-  const size_t pins = ring.count < pinned ? std::min(pinned - ring.count, added) : 0;
-  const size_t gone = step.leaving == 0 ? 0 : pinned + static_cast<size_t>(step.leaving);
-  const size_t first = std::max(pins, gone > ring.count ? gone - ring.count : 0);
-
-  parallel_for(context.pool, pins + added - first, [&](size_t item, size_t) {
-    const size_t row = item < pins ? item : first + item - pins;
-    const size_t slot = ring_slot(ring, capacity, pinned, ring.count + row);
+  const RingPushPlan plan = plan_ring_push(context, params);
+  const size_t capacity = params.states[0].rows, pinned = params.states[0].pinned;
+  parallel_for(context.pool, plan.rows, [&](size_t item, size_t) {
+    const size_t row = plan.row(item);
+    const size_t slot = ring_slot(plan.before, capacity, pinned, plan.before.count + row);
     for (size_t i = 0; i < params.count; ++i) {
       Tensor state = params.states[i];
       store_row(params.rows[i], row, state, slot);
     }
   });
-  ring.head = static_cast<uint32_t>((ring.head + step.leaving) % (capacity - pinned));
-  ring.count = static_cast<uint32_t>(step.staying);
   return Status::kOk;
 }
 
@@ -106,6 +93,27 @@ Status check_rows(BindContext& context, const Tensor& rows, const Tensor& state,
 }
 
 }  // namespace
+
+RingPushPlan plan_ring_push(RunContext& context, const RingPushParams& params) {
+  RingPosition& ring = context.rings[params.states[0].ring];
+  const size_t capacity = params.states[0].rows;
+  const size_t pinned = params.states[0].pinned;
+  const size_t given = context.rows(params.rows[0]);
+  if (params.only_full != 0 && given != params.only_full) return {};
+  const size_t added = params.first == 0 ? given : std::min<size_t>(given, params.first);
+  if (params.replace) ring = {0, 0};
+  const RingStep step = ring_step(ring.count, added, capacity, params.group);
+  RingPushPlan plan;
+  plan.before = ring;
+  // New rows that become pinned, then those that leave at once, up to `first`.
+  plan.pins = ring.count < pinned ? std::min(pinned - ring.count, added) : 0;
+  const size_t gone = step.leaving == 0 ? 0 : pinned + static_cast<size_t>(step.leaving);
+  plan.first = std::max(plan.pins, gone > ring.count ? gone - ring.count : 0);
+  plan.rows = plan.pins + added - plan.first;
+  ring.head = static_cast<uint32_t>((ring.head + step.leaving) % (capacity - pinned));
+  ring.count = static_cast<uint32_t>(step.staying);
+  return plan;
+}
 
 Status bind_ring_push(BindContext& context, RunFunction* run) {
   const auto* options = context.step().options_as_RingPushOptions();

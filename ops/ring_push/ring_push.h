@@ -31,7 +31,22 @@ struct RingPushParams {
   bool replace = false;
 };
 
+/// Which of this run's rows go where: the first `pins` and those from `first` on, `rows` together. Row r goes
+/// to the slot of row before.count + r of the ring.
+struct RingPushPlan {
+  size_t rows = 0;
+  size_t pins = 0;
+  size_t first = 0;
+  RingPosition before;
+
+  size_t row(size_t item) const { return item < pins ? item : first + item - pins; }
+};
+
+/// Moves the ring on, and tells what is to be written.
+RingPushPlan plan_ring_push(RunContext& context, const RingPushParams& params);
+
 /// Inputs, outputs and options as schema::RingPushOptions tells.
 Status bind_ring_push(BindContext& context, RunFunction* run);
+Status bind_ring_push_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

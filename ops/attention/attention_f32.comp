@@ -1,0 +1,112 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "ops/common/vulkan/common.glsl"
+#include "ops/attention/attention.glsl"
+
+// Float keys and values.
+
+layout(std430, binding = 3) readonly buffer K0 { float k0[]; };
+layout(std430, binding = 4) readonly buffer V0 { float v0[]; };
+layout(std430, binding = 5) readonly buffer K1 { float k1[]; };
+layout(std430, binding = 6) readonly buffer V1 { float v1[]; };
+layout(std430, binding = 7) readonly buffer K2 { float k2[]; };
+layout(std430, binding = 8) readonly buffer V2 { float v2[]; };
+layout(std430, binding = 9) readonly buffer Table { float table[]; };
+
+// Columns of the keys at a time; one more from key to key, so that threads meet different banks.
+const uint chunk = 32u, chunk_stride = 33u;
+shared float staged[tile_keys * chunk_stride];
+shared float queries[3u * items_at_once * width_room];
+
+// From row to row.
+uint key_stride() { return heads / heads_of_group * head_width; }
+
+uint query_at(uint kind, uint item) { return (kind * items_at_once + item) * head_width; }
+
+void load_queries() {
+  for (uint kind = 0u; kind < 3u; ++kind) {
+    if (!is_needed(kind)) continue;
+    for (uint i = gl_LocalInvocationID.x; i < item_count * head_width; i += threads) {
+      queries[query_at(kind, 0u) + i] = query_value(kind, i / head_width, i % head_width);
+    }
+  }
+  barrier();
+}
+
+float key_element(uint source, uint at) { return source == 0u ? k0[at] : source == 1u ? k1[at] : k2[at]; }
+float value_element(uint source, uint at) { return source == 0u ? v0[at] : source == 1u ? v1[at] : v2[at]; }
+
+void stage_keys(uint keys, uint begin, uint width) {
+  for (uint i = gl_LocalInvocationID.x; i < keys * chunk; i += threads) {
+    const uint j = i / chunk, d = i % chunk;
+    if (d < width) {
+      staged[j * chunk_stride + d] =
+          key_element(key_sources[j], key_rows[j] * key_stride() + kv_head * head_width + begin + d);
+    }
+  }
+  barrier();
+}
+
+// As dot_f32() of math.h.
+float table_product(uint item, uint row) {
+  precise float s[8] = float[8](0, 0, 0, 0, 0, 0, 0, 0);
+  const uint at = query_at(1u, item), from = row * q_width() + head_of(item) * head_width;
+  for (uint d = 0u; d < head_width; ++d) {
+    precise float product = queries[at + d] * table[from + d];
+    s[d % 8u] = s[d % 8u] + product;
+  }
+  return combine_sums(s);
+}
+
+void find_products(Key key, uint keys, uint rows[items_at_once], out float products[items_at_once]) {
+  const uint thread = gl_LocalInvocationID.x;
+  const uint kind = pinned_query && key.pinned ? 2u : 0u;
+  precise float s[items_at_once * 8u];
+  for (uint i = 0u; i < items_at_once * 8u; ++i) s[i] = 0.0;
+  for (uint begin = 0u; begin < head_width; begin += chunk) {
+    const uint width = min(chunk, head_width - begin);
+    stage_keys(keys, begin, width);
+    if (thread < keys) {
+      for (uint item = 0u; item < item_count; ++item) {
+        const uint at = query_at(kind, item) + begin;
+        for (uint d = 0u; d < width; ++d) {
+          precise float product = queries[at + d] * staged[thread * chunk_stride + d];
+          s[item * 8u + d % 8u] = s[item * 8u + d % 8u] + product;
+        }
+      }
+    }
+    barrier();
+  }
+  for (uint item = 0u; item < item_count; ++item) {
+    const uint i = item * 8u;
+    precise float sum =
+        combine_sums(float[8](s[i], s[i + 1u], s[i + 2u], s[i + 3u], s[i + 4u], s[i + 5u], s[i + 6u], s[i + 7u]));
+    if (relative && thread < item_keys[item]) {
+      sum = sum + table_product(item, rows[item]);
+      sum = sum + bias[rows[item] * heads + head_of(item)];
+    }
+    products[item] = sum;
+  }
+}
+
+void add_values(uint keys) {
+  for (uint c = 0u; c < columns; ++c) {
+    const uint d = c * threads + gl_LocalInvocationID.x;
+    if (d >= head_width) break;
+    precise float acc[items_at_once] = float[4](0, 0, 0, 0);
+    for (uint j = 0u; j < keys; ++j) {
+      const float value = value_element(key_sources[j], key_rows[j] * key_stride() + kv_head * head_width + d);
+      for (uint item = 0u; item < item_count; ++item) {
+        if (j < item_keys[item]) {
+          precise float product = weights[item * tile_keys + j] * value;
+          acc[item] = acc[item] + product;
+        }
+      }
+    }
+    for (uint item = 0u; item < item_count; ++item) {
+      if (item_keys[item] == 0u) continue;
+      precise float sum = columns_out[item * columns + c] * rescales[item] + acc[item];
+      columns_out[item * columns + c] = sum;
+    }
+  }
+}

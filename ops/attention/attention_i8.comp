@@ -1,0 +1,193 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "ops/common/vulkan/common.glsl"
+// Compiled twice: with OXB_INT_DOT for devices that multiply packed codes.
+#include "ops/common/vulkan/dot.glsl"
+#include "ops/attention/attention.glsl"
+
+// int8 keys, values and table, heads of whole words: products are integers, as are weighted sums inside a tile.
+
+layout(std430, binding = 3) readonly buffer K0 { uint k0[]; };
+layout(std430, binding = 4) readonly buffer V0 { uint v0[]; };
+layout(std430, binding = 5) readonly buffer K1 { uint k1[]; };
+layout(std430, binding = 6) readonly buffer V1 { uint v1[]; };
+layout(std430, binding = 7) readonly buffer K2 { uint k2[]; };
+layout(std430, binding = 8) readonly buffer V2 { uint v2[]; };
+layout(std430, binding = 9) readonly buffer Table { uint table[]; };
+
+#define head_words (head_width / 4u)
+#define kv_heads (heads / heads_of_group)
+// From row to row, in words.
+uint key_stride() { return (kv_heads * head_width + 15u) / 16u * 4u; }
+uint table_stride() { return (q_width() + 15u) / 16u * 4u; }
+// Words of the keys at a time; one more from key to key, so that threads meet different banks.
+const uint chunk = 16u, chunk_stride = 17u;
+shared uint staged[tile_keys * chunk_stride];
+shared uint queries[3u * items_at_once * width_room / 4u];
+// Largest magnitudes as bits, which have the order of the numbers.
+shared uint query_absmax[3u * items_at_once];
+float query_scales[3u * items_at_once];
+
+uint query_at(uint kind, uint item) { return (kind * items_at_once + item) * head_words; }
+
+// As quantize_value() of quantize.h and quantize_weight() of generic.h.
+int round_code(float x, float inverse, float limit) {
+  precise float v = x * inverse;
+  v = v > limit ? limit : v;
+  v = v < -limit ? -limit : v;
+  v = is_nan(v) ? 0.0 : v;
+  precise float rounded = v + round_magic;
+  return int(floatBitsToUint(rounded) - floatBitsToUint(round_magic));
+}
+
+void find_query_absmax() {
+  const uint thread = gl_LocalInvocationID.x;
+  if (thread < 3u * items_at_once) query_absmax[thread] = 0u;
+  barrier();
+  for (uint kind = 0u; kind < 3u; ++kind) {
+    if (!is_needed(kind)) continue;
+    for (uint i = thread; i < item_count * head_width; i += threads) {
+      const uint item = i / head_width;
+      const uint magnitude = floatBitsToUint(query_value(kind, item, i % head_width)) & 0x7fffffffu;
+      if (magnitude <= 0x7f800000u) atomicMax(query_absmax[kind * items_at_once + item], magnitude);
+    }
+  }
+  barrier();
+}
+
+void load_queries() {
+  find_query_absmax();
+  for (uint kind = 0u; kind < 3u; ++kind) {
+    if (!is_needed(kind)) continue;
+    for (uint item = 0u; item < item_count; ++item) {
+      // From 2^-100 on, and no infinity.
+      const uint absmax = min(query_absmax[kind * items_at_once + item], 0x7f7fffffu);
+      const bool counts = absmax >= 0x0d800000u;
+      const float inverse = counts ? div_f32(127.0, uintBitsToFloat(absmax)) : 0.0;
+      query_scales[kind * items_at_once + item] = counts ? div_f32(uintBitsToFloat(absmax), 127.0) : 0.0;
+      for (uint w = gl_LocalInvocationID.x; w < head_words; w += threads) {
+        uint codes = 0u;
+        for (uint j = 0u; j < 4u; ++j) {
+          const int code = round_code(query_value(kind, item, w * 4u + j), inverse, 127.0);
+          codes |= (uint(code) & 255u) << (8u * j);
+        }
+        queries[query_at(kind, item) + w] = codes;
+      }
+    }
+  }
+  barrier();
+}
+
+uint key_word(uint source, uint at) { return source == 0u ? k0[at] : source == 1u ? k1[at] : k2[at]; }
+uint value_word(uint source, uint at) { return source == 0u ? v0[at] : source == 1u ? v1[at] : v2[at]; }
+
+float key_scale(uint source, uint row) {
+  const uint begin = source_capacity(source) * key_stride();
+  return uintBitsToFloat(key_word(source, begin + row * kv_heads + kv_head));
+}
+
+float value_scale(uint source, uint row) {
+  const uint begin = value_capacity(source) * key_stride();
+  return uintBitsToFloat(value_word(source, begin + row * kv_heads + kv_head));
+}
+
+void stage_keys(uint keys, uint begin, uint width) {
+  for (uint i = gl_LocalInvocationID.x; i < keys * chunk; i += threads) {
+    const uint j = i / chunk, w = i % chunk;
+    if (w < width) {
+      staged[j * chunk_stride + w] =
+          key_word(key_sources[j], key_rows[j] * key_stride() + kv_head * head_words + begin + w);
+    }
+  }
+  barrier();
+}
+
+float relative_term(uint item, uint row) {
+  const uint at = query_at(1u, item), from = row * table_stride() + head_of(item) * head_words;
+  int sum = 0;
+  for (uint w = 0u; w < head_words; ++w) sum += dot_i8(queries[at + w], table[from + w]);
+  precise float both = query_scales[items_at_once + item] *
+                       uintBitsToFloat(table[distances * table_stride() + row * heads + head_of(item)]);
+  precise float term = float(sum) * both;
+  return term;
+}
+
+void find_products(Key key, uint keys, uint rows[items_at_once], out float products[items_at_once]) {
+  const uint thread = gl_LocalInvocationID.x;
+  const uint kind = pinned_query && key.pinned ? 2u : 0u;
+  int dots[items_at_once] = int[4](0, 0, 0, 0);
+  for (uint begin = 0u; begin < head_words; begin += chunk) {
+    const uint width = min(chunk, head_words - begin);
+    stage_keys(keys, begin, width);
+    if (thread < keys) {
+      for (uint item = 0u; item < item_count; ++item) {
+        const uint at = query_at(kind, item) + begin;
+        for (uint w = 0u; w < width; ++w) {
+          dots[item] += dot_i8(queries[at + w], staged[thread * chunk_stride + w]);
+        }
+      }
+    }
+    barrier();
+  }
+  const float of_key = thread < keys ? key_scale(key.source, key.row) : 0.0;
+  for (uint item = 0u; item < item_count; ++item) {
+    precise float both = query_scales[kind * items_at_once + item] * of_key;
+    precise float sum = float(dots[item]) * both;
+    if (relative && thread < item_keys[item]) {
+      sum = sum + relative_term(item, rows[item]);
+      sum = sum + bias[rows[item] * heads + head_of(item)];
+    }
+    products[item] = sum;
+  }
+}
+
+float tile_scales[items_at_once];
+
+// Exponentials to weights: 16 bits, as floats, with a scale for each item.
+void quantize_weights(uint keys) {
+  const uint thread = gl_LocalInvocationID.x;
+  if (thread < keys) {
+    const float of_value = value_scale(key_sources[thread], key_rows[thread]);
+    for (uint item = 0u; item < item_count; ++item) {
+      precise float weight = weights[item * tile_keys + thread] * of_value;
+      if (thread < item_keys[item]) weights[item * tile_keys + thread] = weight;
+    }
+  }
+  barrier();
+  lanes_max(true, 0.0);
+  for (uint item = 0u; item < item_count; ++item) {
+    const float largest = min(lane_max(item), uintBitsToFloat(0x7f7fffffu));
+    const bool counts = item_keys[item] != 0u && floatBitsToUint(largest) >= 0x0d800000u;
+    tile_scales[item] = counts ? div_f32(largest, 32767.0) : 0.0;
+    if (counts && thread < item_keys[item]) {
+      const float inverse = div_f32(32767.0, largest);
+      weights[item * tile_keys + thread] = float(round_code(weights[item * tile_keys + thread], inverse, 32767.0));
+    }
+  }
+  barrier();
+}
+
+void add_values(uint keys) {
+  quantize_weights(keys);
+  for (uint c = 0u; c < columns; ++c) {
+    const uint d = c * threads + gl_LocalInvocationID.x;
+    if (d >= head_width) break;
+    int acc[items_at_once] = int[4](0, 0, 0, 0);
+    for (uint j = 0u; j < keys; ++j) {
+      const uint word = value_word(key_sources[j], key_rows[j] * key_stride() + kv_head * head_words + d / 4u);
+      const int code = code_of(word, d % 4u);
+      for (uint item = 0u; item < item_count; ++item) {
+        if (j < item_keys[item] && tile_scales[item] != 0.0) acc[item] += int(weights[item * tile_keys + j]) * code;
+      }
+    }
+    for (uint item = 0u; item < item_count; ++item) {
+      if (item_keys[item] == 0u) continue;
+      precise float sum = columns_out[item * columns + c] * rescales[item];
+      if (tile_scales[item] != 0.0) {
+        precise float added = float(acc[item]) * tile_scales[item];
+        sum = sum + added;
+      }
+      columns_out[item * columns + c] = sum;
+    }
+  }
+}
