@@ -68,6 +68,9 @@ class Reader {
       if (!id.is_number_integer()) fail(key, "a token id or a list of them");
       if (id.is_number_unsigned() && id.get<uint64_t>() < vocabulary_) {
         out.push_back(id.get<int32_t>());
+      } else {
+        notes_.push_back("generation_config.json: " + key + " names " + id.dump() +
+                         ", which the model does not have");
       }
     }
     return out;
@@ -110,7 +113,11 @@ class Reader {
     number("top_p", 1e-6, 1.0, read.top_p);
     number("repetition_penalty", 1e-3, 1e3, read.repetition_penalty);
     generation_.repetition_penalty = read.repetition_penalty;
-    if (sample == nullptr) return;
+    if (sample == nullptr) {
+      // They are for sampling, which nobody asked for.
+      for (const char* key : {"temperature", "top_k", "top_p"}) used_.erase(key);
+      return;
+    }
     // The most likely token each time, whatever the rest says.
     if (!sample->get<bool>()) read.temperature = 0.0f;
     generation_.temperature = read.temperature;

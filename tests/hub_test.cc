@@ -75,6 +75,10 @@ TEST_F(Hub, LlamaWritesTextAndAnswers) {
   expect_text(good({"run", model_, "--prompt", "The river", "--tokens", "20"}));
   expect_text(good({"run", model_, "--chat", "--prompt", "Where is it?", "--tokens", "10"}));
   EXPECT_EQ(tokens("The river")["tokens"].front()["text"], "<s>");
+  // The folder says that it is not legacy: a text gets a space, and what follows a special token does not.
+  const json parts = tokens("y<s>y");
+  EXPECT_EQ(parts["tokens"][1]["text"], " y");
+  EXPECT_EQ(parts["tokens"][3]["text"], "y");
 }
 
 TEST_F(Hub, MarianTranslates) {

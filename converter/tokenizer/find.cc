@@ -117,7 +117,9 @@ class Finder {
     } else if (!file.is_object()) {
       throw InputError(path + " is neither a list of characters nor a vocabulary");
     } else if (!file.contains("model")) {
-      if (!has("merges.txt")) throw InputError(path + " needs merges.txt beside it");
+      if (!has("merges.txt"))
+        throw InputError(path +
+                         " is no tokenizer: it has no model, and there is no merges.txt beside it");
       found_.tokenizer =
           read_byte_bpe(path, directory_ + "/merges.txt", settings_, model_.vocabulary);
       found_.files.push_back("merges.txt");
@@ -171,6 +173,8 @@ class Finder {
     if (settings_.flag("add_eos_token", t5)) {
       options.after = {special(pieces, "eos_token", "</s>")};
     }
+    // transformers calls it legacy that every part between special tokens gets a space.
+    options.space_at_start_only = !settings_.flag("legacy", true);
     found_.tokenizer = make_sentencepiece(pieces, options, model_.vocabulary);
   }
 

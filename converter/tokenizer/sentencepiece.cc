@@ -156,6 +156,7 @@ std::unique_ptr<schema::TokenizerT> make_sentencepiece(const SentencePieceModel&
   tables.write(*tokenizer, unigram);
   tokenizer->before = options.before;
   tokenizer->after = options.after;
+  tokenizer->space_at_start_only = options.space_at_start_only;
   return tokenizer;
 }
 

@@ -21,6 +21,8 @@ struct SentencePieceOptions {
   /// What a text is put between.
   std::vector<uint32_t> before;
   std::vector<uint32_t> after;
+  /// What follows a special token gets no space, as the text itself may.
+  bool space_at_start_only = false;
 };
 
 /// Throws InputError when the model is malformed, uses what is not supported, or does not fit a

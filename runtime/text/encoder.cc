@@ -134,6 +134,7 @@ Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed
       state_.segment_start = true;
       state_.text_start = false;
       state_.rest = {};
+      state_.sentencepiece.behind_token = true;
     }
     *consumed = next.bytes;
   }

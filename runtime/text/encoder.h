@@ -41,6 +41,8 @@ struct PendingIds {
 /// SentencePiece: what is between the text that was taken and the ids that were made. See
 /// runtime/text/sentencepiece.h for the buffer it speaks of.
 struct SentencePieceState {
+  /// A special token stands before this part of the text.
+  bool behind_token = false;
   /// Something but spaces was seen, and what was seen last is a space.
   bool begun = false;
   bool after_space = false;

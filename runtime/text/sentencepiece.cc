@@ -139,7 +139,8 @@ uint32_t find_whole_piece(const Tokenizer& tokenizer, std::span<const char> text
 size_t normalise(const Tokenizer& tokenizer, std::span<const char> text, bool last,
                  std::span<char> buffer, SentencePieceState& state) {
   const bool single_spaces = tokenizer.table->single_spaces();
-  const bool space_before = tokenizer.table->space_before_text();
+  const bool space_before = tokenizer.table->space_before_text() &&
+                            !(state.behind_token && tokenizer.table->space_at_start_only());
   const bool behind_word = tokenizer.table->space_behind_word();
   Writer writer(buffer, single_spaces, state);
   size_t taken = 0;

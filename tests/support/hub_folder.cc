@@ -218,6 +218,9 @@ void make_t5(const fs::path& directory) {
   checkpoint.tensors["decoder.embed_tokens.weight"] = checkpoint.tensors.at("shared.weight");
   checkpoint.config.update(
       {{"architectures", {"T5ForConditionalGeneration"}},
+       {"eos_token_id", 2},
+       {"pad_token_id", 3},
+       {"decoder_start_token_id", 3},
        {"n_positions", 512},
        {"output_past", true},
        {"task_specific_params", {{"translation_en_to_de", {{"prefix", "translate: "}}}}}});
@@ -232,9 +235,9 @@ void make_t5(const fs::path& directory) {
                                                    {"additional_special_tokens", extra},
                                                    {"tokenizer_class", "T5Tokenizer"}});
   write_json(directory / "generation_config.json", {{"_from_model_config", true},
-                                                    {"decoder_start_token_id", 0},
-                                                    {"eos_token_id", 1},
-                                                    {"pad_token_id", 0}});
+                                                    {"decoder_start_token_id", 3},
+                                                    {"eos_token_id", 2},
+                                                    {"pad_token_id", 3}});
 }
 
 const std::map<std::string, void (*)(const fs::path&)> kMakers = {{"gpt2", make_gpt2},

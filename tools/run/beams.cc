@@ -7,20 +7,22 @@
 
 namespace oxbow::tools {
 
-oxb::BeamOptions beam_options(const Args& args) {
+oxb::BeamOptions beam_options(const Args& args, const schema::GenerationT& advised) {
   oxb::BeamOptions options;
-  options.beams = static_cast<uint32_t>(args.integer("beams", 1, 1, 64));
+  const uint32_t beams = std::clamp(advised.beams.value_or(1), 1u, 64u);
+  options.beams = static_cast<uint32_t>(args.integer("beams", beams, 1, 64));
   options.n_best = static_cast<uint32_t>(args.integer("n-best", 1, 1, 64));
   if (options.n_best > options.beams) {
     throw UsageError(
         format("--n-best %u: there are only --beams %u", options.n_best, options.beams));
   }
-  options.length_penalty = args.number("length-penalty", 1.0, -10.0, 10.0);
+  options.length_penalty =
+      args.number("length-penalty", advised.length_penalty.value_or(1.0f), -10.0, 10.0);
   return options;
 }
 
-int run_beams(const Request& request, oxb::Session& session, uint64_t most, Speed speed) {
-  oxb::BeamOptions options = beam_options(request.args);
+int run_beams(const Request& request, oxb::BeamOptions options, oxb::Session& session,
+              uint64_t most, Speed speed) {
   // With the start token.
   options.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(most + 1, UINT32_MAX));
   if (request.info.capacity != 0 && options.max_tokens > request.info.capacity) {

@@ -54,8 +54,10 @@ void add_options(Args& args) {
   args.option("repetition-penalty", "X",
               "makes the last 64 tokens less likely when above 1 (default: advised, else 1)");
   args.option("seed", "S", "same seed, same text (default 0)");
-  args.option("beams", "N", "translate by following N texts at a time, 1 to 64 (default 1)");
-  args.option("length-penalty", "X", "of --beams: above 0 prefers longer texts (default 1)");
+  args.option("beams", "N",
+              "translate by following N texts at a time, 1 to 64 (default: advised, else 1)");
+  args.option("length-penalty", "X",
+              "of --beams: above 0 prefers longer texts (default: advised, else 1)");
   args.option("n-best", "N", "of --beams: print the N best with their scores (default 1)");
   args.option("mask", "ID",
               "the token to replace, of a model that fills masks (default: the tokenizer's own)");
@@ -155,7 +157,6 @@ int run_command(int argc, char** argv) {
   }
   const CommonOptions common = read_common_options(args);
   const uint64_t tokens = args.integer("tokens", 200, 0, UINT64_MAX);
-  beam_options(args);
   if (args.has("prompt") + args.has("file") + args.has("ids") > 1) {
     throw UsageError("give one of --prompt, --file and --ids");
   }

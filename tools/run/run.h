@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/describe.h"
 #include "tools/common.h"
 #include "tools/run/stop_words.h"
 #include "tools/text.h"
@@ -40,10 +41,11 @@ int run_translate(const Request& request);
 int run_classify(const Request& request);
 int run_fill_mask(const Request& request);
 
-/// --beams, --n-best and --length-penalty.
-oxb::BeamOptions beam_options(const Args& args);
+/// --beams, --n-best and --length-penalty, or what the model's makers advised.
+oxb::BeamOptions beam_options(const Args& args, const schema::GenerationT& advised);
 /// Of a text that the session has encoded: at most `most` tokens.
-int run_beams(const Request& request, oxb::Session& session, uint64_t most, Speed speed);
+int run_beams(const Request& request, oxb::BeamOptions options, oxb::Session& session,
+              uint64_t most, Speed speed);
 
 /// The text of --prompt or --file; with --chat between what the model wants around a question.
 TextReader open_prompt(const Request& request);

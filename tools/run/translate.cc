@@ -27,7 +27,7 @@ int run_translate(const Request& request) {
   const std::unique_ptr<schema::GenerationT> given =
       std::move(convert::describe_file(request.path).model.generation);
   const schema::GenerationT rules = given == nullptr ? schema::GenerationT() : *given;
-  const uint32_t beams = beam_options(request.args).beams;
+  const oxb::BeamOptions beams = beam_options(request.args, rules);
   const std::vector<int32_t> source = source_text(request);
   oxb::SamplerOptions sampling = request.sampling;
   if (!request.args.has("temperature")) sampling.temperature = 0.0f;
@@ -46,7 +46,7 @@ int run_translate(const Request& request) {
   // The start token takes a place too.
   uint64_t most = request.tokens;
   if (request.info.capacity != 0) most = std::min(most, request.info.capacity);
-  if (beams > 1) return run_beams(request, session, most, speed);
+  if (beams.beams > 1) return run_beams(request, beams, session, most, speed);
   std::vector<float> logits(request.info.output_width);
   Printer printer(request);
   int32_t token = std::max(rules.start_token, 0);
