@@ -77,7 +77,7 @@ TEST_F(Hub, LlamaWritesTextAndAnswers) {
   EXPECT_EQ(tokens("The river")["tokens"].front()["text"], "<s>");
   // The folder says that it is not legacy: a text gets a space, and what follows a special token does not.
   const json parts = tokens("y<s>y");
-  EXPECT_EQ(parts["tokens"][1]["text"], " y");
+  EXPECT_EQ(parts["tokens"][1]["text"], "\u2581y");
   EXPECT_EQ(parts["tokens"][3]["text"], "y");
 }
 
