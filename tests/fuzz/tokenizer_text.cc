@@ -20,6 +20,10 @@ class Loaded {
       broken("a tokenizer of the tests opens:", error.text);
     }
   }
+  ~Loaded() { close_tokenizer(&tokenizer_); }
+  Loaded(const Loaded&) = delete;
+  Loaded& operator=(const Loaded&) = delete;
+
   const Tokenizer& tokenizer() const { return tokenizer_; }
   /// Text that was encoded is the same when it is decoded.
   bool same_text() const { return same_text_; }
