@@ -97,7 +97,8 @@ TEST(FormatTypes, HaveTheSameValuesInEveryFormat) {
         const std::vector<float> a = to_floats(got), b = to_floats(want);
         ASSERT_EQ(a.size(), b.size());
         // Bits, so that -0 is not 0.
-        EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << name;
+        const auto bits = [](float value) { return std::bit_cast<uint32_t>(value); };
+        EXPECT_TRUE(std::ranges::equal(a, b, {}, bits, bits)) << name;
       } else {
         EXPECT_EQ(to_integers(got), to_integers(want)) << ending << " " << name;
       }
