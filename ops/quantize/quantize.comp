@@ -1,0 +1,15 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "ops/common/vulkan/common.glsl"
+#include "ops/common/vulkan/row_output.glsl"
+
+// Float rows to int8 rows. Slot: rows.
+
+layout(std430, binding = 2) readonly buffer X { float x[]; };
+
+float value_at(uint row, uint column) { return x[row * width + column]; }
+
+void main() {
+  const uint row = group_index();
+  if (row < slot.values[0]) write_row(row);
+}
