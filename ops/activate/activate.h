@@ -54,5 +54,6 @@ Status check_activation(BindContext& context, uint32_t activation, float limit,
                         ActivateParams* params);
 
 Status bind_activate(BindContext& context, RunFunction* run);
+Status bind_activate_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -1,15 +1,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "ops/common/vulkan/common.glsl"
+#include "ops/common/vulkan/elements.glsl"
 
 // y = a + b. Slot: the number of elements.
 
-layout(local_size_x = 64) in;
 layout(std430, binding = 1) readonly buffer A { float a[]; };
 layout(std430, binding = 2) readonly buffer B { float b[]; };
 layout(std430, binding = 3) writeonly buffer Y { float y[]; };
 
 void main() {
-  const uint i = group_index() * 64u + gl_LocalInvocationID.x;
+  const uint i = element_index();
   if (i < slot.values[0]) y[i] = a[i] + b[i];
 }

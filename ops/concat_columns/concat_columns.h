@@ -11,5 +11,6 @@ namespace oxbow {
 inline constexpr size_t kMaxConcatInputs = 8;
 
 Status bind_concat_columns(BindContext& context, RunFunction* run);
+Status bind_concat_columns_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

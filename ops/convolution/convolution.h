@@ -33,5 +33,6 @@ using ConvolutionKernel = void (*)(const float* x, size_t rows, const float* k,
 #undef OXB_KERNEL
 
 Status bind_convolution(BindContext& context, RunFunction* run);
+Status bind_convolution_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -22,5 +22,6 @@ using EmbeddingI8Kernel = void (*)(const int8_t* row, size_t width, float scale,
 #undef OXB_KERNEL
 
 Status bind_embedding(BindContext& context, RunFunction* run);
+Status bind_embedding_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -26,5 +26,6 @@ using LayerNormKernel = void (*)(const float* x, size_t width, const LayerNormPa
 #undef OXB_KERNEL
 
 Status bind_layer_norm(BindContext& context, RunFunction* run);
+Status bind_layer_norm_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

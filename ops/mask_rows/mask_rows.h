@@ -7,5 +7,6 @@
 namespace oxbow {
 
 Status bind_mask_rows(BindContext& context, RunFunction* run);
+Status bind_mask_rows_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -17,5 +17,6 @@ using MultiplyKernel = void (*)(const float* a, const float* b, size_t count, fl
 #undef OXB_KERNEL
 
 Status bind_multiply(BindContext& context, RunFunction* run);
+Status bind_multiply_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -15,5 +15,6 @@ void pool_mean_f32_f32_ref(const float* x, size_t group, size_t width, float* y)
 void pool_max_f32_f32_ref(const float* x, size_t group, size_t width, float* y);
 
 Status bind_pool(BindContext& context, RunFunction* run);
+Status bind_pool_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

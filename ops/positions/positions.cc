@@ -27,9 +27,7 @@ Status run_positions(RunContext& context, const void* params) {
       continue;
     }
     if (p.wrap == 0 && position >= ids.limit - p.offset) {
-      return fail(context.error, Status::kInvalidArgument,
-                  "token %u is at position %" PRIu64 ": the model has no more positions than %u",
-                  row, position, ids.limit - p.offset);
+      return fail_position(context, row, position, ids.limit - p.offset);
     }
     const uint64_t wrapped = p.wrap == 0 ? position : position % p.wrap;
     *ids.i32(row) = static_cast<int32_t>(p.offset + wrapped);
@@ -60,6 +58,12 @@ Status check_limit(BindContext& context, const Tensor& ids,
 }
 
 }  // namespace
+
+Status fail_position(const RunContext& context, uint32_t row, uint64_t position, uint32_t end) {
+  return fail(context.error, Status::kInvalidArgument,
+              "token %u is at position %" PRIu64 ": the model has no more positions than %u", row,
+              position, end);
+}
 
 Status bind_positions(BindContext& context, RunFunction* run) {
   OXB_TRY(check_counts(context, 1, 1));

@@ -9,6 +9,10 @@
 
 namespace oxbow {
 
+/// Token `row` of the run is at `position`, and there are only `end`.
+Status fail_position(const RunContext& context, uint32_t row, uint64_t position, uint32_t end);
+
 Status bind_positions(BindContext& context, RunFunction* run);
+Status bind_positions_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

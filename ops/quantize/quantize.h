@@ -31,5 +31,6 @@ inline void quantize_into(QuantizeKernel kernel, const float* x, Tensor& y, size
 }
 
 Status bind_quantize(BindContext& context, RunFunction* run);
+Status bind_quantize_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -24,5 +24,6 @@ using RmsNormKernel = void (*)(const float* x, size_t width, const RmsNormParams
 #undef OXB_KERNEL
 
 Status bind_rms_norm(BindContext& context, RunFunction* run);
+Status bind_rms_norm_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

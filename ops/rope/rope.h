@@ -30,5 +30,6 @@ using RopeKernel = void (*)(const float* x, const float* angles, const RopeParam
 #undef OXB_KERNEL
 
 Status bind_rope(BindContext& context, RunFunction* run);
+Status bind_rope_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

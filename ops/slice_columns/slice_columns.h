@@ -7,5 +7,6 @@
 namespace oxbow {
 
 Status bind_slice_columns(BindContext& context, RunFunction* run);
+Status bind_slice_columns_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

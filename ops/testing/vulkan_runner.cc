@@ -16,6 +16,14 @@
 #endif
 
 namespace oxbow::testing {
+namespace {
+
+int pauses = 0;
+
+}  // namespace
+
+WithoutVulkan::WithoutVulkan() { ++pauses; }
+WithoutVulkan::~WithoutVulkan() { --pauses; }
 
 #if OXB_BUILD_VULKAN
 namespace {
@@ -268,6 +276,7 @@ class Shadow final : public VulkanShadow, public VulkanPlaces {
 std::unique_ptr<VulkanShadow> VulkanShadow::before(OpRunner& runner, BindContext& context) {
   // Benchmarks run steps too.
   if (::testing::UnitTest::GetInstance()->current_test_info() == nullptr) return nullptr;
+  if (pauses != 0) return nullptr;
   vulkan::Context* device = device_of_tests();
   if (device == nullptr) return nullptr;
   auto shadow = std::make_unique<Shadow>(runner, *device);

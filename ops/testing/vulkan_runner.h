@@ -23,6 +23,15 @@ class VulkanShadow {
   virtual void compare(Status expected) = 0;
 };
 
+/// While one lives nothing is run on the device: for data that a session refuses before any step, and for
+/// which a shader, which cannot fail, is no match.
+class WithoutVulkan {
+ public:
+  WithoutVulkan();
+  ~WithoutVulkan();
+  WithoutVulkan(const WithoutVulkan&) = delete;
+};
+
 /// How many steps ran on the device so far.
 size_t vulkan_shadow_runs();
 

@@ -7,5 +7,6 @@
 namespace oxbow {
 
 Status bind_token_mask(BindContext& context, RunFunction* run);
+Status bind_token_mask_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -1,0 +1,90 @@
+#pragma once
+
+// The host's half of shaders that share a shape: one group of threads for each row, written as float or
+// int8 (ops/common/vulkan/row_output.glsl), or one thread for each element (elements.glsl).
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+#include "runtime/vulkan_op.h"
+
+namespace oxbow {
+
+/// What a group of threads keeps of one row.
+inline constexpr uint32_t kMaxRowScaleGroups = 256;
+/// Threads of a group in elements.glsl.
+inline constexpr uint32_t kElementGroup = 64;
+
+inline bool can_write_rows(const Tensor& y) {
+  return fits_32_bits(y) && y.scale_groups <= kMaxRowScaleGroups;
+}
+
+struct VulkanRowsParams {
+  Tensor y;
+};
+
+inline Status prepare_rows(RunContext& context, const void* params, std::span<VulkanSlot> slots) {
+  const uint32_t rows = context.rows(static_cast<const VulkanRowsParams*>(params)->y);
+  slots[0].values[0] = rows;
+  return spread_groups(context, rows, &slots[0]);
+}
+
+/// The dispatch alone: `inputs` are at bindings 2, 3, ..., `constants` have the ids 4, 5, ...
+inline Status dispatch_row_output(VulkanBindContext& context, const VulkanShader& shader,
+                                  const Tensor& y, std::initializer_list<VulkanOperand> inputs,
+                                  std::initializer_list<uint32_t> constants) {
+  VulkanOperand operands[kMaxVulkanOperands] = {context.out(0)};
+  size_t operand_count = 1;
+  for (const VulkanOperand& input : inputs) operands[operand_count++] = input;
+  uint32_t numbers[kMaxVulkanConstants] = {y.width, y.scale_groups, scale_word(y),
+                                           std::bit_cast<uint32_t>(y.static_scale)};
+  size_t number_count = 4;
+  for (const uint32_t constant : constants) numbers[number_count++] = constant;
+  return context.dispatch(shader, std::span(operands, operand_count),
+                          std::span(numbers, number_count));
+}
+
+/// A step that is one such dispatch.
+inline Status bind_row_output(VulkanBindContext& context, const VulkanShader& shader,
+                              std::initializer_list<VulkanOperand> inputs,
+                              std::initializer_list<uint32_t> constants) {
+  const Tensor y = context.output(0);
+  if (!can_write_rows(y)) return Status::kOk;
+  for (const VulkanOperand& input : inputs) {
+    if (!fits_32_bits(context.input(input.index))) return Status::kOk;
+  }
+  context.params<VulkanRowsParams>() = {y};
+  context.prepare(prepare_rows);
+  return dispatch_row_output(context, shader, y, inputs, constants);
+}
+
+/// One thread for each of `count` elements.
+inline Status spread_elements(const RunContext& context, uint64_t count, VulkanSlot* slot) {
+  slot->values[0] = static_cast<uint32_t>(count);
+  return spread_groups(context, ceil_div(count, kElementGroup), slot);
+}
+
+inline Status prepare_elements(RunContext& context, const void* params,
+                               std::span<VulkanSlot> slots) {
+  const Tensor& y = static_cast<const VulkanRowsParams*>(params)->y;
+  return spread_elements(context, uint64_t{context.rows(y)} * y.width, &slots[0]);
+}
+
+/// A step that is one dispatch with a thread for each element of the output. `operands` are all of it.
+inline Status bind_elements(VulkanBindContext& context, const VulkanShader& shader,
+                            std::initializer_list<VulkanOperand> operands,
+                            std::initializer_list<uint32_t> constants) {
+  const Tensor y = context.output(0);
+  if (!fits_32_bits(y)) return Status::kOk;
+  for (const VulkanOperand& operand : operands) {
+    const bool input = operand.kind == VulkanOperand::kInput;
+    if (input && !fits_32_bits(context.input(operand.index))) return Status::kOk;
+  }
+  context.params<VulkanRowsParams>() = {y};
+  context.prepare(prepare_elements);
+  return context.dispatch(shader, operands, constants);
+}
+
+}  // namespace oxbow

@@ -1,0 +1,53 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "ops/common/vulkan/common.glsl"
+#include "ops/common/vulkan/elements.glsl"
+
+// A filter over time for each channel: sums from the first tap to the last, without those of missing rows.
+//
+// Slot: elements, rows, rows that the memory holds, its oldest row's place.
+
+layout(constant_id = 0) const uint width = 1;
+layout(constant_id = 1) const uint heads = 1;
+layout(constant_id = 2) const uint taps = 1;
+// Rows before the run that a filter reaches; as many are in a full memory.
+layout(constant_id = 3) const uint left = 0;
+// Filters differ from row to row.
+layout(constant_id = 4) const bool dynamic = false;
+// The memory: words of a row, scales of a row (0: float), where they begin.
+layout(constant_id = 5) const uint memory_stride = 1;
+layout(constant_id = 6) const uint memory_groups = 0;
+layout(constant_id = 7) const uint memory_scales = 0;
+layout(std430, binding = 1) readonly buffer X { float x[]; };
+layout(std430, binding = 2) readonly buffer Filters { float filters[]; };
+layout(std430, binding = 3) readonly buffer Memory { float memory[]; };
+layout(std430, binding = 3) readonly buffer MemoryWords { uint memory_words[]; };
+layout(std430, binding = 4) writeonly buffer Y { float y[]; };
+
+float remembered(uint row, uint channel) {
+  const uint place = (slot.values[3] + row) % max(left, 1u);
+  if (memory_groups == 0u) return memory[place * memory_stride + channel];
+  const int code = code_of(memory_words[place * memory_stride + channel / 4u], channel % 4u);
+  const uint group = channel / (width / memory_groups);
+  precise float value = float(code) * memory[memory_scales + place * memory_groups + group];
+  return value;
+}
+
+void main() {
+  const uint i = element_index();
+  if (i >= slot.values[0]) return;
+  const uint rows = slot.values[1], held = slot.values[2];
+  const uint row = i / width, channel = i % width;
+  const uint filter_at = ((dynamic ? row * heads : 0u) + channel / (width / heads)) * taps;
+  // In the line [ left rows before the run | the run ] the filter covers [row, row + taps).
+  const uint begin = max(row, left - held);
+  const uint end = min(row + taps, left + rows);
+  precise float sum = 0.0;
+  for (uint at = begin; at < end; ++at) {
+    const float value =
+        at < left ? remembered(at - (left - held), channel) : x[(at - left) * width + channel];
+    precise float product = filters[filter_at + at - row] * value;
+    sum = sum + product;
+  }
+  y[i] = sum;
+}

@@ -1,0 +1,29 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "ops/common/vulkan/common.glsl"
+#include "ops/common/vulkan/row_output.glsl"
+
+// (x - mean) / sqrt(variance + epsilon) * weight + bias. Slot: rows.
+
+layout(constant_id = 4) const float epsilon = 0;
+layout(std430, binding = 2) readonly buffer X { float x[]; };
+layout(std430, binding = 3) readonly buffer Weight { float weight[]; };
+layout(std430, binding = 4) readonly buffer Bias { float bias[]; };
+#include "ops/common/vulkan/row_sum.glsl"
+
+// Of this group's row.
+float mean, factor;
+
+float value_at(uint row, uint column) {
+  precise float value = (x[row * width + column] - mean) * factor * weight[column] + bias[column];
+  return value;
+}
+
+void main() {
+  const uint row = group_index();
+  if (row >= slot.values[0]) return;
+  mean = div_f32(row_sum(row, false, 0.0), float(width));
+  precise float variance = div_f32(row_sum(row, true, mean), float(width)) + epsilon;
+  factor = div_f32(1.0, sqrt_f32(variance));
+  write_row(row);
+}

@@ -1,0 +1,16 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "ops/common/vulkan/common.glsl"
+#include "ops/common/vulkan/elements.glsl"
+
+// x where its row's mask is not 0, otherwise 0. Words, so that NaN keeps its bits. Slot: elements.
+
+layout(constant_id = 0) const uint width = 1;
+layout(std430, binding = 1) readonly buffer X { uint x[]; };
+layout(std430, binding = 2) readonly buffer Mask { uint mask[]; };
+layout(std430, binding = 3) writeonly buffer Y { uint y[]; };
+
+void main() {
+  const uint i = element_index();
+  if (i < slot.values[0]) y[i] = mask[i / width] != 0u ? x[i] : 0u;
+}

@@ -1,0 +1,27 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "ops/common/vulkan/common.glsl"
+#include "ops/common/vulkan/row_output.glsl"
+
+// x / sqrt(mean of x^2 + epsilon) * weight. Slot: rows.
+
+layout(constant_id = 4) const float epsilon = 0;
+layout(std430, binding = 2) readonly buffer X { float x[]; };
+layout(std430, binding = 3) readonly buffer Weight { float weight[]; };
+#include "ops/common/vulkan/row_sum.glsl"
+
+// Of this group's row.
+float factor;
+
+float value_at(uint row, uint column) {
+  precise float value = x[row * width + column] * factor * weight[column];
+  return value;
+}
+
+void main() {
+  const uint row = group_index();
+  if (row >= slot.values[0]) return;
+  precise float square = div_f32(row_sum(row, true, 0.0), float(width)) + epsilon;
+  factor = div_f32(1.0, sqrt_f32(square));
+  write_row(row);
+}

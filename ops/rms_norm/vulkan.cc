@@ -1,0 +1,15 @@
+#include "ops/common/vulkan_rows.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+
+OXB_SHADER(rms_norm);
+
+Status bind_rms_norm_vulkan(VulkanBindContext& context) {
+  const float epsilon = context.step().options_as_RmsNormOptions()->epsilon();
+  return bind_row_output(context, shader_rms_norm, {context.in(0), context.in(1)},
+                         {std::bit_cast<uint32_t>(epsilon)});
+}
+
+}  // namespace oxbow

@@ -1,0 +1,15 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "ops/common/vulkan/common.glsl"
+#include "ops/common/vulkan/elements.glsl"
+
+// 0 where a token is the pad token, otherwise 1. Slot: elements.
+
+layout(constant_id = 0) const uint pad_token = 0;
+layout(std430, binding = 1) readonly buffer Tokens { uint tokens[]; };
+layout(std430, binding = 2) writeonly buffer Mask { uint mask[]; };
+
+void main() {
+  const uint i = element_index();
+  if (i < slot.values[0]) mask[i] = tokens[i] == pad_token ? 0u : 1u;
+}
