@@ -11,10 +11,15 @@
 #include "runtime/api/oxbow.hpp"
 #include "runtime/vulkan/context.h"
 #include "runtime/vulkan/hooks.h"
+#include "runtime/vulkan_op.h"
 #include "tests/support/cli.h"
 #include "tests/support/files.h"
 #include "tests/support/golden.h"
 #include "tests/support/tiny_checkpoint.h"
+
+namespace oxbow {
+OXB_SHADER(add);
+}  // namespace oxbow
 
 namespace oxbow::testing {
 namespace {
@@ -182,20 +187,32 @@ void expect_clean_failures(VkResult result, oxb_status expected, const Use& use)
   }
 }
 
+/// Opens a device and makes a pipeline.
 oxb_status open_device() {
   vulkan::Context* context = nullptr;
-  const Status status = vulkan::acquire_context(&context, nullptr);
-  if (status == Status::kOk) vulkan::release_context(context);
+  Status status = vulkan::acquire_context(&context, nullptr);
+  if (status != Status::kOk) return static_cast<oxb_status>(status);
+  vulkan::PipelineKey key;
+  key.name = shader_add.name;
+  key.code = shader_add.code.data();
+  key.code_words = shader_add.code.size();
+  key.bindings = 4;
+  vulkan::Pipeline pipeline;
+  status = context->pipelines.find_or_make(context->device, context->cache.handle(), key, &pipeline,
+                                           nullptr);
+  vulkan::release_context(context);
   return static_cast<oxb_status>(status);
 }
 
-/// Every call of opening a device; then, with that one open, of creating a session and of running it.
+/// Every call of opening a device; then, with that one open and its pipelines made, of creating a session
+/// and of running it.
 void expect_clean_failures_everywhere(VkResult result, oxb_status expected) {
   expect_clean_failures(result, expected, open_device);
   vulkan::Context* context = nullptr;
   ASSERT_EQ(vulkan::acquire_context(&context, nullptr), Status::kOk);
   TinyModel bytes = tiny_model("int8");
   const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  ASSERT_TRUE(oxb::Session::create(*model, vulkan_options()).ok());
   expect_clean_failures(result, expected, [&] {
     auto session = oxb::Session::create(*model, vulkan_options());
     if (!session.ok()) return session.status().code();

@@ -19,6 +19,8 @@ namespace {
 /// From this many rows on tiles are worth their shared memory.
 constexpr uint32_t kTileRows = 8;
 
+bool may_tile(const Tensor& y) { return y.rows >= kTileRows; }
+
 /// What a group of threads computes.
 struct Shaders {
   const VulkanShader& row;
@@ -32,7 +34,7 @@ struct Params {
   uint32_t row_channels, tile_size;
 };
 
-/// The shader for few rows, that for many, and, for an int8 output, quantising.
+/// The shader for few rows, that for many if there can be, and, for an int8 output, quantising.
 Status prepare_linear(RunContext& context, const void* params, std::span<VulkanSlot> slots) {
   const auto& p = *static_cast<const Params*>(params);
   const uint32_t rows = context.rows(p.y);
@@ -41,9 +43,10 @@ Status prepare_linear(RunContext& context, const void* params, std::span<VulkanS
   const uint64_t tile_groups =
       ceil_div(uint64_t{rows}, p.tile_size) * ceil_div(p.y.width, p.tile_size);
   for (VulkanSlot& slot : slots) slot.values[0] = rows;
-  OXB_TRY(spread_groups(context, tiles ? 0 : row_groups, &slots[0]));
-  OXB_TRY(spread_groups(context, tiles ? tile_groups : 0, &slots[1]));
-  return slots.size() < 3 ? Status::kOk : spread_groups(context, rows, &slots[2]);
+  size_t next = 0;
+  OXB_TRY(spread_groups(context, tiles ? 0 : row_groups, &slots[next++]));
+  if (may_tile(p.y)) OXB_TRY(spread_groups(context, tiles ? tile_groups : 0, &slots[next++]));
+  return next == slots.size() ? Status::kOk : spread_groups(context, rows, &slots[next]);
 }
 
 Shaders shaders_of(const Tensor& x, const Tensor& weight) {
@@ -87,7 +90,7 @@ Status bind_linear_vulkan(VulkanBindContext& context) {
                                 scale_word(x),
                                 scale_word(weight)};
   OXB_TRY(context.dispatch(shaders.row, operands, constants));
-  OXB_TRY(context.dispatch(shaders.tile, operands, constants));
+  if (may_tile(y)) OXB_TRY(context.dispatch(shaders.tile, operands, constants));
   return to_i8 ? dispatch_row_output(context, shader_quantize, y, {to}, {}) : Status::kOk;
 }
 

@@ -9,5 +9,6 @@
 namespace oxbow {
 
 Status bind_rope_angles(BindContext& context, RunFunction* run);
+Status bind_rope_angles_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

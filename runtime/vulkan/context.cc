@@ -18,6 +18,7 @@ Shared& shared() {
 
 void close(Context* context) {
   if (context->device.handle != VK_NULL_HANDLE && context->device.api().DestroyDevice != nullptr) {
+    context->pipelines.close(context->device);
     context->cache.close(context->device);
   }
   context->device.close();

@@ -11,7 +11,10 @@ namespace oxbow::vulkan {
 
 struct Context {
   Device device;
+  /// One thread at a time makes pipelines or reads and writes their cache.
+  std::mutex pipelines_mutex;
   PipelineCache cache;
+  Pipelines pipelines;
   /// One thread at a time may give the queue work.
   std::mutex queue_mutex;
 };

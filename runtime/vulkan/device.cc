@@ -150,6 +150,7 @@ Status Device::open(Error* error) {
   bool dot_is_extension = false;
   probe_features(api(), physical, properties.apiVersion, &features, &dot_is_extension);
   timestamp_period = timestamp_bits == 0 ? 0.0 : double{properties.limits.timestampPeriod};
+  timestamp_mask = timestamp_bits >= 64 ? UINT64_MAX : (uint64_t{1} << timestamp_bits) - 1;
   api().GetPhysicalDeviceMemoryProperties(physical, &memory);
 
   const float priority = 1.0f;

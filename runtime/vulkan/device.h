@@ -22,6 +22,8 @@ struct Device {
   VulkanFeatures features;
   /// Nanoseconds of a tick; 0: the queue has no timestamps.
   double timestamp_period = 0.0;
+  /// The bits of a timestamp that count.
+  uint64_t timestamp_mask = 0;
 
   Status open(Error* error);
   void close();

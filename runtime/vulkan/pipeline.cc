@@ -1,5 +1,6 @@
 #include "runtime/vulkan/pipeline.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "runtime/vulkan/result.h"
@@ -81,10 +82,20 @@ Status Pipelines::make_layouts(const Device& device, uint32_t bindings, Error* e
 }
 
 Status Pipelines::find_or_make(const Device& device, VkPipelineCache cache, const PipelineKey& key,
-                               size_t* index, Error* error) {
-  for (*index = 0; *index < made_.size(); ++*index) {
-    if (made_[*index].key == key) return Status::kOk;
+                               Pipeline* pipeline, Error* error) {
+  const auto* found =
+      std::find_if(made_.begin(), made_.end(), [&](const Made& made) { return made.key == key; });
+  if (found == made_.end()) {
+    OXB_TRY(make(device, cache, key, error));
+    found = made_.end() - 1;
   }
+  const Layouts& layouts = layouts_[key.bindings];
+  *pipeline = {found->handle, layouts.pipeline, layouts.set};
+  return Status::kOk;
+}
+
+Status Pipelines::make(const Device& device, VkPipelineCache cache, const PipelineKey& key,
+                       Error* error) {
   OXB_TRY(make_layouts(device, key.bindings, error));
   const Api& api = device.api();
   VkShaderModuleCreateInfo module_info = {};
@@ -112,12 +123,12 @@ Status Pipelines::find_or_make(const Device& device, VkPipelineCache cache, cons
   info.layout = layouts_[key.bindings].pipeline;
   Made made = {key, VK_NULL_HANDLE};
   Status status = create(key.name, error, [&] {
-    return api.CreateComputePipelines(device.handle, cache, 1, &info, nullptr, &made.pipeline);
+    return api.CreateComputePipelines(device.handle, cache, 1, &info, nullptr, &made.handle);
   });
   destroy(&module,
           [&](VkShaderModule object) { api.DestroyShaderModule(device.handle, object, nullptr); });
   if (status == Status::kOk && !made_.push(made)) {
-    destroy(&made.pipeline,
+    destroy(&made.handle,
             [&](VkPipeline object) { api.DestroyPipeline(device.handle, object, nullptr); });
     status = fail(error, Status::kOutOfMemory, "no memory for the pipeline %s", key.name);
   }
@@ -127,7 +138,7 @@ Status Pipelines::find_or_make(const Device& device, VkPipelineCache cache, cons
 void Pipelines::close(const Device& device) {
   const Api& api = device.api();
   for (Made& made : made_) {
-    destroy(&made.pipeline,
+    destroy(&made.handle,
             [&](VkPipeline object) { api.DestroyPipeline(device.handle, object, nullptr); });
   }
   for (Layouts& layouts : layouts_) {

@@ -1,6 +1,7 @@
 #pragma once
 
-// Compute pipelines of a session: one for each shader and set of constants, however many steps use it.
+// Compute pipelines of a device: one for each shader and set of constants, however many steps and
+// sessions use it. They live as long as the device is open: compiling takes seconds on some.
 
 #include <cstdint>
 #include <mutex>
@@ -41,31 +42,29 @@ class PipelineCache {
   VkPipelineCache handle_ = VK_NULL_HANDLE;
 };
 
+struct Pipeline {
+  VkPipeline handle = VK_NULL_HANDLE;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
+};
+
 class Pipelines {
  public:
-  /// The pipeline's index.
+  /// Not by two threads at once.
   Status find_or_make(const Device& device, VkPipelineCache cache, const PipelineKey& key,
-                      size_t* index, Error* error);
+                      Pipeline* pipeline, Error* error);
   void close(const Device& device);
-
-  size_t size() const { return made_.size(); }
-  VkPipeline pipeline(size_t index) const { return made_[index].pipeline; }
-  VkPipelineLayout layout(size_t index) const {
-    return layouts_[made_[index].key.bindings].pipeline;
-  }
-  VkDescriptorSetLayout set_layout(size_t index) const {
-    return layouts_[made_[index].key.bindings].set;
-  }
 
  private:
   struct Made {
     PipelineKey key;
-    VkPipeline pipeline;
+    VkPipeline handle;
   };
   struct Layouts {
     VkDescriptorSetLayout set = VK_NULL_HANDLE;
     VkPipelineLayout pipeline = VK_NULL_HANDLE;
   };
+  Status make(const Device& device, VkPipelineCache cache, const PipelineKey& key, Error* error);
   Status make_layouts(const Device& device, uint32_t bindings, Error* error);
 
   Array<Made> made_;

@@ -30,7 +30,6 @@ void Program::close() {
   destroy(&descriptors_, [&](VkDescriptorPool object) {
     device.api().DestroyDescriptorPool(device.handle, object, nullptr);
   });
-  pipelines_.close(device);
   memory_.close(device);
   context_ = nullptr;
 }
@@ -78,6 +77,7 @@ Status Program::record(const ProgramSpec& spec, Error* error) {
 }
 
 Status Program::make_dispatches(const ProgramSpec& spec, Error* error) {
+  const std::lock_guard lock(context_->pipelines_mutex);
   for (const Dispatch& dispatch : spec.dispatches) {
     const VulkanShader& shader = *dispatch.shader;
     const std::span<const uint32_t> code = device().features.int_dot && !shader.int_dot_code.empty()
@@ -90,9 +90,10 @@ Status Program::make_dispatches(const ProgramSpec& spec, Error* error) {
     key.bindings = 1 + dispatch.operand_count;
     key.constant_count = dispatch.constant_count;
     std::copy_n(dispatch.constants, dispatch.constant_count, key.constants);
-    size_t index = 0;
-    OXB_TRY(pipelines_.find_or_make(device(), context_->cache.handle(), key, &index, error));
-    if (!pipeline_of_.push(index)) {
+    Pipeline pipeline;
+    OXB_TRY(context_->pipelines.find_or_make(device(), context_->cache.handle(), key, &pipeline,
+                                             error));
+    if (!pipelines_.push(pipeline)) {
       return fail(error, Status::kOutOfMemory, "no memory for the list of pipelines");
     }
   }
@@ -115,7 +116,7 @@ Status Program::make_descriptors(const ProgramSpec& spec, Error* error) {
   }));
   for (size_t d = 0; d < spec.dispatches.size(); ++d) {
     const Dispatch& dispatch = spec.dispatches[d];
-    const VkDescriptorSetLayout layout = pipelines_.set_layout(pipeline_of_[d]);
+    const VkDescriptorSetLayout layout = pipelines_[d].set_layout;
     VkDescriptorSetAllocateInfo set_info = {};
     set_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
     set_info.descriptorPool = descriptors_;
@@ -172,8 +173,8 @@ Status Program::step_nanoseconds(uint32_t step, uint64_t* nanoseconds, Error* er
                                               ticks, sizeof(ticks[0]),
                                               VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
   }));
-  *nanoseconds =
-      static_cast<uint64_t>(static_cast<double>(ticks[1] - ticks[0]) * device().timestamp_period);
+  const uint64_t passed = (ticks[1] - ticks[0]) & device().timestamp_mask;
+  *nanoseconds = static_cast<uint64_t>(static_cast<double>(passed) * device().timestamp_period);
   return Status::kOk;
 }
 

@@ -74,10 +74,10 @@ class Program {
   Context* context_ = nullptr;
   Memory memory_;
   Commands commands_;
-  Pipelines pipelines_;
   VkDescriptorPool descriptors_ = VK_NULL_HANDLE;
   VkQueryPool queries_ = VK_NULL_HANDLE;
-  Array<size_t> pipeline_of_;
+  /// By dispatch.
+  Array<Pipeline> pipelines_;
   Array<VkDescriptorSet> sets_;
   Array<Segment> segments_;
   Array<uint32_t> segment_ends_;

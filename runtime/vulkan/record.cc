@@ -125,10 +125,9 @@ Status Program::record_segment(const ProgramSpec& spec, uint32_t index, uint32_t
     for (uint32_t d = step.first_dispatch; d < step.first_dispatch + step.dispatch_count; ++d) {
       // One for all: whatever an earlier dispatch wrote is seen, and nothing it still reads is changed.
       barrier(api, *commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShader);
-      const size_t pipeline = pipeline_of_[d];
-      api.CmdBindPipeline(*commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.pipeline(pipeline));
-      api.CmdBindDescriptorSets(*commands, VK_PIPELINE_BIND_POINT_COMPUTE,
-                                pipelines_.layout(pipeline), 0, 1, &sets_[d], 0, nullptr);
+      api.CmdBindPipeline(*commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[d].handle);
+      api.CmdBindDescriptorSets(*commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[d].layout, 0,
+                                1, &sets_[d], 0, nullptr);
       api.CmdDispatchIndirect(*commands, memory_.slots.handle, d * sizeof(VulkanSlot));
     }
     if (timed) {

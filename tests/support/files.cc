@@ -25,7 +25,7 @@ std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
   if (!file) throw std::runtime_error("cannot read " + path.string());
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::vector<std::byte> bytes(text.size());
-  std::memcpy(bytes.data(), text.data(), text.size());
+  if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
   return bytes;
 }
 
