@@ -79,6 +79,7 @@ Status lay_out_on(VulkanBackend* vulkan, const Model& model, const SessionOption
   SessionOptions used = elder == nullptr ? options : elder->options;
   used.threads = std::max<uint32_t>(used.threads, 1);
   used.sibling = nullptr;
+  used.pipeline_cache = {};
   if (used.threads > ThreadPool::kMaxThreads) {
     return fail(error, Status::kInvalidArgument, "%u threads; at most %zu", used.threads,
                 ThreadPool::kMaxThreads);
@@ -174,7 +175,7 @@ Status lay_out(const Model& model, const SessionOptions& options, std::byte* bas
                SessionMemory* memory, Error* error) {
   VulkanBackend* vulkan = nullptr;
   if (options.backend == Backend::kVulkan && options.sibling == nullptr) {
-    OXB_TRY(open_vulkan(&vulkan, error));
+    OXB_TRY(open_vulkan(options.pipeline_cache, &vulkan, error));
   }
   const Status status = lay_out_on(vulkan, model, options, base, out, memory, error);
   if (base == nullptr || status != Status::kOk) close_vulkan(vulkan);

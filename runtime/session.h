@@ -36,6 +36,8 @@ struct SessionOptions {
   uint64_t cpu_mask = 0;
   /// Whose shared states, activations, scratch and threads this session uses; null: its own.
   const Session* sibling = nullptr;
+  /// Compiled shaders of an earlier session on a device; may be empty. Only read at creation.
+  std::span<const std::byte> pipeline_cache;
 };
 
 /// Bytes by purpose. `total` also covers the alignment of an arbitrary arena.

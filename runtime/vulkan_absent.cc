@@ -13,7 +13,9 @@ Status absent(Error* error) {
 
 }  // namespace
 
-Status open_vulkan(VulkanBackend**, Error* error) { return absent(error); }
+Status open_vulkan(std::span<const std::byte>, VulkanBackend**, Error* error) {
+  return absent(error);
+}
 void close_vulkan(VulkanBackend*) {}
 Status bind_vulkan_step(VulkanBackend&, const OpDef&, BindContext&, const VulkanPlaces&, bool*,
                         Error* error) {
@@ -31,5 +33,8 @@ Status run_vulkan(Session&, uint32_t, RunContext& context) { return absent(conte
 Status vulkan_to_host(VulkanBackend&, Error* error) { return absent(error); }
 void vulkan_states_changed(VulkanBackend&) {}
 size_t vulkan_bytes(const VulkanBackend&) { return 0; }
+Status vulkan_cache(VulkanBackend&, std::span<std::byte>, size_t*, Error* error) {
+  return absent(error);
+}
 
 }  // namespace oxbow

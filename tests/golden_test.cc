@@ -14,6 +14,7 @@
 #include "runtime/api/oxbow.hpp"
 #include "tests/support/cli.h"
 #include "tests/support/files.h"
+#include "tests/support/random_stream.h"
 
 namespace oxbow::testing {
 namespace {
@@ -76,71 +77,13 @@ TEST_P(CliGolden, Int8IsClose) {
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
 }
 
-/// A stream of random tokens, behind a random text when the model has an encoder.
-class Stream {
- public:
-  Stream(const oxb::Model& model, uint32_t seed) : model_(model), random_(seed) {
-    const oxb_model_info info = model.info();
-    last_ = info.entry_count - 1;
-    const auto entry = model.entry_info(last_);
-    entry_ = *entry;
-    // Long enough for several runs and memories that are full, as far as the model goes.
-    const uint64_t wanted = 2 * uint64_t{info.max_segment} + 9;
-    tokens_ = some_tokens(last_, info.capacity == 0 ? wanted : std::min(wanted, info.capacity));
-    if (last_ > 0) text_ = some_tokens(0, std::min<uint64_t>(17, model.entry_info(0)->max_rows));
-  }
-
-  /// Only models that promise it, and take tokens.
-  bool can_be_cut() const {
-    return entry_.any_pieces != 0 && model_.input_info(last_, 0)->type == OXB_TYPE_I32;
-  }
-
-  /// All logits, with runs of the lengths that `next` gives.
-  template <typename F>
-  std::vector<float> logits(F&& next) {
-    auto session = oxb::Session::create(model_);
-    EXPECT_TRUE(session.ok()) << session.status().text();
-    if (!text_.empty()) {
-      const oxb::Status status = session->encode(text_);
-      EXPECT_TRUE(status.ok()) << status.text();
-    }
-    std::vector<float> logits(tokens_.size() * entry_.output_width);
-    for (size_t done = 0; done < tokens_.size();) {
-      const size_t count =
-          std::min({size_t{next()}, tokens_.size() - done, size_t{entry_.max_rows}});
-      const oxb::Status status = session->run(
-          std::span(tokens_).subspan(done, count),
-          std::span(logits).subspan(done * entry_.output_width, count * entry_.output_width));
-      EXPECT_TRUE(status.ok()) << status.text();
-      done += count;
-    }
-    return logits;
-  }
-
- private:
-  std::vector<int32_t> some_tokens(size_t entry, uint64_t count) {
-    std::vector<int32_t> tokens(count);
-    const uint32_t limit = model_.input_info(entry, 0)->limit;
-    for (int32_t& token : tokens) {
-      token = limit == 0 ? 0 : static_cast<int32_t>(random_() % limit);
-    }
-    return tokens;
-  }
-
-  const oxb::Model& model_;
-  std::mt19937 random_;
-  size_t last_ = 0;
-  oxb_entry_info entry_ = {};
-  std::vector<int32_t> tokens_, text_;
-};
-
 TEST_P(CliGolden, HowAStreamIsCutDoesNotMatter) {
   for (const char* weights : {"f32", "int8"}) {
     const std::string file = converted(
         {"--weights", weights, "--activations", std::string(weights) == "f32" ? "f32" : "dynamic"});
     const auto model = oxb::Model::open(file.c_str());
     ASSERT_TRUE(model.ok()) << model.status().text();
-    Stream stream(*model, 7);
+    RandomStream stream(*model, 7);
     if (!stream.can_be_cut()) GTEST_SKIP() << "the pieces of a stream are part of its meaning";
     std::mt19937 random(11);
     const std::vector<float> whole = stream.logits([] { return SIZE_MAX; });

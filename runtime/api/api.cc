@@ -98,6 +98,10 @@ Status convert(const oxb_session_options* options, oxbow::SessionOptions* conver
   converted->threads = options->threads == 0 ? 1 : options->threads;
   converted->sibling = inner(options->sibling);
   converted->cpu_mask = options->cpu_mask;
+  if (options->pipeline_cache != nullptr) {
+    converted->pipeline_cache = {static_cast<const std::byte*>(options->pipeline_cache),
+                                 options->pipeline_cache_bytes};
+  }
   return Status::kOk;
 }
 
@@ -386,7 +390,9 @@ oxb_status oxb_model_input_info(const oxb_model* model, size_t entry, size_t inp
 }
 
 void oxb_session_options_init(oxb_session_options* options) {
-  *options = {sizeof(oxb_session_options), 1, OXB_BACKEND_AUTO, nullptr, 0};
+  *options = {};
+  options->size = sizeof(oxb_session_options);
+  options->threads = 1;
 }
 
 oxb_status oxb_session_arena_bytes(const oxb_model* model, const oxb_session_options* options,
@@ -600,6 +606,16 @@ int oxb_backend_is_built_in(oxb_backend backend) {
 
 size_t oxb_session_backend_bytes(const oxb_session* session) {
   return oxbow::backend_bytes(*inner(session));
+}
+
+oxb_status oxb_session_pipeline_cache(const oxb_session* session, void* buffer, size_t bytes,
+                                      size_t* count, oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  if (count == nullptr) return missing(error, "count");
+  *count = 0;
+  if (inner(session)->vulkan == nullptr) return OXB_OK;
+  return outer(oxbow::vulkan_cache(*inner(session)->vulkan,
+                                   {static_cast<std::byte*>(buffer), bytes}, count, words(error)));
 }
 
 const char* oxb_session_step_provider(const oxb_session* session, size_t step) {

@@ -223,6 +223,11 @@ typedef struct oxb_session_options {
   /* Not 0: the threads it starts run only on the cores whose bit is set, such as the big ones. The calling
    * thread is the caller's to place. Linux and Android. */
   uint64_t cpu_mask;
+  /* What oxb_session_pipeline_cache gave, perhaps to an earlier process: shaders that are in it need not be
+   * compiled again. Read only while a session is created, and ignored when it is damaged or of another device
+   * or driver. Null: none. */
+  const void* pipeline_cache;
+  size_t pipeline_cache_bytes;
 } oxb_session_options;
 
 /* The defaults. Options may also be passed as null. */
@@ -261,6 +266,11 @@ OXB_API void oxb_session_destroy(oxb_session* session);
 /* Bytes that a library behind the backend took from the system when this session was created, or the session
  * from a device, beside the arena; 0 for this library's own backends. */
 OXB_API size_t oxb_session_backend_bytes(const oxb_session* session);
+
+/* The compiled shaders of the session's device, for an application to store and give to its next sessions.
+ * `*count` tells how many bytes they are; with a null buffer that is all. 0 bytes without a device. */
+OXB_API oxb_status oxb_session_pipeline_cache(const oxb_session* session, void* buffer,
+                                              size_t bytes, size_t* count, oxb_error* error);
 
 /* Feeds 1 to max_segment tokens. Writes the logits of the last `logits_rows` of them (0: none are computed;
  * 1: the last; count: all) to `logits`, [logits_rows][vocabulary]. A refused argument changes nothing; a
@@ -342,8 +352,8 @@ typedef void (*oxb_profile_callback)(void* context, uint32_t step, const char* o
 OXB_API void oxb_session_set_profile(oxb_session* session, oxb_profile_callback callback,
                                      void* context);
 
-/* Who computes a step, counted as in the profile: "cpu", "reference", "xnnpack" or "acl"; null when there
- * is no such step. */
+/* Who computes a step, counted as in the profile: "cpu", "reference", "xnnpack", "acl" or "vulkan"; null
+ * when there is no such step. */
 OXB_API const char* oxb_session_step_provider(const oxb_session* session, size_t step);
 
 /* ---- Text ---------------------------------------------------------------------------------------- */

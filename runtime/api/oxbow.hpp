@@ -220,6 +220,16 @@ class Session {
   size_t arena_bytes() const { return arena_bytes_; }
   /// Beside the arena; 0 unless the backend is another library or a device.
   size_t backend_bytes() const { return oxb_session_backend_bytes(get()); }
+  /// Writes the device's compiled shaders, for options.pipeline_cache of later sessions, and tells how many
+  /// bytes they are; without a buffer only that.
+  Expected<size_t> pipeline_cache(std::span<std::byte> buffer = {}) const {
+    size_t count = 0;
+    const Status status = Status::of([&](oxb_error* error) {
+      return oxb_session_pipeline_cache(get(), buffer.data(), buffer.size(), &count, error);
+    });
+    if (!status.ok()) return status;
+    return count;
+  }
 
   /// Feeds tokens. `logits` has room for none, the last or more of their rows: [rows][output_width].
   Status run(std::span<const int32_t> tokens, std::span<float> logits = {}) {

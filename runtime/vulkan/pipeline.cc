@@ -2,10 +2,44 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
+#include "runtime/base/hash.h"
 #include "runtime/vulkan/result.h"
 
 namespace oxbow::vulkan {
+
+namespace {
+
+/// In front of the driver's bytes.
+struct CacheHeader {
+  char magic[8];
+  uint64_t hash;
+};
+
+constexpr char kCacheMagic[8] = {'o', 'x', 'b', 'p', 'i', 'p', 'e', '1'};
+/// VkPipelineCacheHeaderVersionOne, which a device's functions may not be given less than.
+constexpr size_t kDriverHeaderBytes = 16 + VK_UUID_SIZE;
+
+/// The driver's part of stored bytes; empty when they are not what write made on this device.
+std::span<const std::byte> driver_part(const VkPhysicalDeviceProperties& properties,
+                                       std::span<const std::byte> blob) {
+  CacheHeader header;
+  if (blob.size() < sizeof(header) + kDriverHeaderBytes) return {};
+  std::memcpy(&header, blob.data(), sizeof(header));
+  const std::span<const std::byte> part = blob.subspan(sizeof(header));
+  if (std::memcmp(header.magic, kCacheMagic, sizeof(kCacheMagic)) != 0) return {};
+  if (header.hash != hash_bytes(part.data(), part.size())) return {};
+  uint32_t fields[4];
+  std::memcpy(fields, part.data(), sizeof(fields));
+  const bool same =
+      fields[1] == VK_PIPELINE_CACHE_HEADER_VERSION_ONE && fields[2] == properties.vendorID &&
+      fields[3] == properties.deviceID &&
+      std::memcmp(part.data() + sizeof(fields), properties.pipelineCacheUUID, VK_UUID_SIZE) == 0;
+  return same ? part : std::span<const std::byte>();
+}
+
+}  // namespace
 
 Status PipelineCache::open(const Device& device, Error* error) {
   VkPipelineCacheCreateInfo info = {};
@@ -28,20 +62,31 @@ Status PipelineCache::write(const Device& device, std::span<std::byte> blob, siz
       return device.api().GetPipelineCacheData(device.handle, handle_, size, data);
     });
   };
-  OXB_TRY(get(bytes, nullptr));
+  size_t driver_bytes = 0;
+  OXB_TRY(get(&driver_bytes, nullptr));
+  *bytes = sizeof(CacheHeader) + driver_bytes;
   if (blob.data() == nullptr) return Status::kOk;
   if (blob.size() < *bytes) {
     return fail(error, Status::kBufferTooSmall, "the buffer has %zu bytes; the cache needs %zu",
                 blob.size(), *bytes);
   }
-  return get(bytes, blob.data());
+  std::byte* const part = blob.data() + sizeof(CacheHeader);
+  OXB_TRY(get(&driver_bytes, part));
+  *bytes = sizeof(CacheHeader) + driver_bytes;
+  CacheHeader header;
+  std::memcpy(header.magic, kCacheMagic, sizeof(kCacheMagic));
+  header.hash = hash_bytes(part, driver_bytes);
+  std::memcpy(blob.data(), &header, sizeof(header));
+  return Status::kOk;
 }
 
 Status PipelineCache::read(const Device& device, std::span<const std::byte> blob, Error* error) {
+  const std::span<const std::byte> part = driver_part(device.properties, blob);
+  if (part.empty()) return Status::kOk;
   VkPipelineCacheCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
-  info.initialDataSize = blob.size();
-  info.pInitialData = blob.data();
+  info.initialDataSize = part.size();
+  info.pInitialData = part.data();
   VkPipelineCache given = VK_NULL_HANDLE;
   OXB_TRY(create("a pipeline cache", error, [&] {
     return device.api().CreatePipelineCache(device.handle, &info, nullptr, &given);

@@ -27,7 +27,7 @@ struct PipelineKey {
 };
 
 /// Compiled pipelines as the driver keeps them, shared by the sessions of a device; an application may
-/// store them and give them back later.
+/// store them and give them back later. Drivers trust what they are given, so the bytes carry a checksum.
 class PipelineCache {
  public:
   Status open(const Device& device, Error* error);
@@ -35,7 +35,7 @@ class PipelineCache {
   VkPipelineCache handle() const { return handle_; }
   /// Bytes written; with a null place, bytes needed. Other threads must not make pipelines meanwhile.
   Status write(const Device& device, std::span<std::byte> blob, size_t* bytes, Error* error);
-  /// Bytes of another device or driver are ignored, as Vulkan promises.
+  /// Bytes that are damaged, or of another device or driver, are ignored.
   Status read(const Device& device, std::span<const std::byte> blob, Error* error);
 
  private:

@@ -1,0 +1,108 @@
+// The golden packs of the architectures whose every step has a shader, on a Vulkan device with validation.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/api/oxbow.hpp"
+#include "runtime/vulkan/hooks.h"
+#include "tests/support/cli.h"
+#include "tests/support/files.h"
+#include "tests/support/golden.h"
+#include "tests/support/random_stream.h"
+
+namespace oxbow::testing {
+namespace {
+
+std::vector<std::string> cases() {
+  std::vector<std::string> found;
+  for (const std::string& pack : golden_cases()) {
+    for (const char* system :
+         {"gpt2/", "labml_compressive/", "labml_xl/", "lite_transformer/", "llama/"}) {
+      if (pack.rfind(system, 0) == 0) found.push_back(pack);
+    }
+  }
+  return found;
+}
+
+class VulkanGolden : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const char* wanted = std::getenv("OXB_TEST_VULKAN");
+    if (wanted != nullptr && std::strcmp(wanted, "0") == 0) GTEST_SKIP() << "not to be tested";
+    setenv("OXBOW_VULKAN_VALIDATE", "1", 1);
+  }
+  std::string converted(const Words& options) {
+    return convert(golden() / GetParam(), directory_ / "m.oxb", options);
+  }
+
+  TemporaryDirectory directory_;
+};
+
+// To the pack's own tolerance, which is that of the CPU.
+TEST_P(VulkanGolden, FloatMatchesTheOriginal) {
+  const std::string model =
+      converted({"--weights", "f32", "--activations", "f32", "--debug-outputs"});
+  const std::string io = (golden() / GetParam() / "io.safetensors").string();
+  const CommandResult result = oxbow({"verify", model, io, "--backend", "vulkan"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(result.err, "") << "validation";
+}
+
+TEST_P(VulkanGolden, EveryStepRunsOnTheDevice) {
+  for (const char* weights : {"f32", "int8"}) {
+    const std::string model = converted(
+        {"--weights", weights, "--activations", std::string(weights) == "f32" ? "f32" : "dynamic"});
+    const CommandResult result = oxbow({"inspect", model, "--backend", "vulkan", "--json"});
+    const nlohmann::json report = nlohmann::json::parse(result.out);
+    ASSERT_GT(report["step_providers"].size(), 10u);
+    for (size_t i = 0; i < report["step_providers"].size(); ++i) {
+      EXPECT_EQ(report["step_providers"][i], "vulkan") << weights << ", step " << i;
+    }
+  }
+}
+
+double cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  double aa = 0, bb = 0, ab = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    aa += double{a[i]} * a[i];
+    bb += double{b[i]} * b[i];
+    ab += double{a[i]} * b[i];
+  }
+  return ab / std::sqrt(aa * bb);
+}
+
+// The shaders add in the CPU's order, so that even what is not integer has its bits. Only the angles of rotary positions
+// are rounded from another number.
+TEST_P(VulkanGolden, Int8HasTheBitsOfTheCpu) {
+  const std::string file = converted({"--weights", "int8"});
+  const auto model = oxb::Model::open(file.c_str());
+  ASSERT_TRUE(model.ok()) << model.status().text();
+  const uint32_t errors = vulkan::counters().errors;
+  RandomStream stream(*model, 3);
+  oxb_session_options options = oxb::SessionOptions();
+  options.backend = OXB_BACKEND_VULKAN;
+  for (const size_t length : {SIZE_MAX, size_t{1}}) {
+    const auto next = [&] { return length; };
+    const std::vector<float> own = stream.logits(next), device = stream.logits(next, options);
+    ASSERT_EQ(own.size(), device.size());
+    if (GetParam().rfind("llama/", 0) == 0) {
+      EXPECT_GE(cosine(own, device), 0.9999);
+    } else {
+      EXPECT_EQ(own, device);
+    }
+  }
+  EXPECT_EQ(vulkan::counters().errors.load(), errors) << "validation found errors";
+  EXPECT_EQ(vulkan::counters().objects.load(), 0) << "objects are left";
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, VulkanGolden, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return golden_test_name(test.param); });
+
+}  // namespace
+}  // namespace oxbow::testing
