@@ -200,8 +200,12 @@ Status run_vulkan(Session& session, uint32_t entry, RunContext& context) {
     }
     const VulkanStepList::Host& host = backend.list.host[i];
     writes_output |= host.writes_output;
-    OXB_TRY(host.prepare(context, host.params,
-                         {program.memory().slot(step.first_dispatch), step.dispatch_count}));
+    const std::span slots(program.memory().slot(step.first_dispatch), step.dispatch_count);
+    OXB_TRY(host.prepare(context, host.params, slots));
+    if (host.finish != nullptr) {
+      OXB_TRY(run_due(i + 1));
+      OXB_TRY(host.finish(context, host.params, slots));
+    }
   }
   OXB_TRY(run_due(end));
   if (!writes_output) return Status::kOk;

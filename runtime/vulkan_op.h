@@ -9,6 +9,9 @@
 // prepare      runs on the host in every run, in the order of the steps. It does what the CPU's run does
 //              to symbols and rings, and fills one slot for each dispatch: group counts and numbers that
 //              differ between runs. It must not look at tensor data.
+// finish       few ops have it: for symbols and failures that only the data tells. It runs on the host when the
+//              step's dispatches are done and before later steps are prepared, which then wait for another
+//              submission. It reads what the shaders wrote into their slots.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +42,9 @@ struct VulkanOperand {
 
 using VulkanPrepare = Status (*)(RunContext& context, const void* params,
                                  std::span<VulkanSlot> slots);
+
+using VulkanFinish = Status (*)(RunContext& context, const void* params,
+                                std::span<const VulkanSlot> slots);
 
 class VulkanBindContext {
  public:
@@ -72,6 +78,7 @@ class VulkanBindContext {
                     std::span(constants.begin(), constants.size()));
   }
   virtual void prepare(VulkanPrepare function) = 0;
+  virtual void finish(VulkanFinish function) = 0;
   /// By how much float results may differ from the CPU's: |a - b| <= bound * max(1, |b|). Without it the
   /// bits are the same, and tests hold the op to that.
   virtual void allow_error(float bound) = 0;

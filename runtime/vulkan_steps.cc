@@ -24,6 +24,7 @@ class StepBinder final : public VulkanBindContext {
     list_.scratch_bytes = std::max(list_.scratch_bytes, bytes);
   }
   void prepare(VulkanPrepare function) override { host.prepare = function; }
+  void finish(VulkanFinish function) override { host.finish = function; }
   void allow_error(float bound) override { host.allowed_error = bound; }
   Status dispatch(const VulkanShader& shader, std::span<const VulkanOperand> operands,
                   std::span<const uint32_t> constants) override;
@@ -105,6 +106,7 @@ Status add_vulkan_step(BindContext& context, const VulkanPlaces& places,
   StepBinder binder(context, places, features, *list);
   if (bind != nullptr) OXB_TRY(bind(binder));
   step.dispatch_count = static_cast<uint32_t>(list->dispatches.size()) - step.first_dispatch;
+  step.ends_segment = binder.host.finish != nullptr;
   bool pushed = !binder.out_of_memory;
   if (step.dispatch_count == 0) {
     const auto touch = [&](bool output, size_t index) {

@@ -20,6 +20,8 @@ struct VulkanStepList {
   };
   struct Host {
     VulkanPrepare prepare = nullptr;
+    /// Null: there is nothing to do.
+    VulkanFinish finish = nullptr;
     const void* params = nullptr;
     /// See VulkanBindContext::allow_error.
     float allowed_error = 0.0f;

@@ -22,13 +22,15 @@ layout(constant_id = 1) const uint flags = 0;
 // The same numbers are in vulkan.cc.
 const bool relative = (flags & 1u) != 0u, distance_bias = (flags & 2u) != 0u, alibi = (flags & 4u) != 0u;
 const bool key_mask = (flags & 8u) != 0u, mask_queries = (flags & 16u) != 0u, pinned_query = (flags & 32u) != 0u;
+// Of int8 keys: heads do not begin at whole words.
+const bool odd_heads = (flags & 64u) != 0u;
 
 layout(std430, binding = 1) readonly buffer Q { float q[]; };
 layout(std430, binding = 2) writeonly buffer Out { float result[]; };
 layout(std430, binding = 10) readonly buffer Bias { float bias[]; };
 layout(std430, binding = 11) readonly buffer QueryBias { float query_bias[]; };
 layout(std430, binding = 12) readonly buffer Slopes { float slopes[]; };
-// Of attention_mask.comp.
+// Of ops/common/seen_rows.comp.
 layout(std430, binding = 13) readonly buffer Seen { uint seen[]; };
 layout(std430, binding = 14) readonly buffer Mask { int mask[]; };
 layout(std430, binding = 15) readonly buffer PinnedQ { float pinned_q[]; };

@@ -5,7 +5,7 @@
 #include "ops/common/vulkan/dot.glsl"
 #include "ops/attention/attention.glsl"
 
-// int8 keys, values and table, heads of whole words: products are integers, as are weighted sums inside a tile.
+// int8 keys, values and table: products are integers, as are weighted sums inside a tile.
 
 layout(std430, binding = 3) readonly buffer K0 { uint k0[]; };
 layout(std430, binding = 4) readonly buffer V0 { uint v0[]; };
@@ -15,7 +15,7 @@ layout(std430, binding = 7) readonly buffer K2 { uint k2[]; };
 layout(std430, binding = 8) readonly buffer V2 { uint v2[]; };
 layout(std430, binding = 9) readonly buffer Table { uint table[]; };
 
-#define head_words (head_width / 4u)
+#define head_words ((head_width + 3u) / 4u)
 #define kv_heads (heads / heads_of_group)
 // From row to row, in words.
 uint key_stride() { return (kv_heads * head_width + 15u) / 16u * 4u; }
@@ -68,6 +68,8 @@ void load_queries() {
       for (uint w = gl_LocalInvocationID.x; w < head_words; w += threads) {
         uint codes = 0u;
         for (uint j = 0u; j < 4u; ++j) {
+          // What a key has in the place of the missing codes is multiplied by 0.
+          if (odd_heads && w * 4u + j >= head_width) break;
           const int code = round_code(query_value(kind, item, w * 4u + j), inverse, 127.0);
           codes |= (uint(code) & 255u) << (8u * j);
         }
@@ -80,6 +82,19 @@ void load_queries() {
 
 uint key_word(uint source, uint at) { return source == 0u ? k0[at] : source == 1u ? k1[at] : k2[at]; }
 uint value_word(uint source, uint at) { return source == 0u ? v0[at] : source == 1u ? v1[at] : v2[at]; }
+
+// Four codes from any byte of a row on; there is always a word behind it.
+uint key_codes(uint source, uint row_at, uint byte) {
+  const uint word = key_word(source, row_at + byte / 4u), shift = byte % 4u * 8u;
+  if (!odd_heads || shift == 0u) return word;
+  return word >> shift | key_word(source, row_at + byte / 4u + 1u) << (32u - shift);
+}
+
+uint table_codes(uint row_at, uint byte) {
+  const uint word = table[row_at + byte / 4u], shift = byte % 4u * 8u;
+  if (!odd_heads || shift == 0u) return word;
+  return word >> shift | table[row_at + byte / 4u + 1u] << (32u - shift);
+}
 
 float key_scale(uint source, uint row) {
   const uint begin = source_capacity(source) * key_stride();
@@ -96,16 +111,16 @@ void stage_keys(uint keys, uint begin, uint width) {
     const uint j = i / chunk, w = i % chunk;
     if (w < width) {
       staged[j * chunk_stride + w] =
-          key_word(key_sources[j], key_rows[j] * key_stride() + kv_head * head_words + begin + w);
+          key_codes(key_sources[j], key_rows[j] * key_stride(), kv_head * head_width + (begin + w) * 4u);
     }
   }
   barrier();
 }
 
 float relative_term(uint item, uint row) {
-  const uint at = query_at(1u, item), from = row * table_stride() + head_of(item) * head_words;
+  const uint at = query_at(1u, item), byte = head_of(item) * head_width;
   int sum = 0;
-  for (uint w = 0u; w < head_words; ++w) sum += dot_i8(queries[at + w], table[from + w]);
+  for (uint w = 0u; w < head_words; ++w) sum += dot_i8(queries[at + w], table_codes(row * table_stride(), byte + w * 4u));
   precise float both = query_scales[items_at_once + item] *
                        uintBitsToFloat(table[distances * table_stride() + row * heads + head_of(item)]);
   precise float term = float(sum) * both;
@@ -174,8 +189,8 @@ void add_values(uint keys) {
     if (d >= head_width) break;
     int acc[items_at_once] = int[4](0, 0, 0, 0);
     for (uint j = 0u; j < keys; ++j) {
-      const uint word = value_word(key_sources[j], key_rows[j] * key_stride() + kv_head * head_words + d / 4u);
-      const int code = code_of(word, d % 4u);
+      const uint byte = kv_head * head_width + d;
+      const int code = code_of(value_word(key_sources[j], key_rows[j] * key_stride() + byte / 4u), byte % 4u);
       for (uint item = 0u; item < item_count; ++item) {
         if (j < item_keys[item] && tile_scales[item] != 0.0) acc[item] += int(weights[item * tile_keys + j]) * code;
       }

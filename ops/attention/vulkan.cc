@@ -13,8 +13,8 @@ namespace oxbow {
 
 OXB_SHADER(attention_f32);
 OXB_SHADER(attention_i8);
-OXB_SHADER(attention_mask);
 OXB_SHADER(quantize);
+OXB_SHADER(seen_rows);
 
 namespace {
 
@@ -36,6 +36,7 @@ constexpr uint32_t kAlibi = 4;
 constexpr uint32_t kKeyMask = 8;
 constexpr uint32_t kMaskQueries = 16;
 constexpr uint32_t kPinnedQuery = 32;
+constexpr uint32_t kOddHeads = 64;
 // Of the pattern's number.
 constexpr uint32_t kCausal = 256;
 constexpr uint32_t kWrap = 512;
@@ -135,11 +136,9 @@ bool knows_options(const schema::AttentionOptions& options) {
 }
 
 bool knows_shapes(const VulkanBindContext& context, const schema::AttentionOptions& options) {
-  const Tensor q = context.input(0), keys = context.input(1), out = context.output(0);
+  const Tensor q = context.input(0), out = context.output(0);
   const uint32_t head_width = q.width / options.heads();
   if (head_width > kMaxVulkanHeadWidth || out.scale_groups > kMaxScaleGroups) return false;
-  // Heads begin at whole words.
-  if (keys.type == DataType::kI8 && head_width % 4 != 0) return false;
   uint64_t slots = q.rows;
   for (size_t i = 0; i < context.input_count(); ++i) {
     const Tensor input = context.input(i);
@@ -176,10 +175,12 @@ Inputs find_inputs(const VulkanBindContext& context, const schema::AttentionOpti
   return inputs;
 }
 
-uint32_t flags_of(const schema::AttentionOptions& options) {
+uint32_t flags_of(const schema::AttentionOptions& options, const Tensor& keys,
+                  uint32_t head_width) {
   return kRelative * options.relative() + kDistanceBias * options.distance_bias() +
          kAlibi * options.alibi() + kKeyMask * options.key_mask() +
-         kMaskQueries * options.mask_queries() + kPinnedQuery * options.pinned_query();
+         kMaskQueries * options.mask_queries() + kPinnedQuery * options.pinned_query() +
+         kOddHeads * (keys.type == DataType::kI8 && head_width % 4 != 0);
 }
 
 /// Values from 18 on of the slot that attention.glsl describes.
@@ -248,7 +249,7 @@ Status bind_attention_vulkan(VulkanBindContext& context) {
   if (float_bytes + mask_bytes != 0) context.request_scratch(float_bytes + mask_bytes);
   const VulkanOperand floats = context.scratch(0, float_bytes);
   const VulkanOperand seen = context.scratch(float_bytes, mask_bytes);
-  if (params.has_mask) OXB_TRY(context.dispatch(shader_attention_mask, {seen, inputs.mask}, {}));
+  if (params.has_mask) OXB_TRY(context.dispatch(shader_seen_rows, {seen, inputs.mask}, {}));
 
   operands[1] = params.quantises ? floats : context.out(0);
   operands[8] = inputs.table;
@@ -258,8 +259,9 @@ Status bind_attention_vulkan(VulkanBindContext& context) {
   if (params.has_mask) operands[12] = seen;
   operands[13] = inputs.mask;
   operands[14] = inputs.pinned_query;
-  const uint32_t constants[] = {static_cast<uint32_t>(round_up(q.width / options.heads(), 64)),
-                                flags_of(options)};
+  const uint32_t head_width = q.width / options.heads();
+  const uint32_t constants[] = {static_cast<uint32_t>(round_up(head_width, 64)),
+                                flags_of(options, keys, head_width)};
   OXB_TRY(context.dispatch(keys.type == DataType::kF32 ? shader_attention_f32 : shader_attention_i8,
                            operands, constants));
   if (!params.quantises) return Status::kOk;

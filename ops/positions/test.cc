@@ -98,6 +98,33 @@ TEST(Positions, EndWithACleanFailure) {
   s.set(2, 0, 1, 1);
   s.op.position = 15;
   EXPECT_EQ(s.run(), (Ids{17, 1, 18, 1, 1, 19}));
+  for (const auto& [position, row] : {std::pair{16, 5}, {17, 2}, {18, 0}, {30, 0}}) {
+    s.op.position = static_cast<uint64_t>(position);
+    ASSERT_EQ(s.op.bind(), Status::kOk);
+    EXPECT_EQ(s.op.run(), Status::kInvalidArgument);
+    EXPECT_EQ(std::string(s.op.message()).rfind("token " + std::to_string(row) + " is at", 0), 0u)
+        << s.op.message();
+  }
+}
+
+TEST(Positions, PassOverPadsInLongTexts) {
+  constexpr uint32_t kRows = 200;
+  Fixture s;
+  TestTensor tokens = i32_tensor("tokens", kRows, 1), ids = i32_tensor("ids", kRows, 1);
+  tokens.rows_symbol = ids.rows_symbol = 0;
+  ids.limit = kRows;
+  s.op.inputs = {&tokens};
+  s.op.outputs = {&ids};
+  s.op.symbols = {kRows};
+  s.set(0, 0, 1, 0);
+  Ids expected;
+  int32_t next = 0;
+  for (uint32_t i = 0; i < kRows; ++i) {
+    *tokens.i32(i) = i % 3 == 1 || i / 70 == 1 ? 1 : 5;
+    expected.push_back(*tokens.i32(i) == 1 ? 0 : next++);
+  }
+  s.run();
+  EXPECT_EQ(Ids(ids.i32(), ids.i32() + kRows), expected);
 }
 
 struct Valid : Fixture {

@@ -5,6 +5,7 @@
 namespace oxbow {
 
 OXB_SHADER(positions);
+OXB_SHADER(positions_padded);
 
 namespace {
 
@@ -29,14 +30,40 @@ Status prepare_positions(RunContext& context, const void* params, std::span<Vulk
   return spread_elements(context, rows, &slots[0]);
 }
 
+/// How many tokens are no padding, and so whether the positions last, shows in the data alone.
+Status prepare_padded(RunContext& context, const void* params, std::span<VulkanSlot> slots) {
+  const auto& p = *static_cast<const Params*>(params);
+  const uint64_t position = context.position;
+  const bool is_left = position < p.end;
+  VulkanSlot& slot = slots[0];
+  slot.values[0] = context.rows(p.ids);
+  slot.values[1] = static_cast<uint32_t>(p.wrap != 0 ? position % p.wrap : is_left ? position : 0);
+  slot.values[2] = static_cast<uint32_t>(p.wrap != 0 ? UINT32_MAX : is_left ? p.end - position : 0);
+  slot.values[3] = 0;
+  return spread_groups(context, 1, &slot);
+}
+
+Status finish_padded(RunContext& context, const void* params, std::span<const VulkanSlot> slots) {
+  const auto& p = *static_cast<const Params*>(params);
+  const uint32_t failed = slots[0].values[3];
+  if (failed == 0) return Status::kOk;
+  return fail_position(context, failed - 1, context.position + slots[0].values[2], p.end);
+}
+
 }  // namespace
 
 Status bind_positions_vulkan(VulkanBindContext& context) {
   const auto& options = *context.step().options_as_PositionsOptions();
   const Tensor ids = context.output(0);
-  // How many tokens are no padding, and so whether the positions last, shows in the data alone.
-  if (options.pad_token() >= 0 || !fits_32_bits(ids)) return Status::kOk;
+  if (!fits_32_bits(ids)) return Status::kOk;
   context.params<Params>() = {ids, options.wrap(), ids.limit - options.offset()};
+  if (options.pad_token() >= 0) {
+    context.prepare(prepare_padded);
+    context.finish(finish_padded);
+    return context.dispatch(shader_positions_padded, {context.out(0), context.in(0)},
+                            {options.offset(), options.wrap(),
+                             static_cast<uint32_t>(options.pad_token()), options.pad_position()});
+  }
   context.prepare(prepare_positions);
   return context.dispatch(shader_positions, {context.out(0)}, {options.offset(), options.wrap()});
 }

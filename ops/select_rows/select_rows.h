@@ -9,5 +9,6 @@ namespace oxbow {
 
 /// Inputs x, mask I32 [T, 1].
 Status bind_select_rows(BindContext& context, RunFunction* run);
+Status bind_select_rows_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -144,6 +144,9 @@ class Shadow final : public VulkanShadow, public VulkanPlaces {
     if (status == Status::kOk) {
       status = program_.run(program_.segments(0)[0], false, &error);
     }
+    if (status == Status::kOk && host.finish != nullptr) {
+      status = host.finish(run, host.params, {memory.slot(0), list_.dispatches.size()});
+    }
     if (status == Status::kOk) status = program_.download(&error);
     EXPECT_EQ(status, expected) << error.text;
     EXPECT_EQ(vulkan::counters().errors.load(), 0u) << "validation found errors";

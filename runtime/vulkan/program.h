@@ -41,8 +41,8 @@ class Program {
   const Memory& memory() const { return memory_; }
   const Device& device() const { return context_->device; }
 
-  /// The steps [first_step, end_step), all on the device. It is due before step end_step runs on the CPU,
-  /// or at the end of the entry point.
+  /// The steps [first_step, end_step), all on the device. It is due before the host does anything that comes
+  /// after them, or at the end of the entry point.
   struct Segment {
     uint32_t first_step = 0;
     uint32_t end_step = 0;

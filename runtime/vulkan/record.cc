@@ -53,7 +53,7 @@ Status Program::make_segments(const ProgramSpec& spec, Error* error) {
     for (uint32_t i = begin; i < end; ++i) {
       if (!on_device(spec.steps[i])) continue;
       const uint32_t first = i;
-      while (i + 1 < end && on_device(spec.steps[i + 1])) ++i;
+      while (i + 1 < end && on_device(spec.steps[i + 1]) && !spec.steps[i].ends_segment) ++i;
       pushed = pushed && push(first, i + 1);
     }
     if (memory_.staged && begin < end && !on_device(spec.steps[end - 1])) {

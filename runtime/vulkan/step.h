@@ -55,6 +55,8 @@ struct Step {
   uint32_t dispatch_count = 0;
   uint32_t first_touched = 0;
   uint32_t touched_count = 0;
+  /// The host has something to do before the next step.
+  bool ends_segment = false;
 };
 
 /// What a step on the CPU reads or writes.

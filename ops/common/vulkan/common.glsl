@@ -4,7 +4,11 @@
 // storage. The scales of a tensor lie behind its elements in the same binding, which may be declared twice, as uint[]
 // and as float[]. Sums that must have the CPU's bits are declared `precise`: no multiply-add is fused then.
 
-layout(std430, binding = 0) readonly buffer Slot {
+// A shader that tells the host something writes it into its slot, and defines this as nothing.
+#ifndef SLOT_ACCESS
+#define SLOT_ACCESS readonly
+#endif
+layout(std430, binding = 0) SLOT_ACCESS buffer Slot {
   uvec4 groups;
   uint values[28];
 } slot;

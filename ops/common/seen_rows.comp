@@ -2,8 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 #include "ops/common/vulkan/common.glsl"
 
-// What the mask leaves of the rows of the last source, by one group of threads: word 2 n is the n-th row that is seen,
-// word 2 i + 1 how many of the rows up to i are seen. Slot: rows.
+// What a mask leaves of its rows, by one group of threads: word 2 n is the n-th row that is seen, word 2 i + 1 how many of
+// the rows up to i are seen. Slot: rows.
 
 const uint threads = 64u;
 layout(local_size_x = 64) in;
