@@ -40,7 +40,7 @@ function(oxbow_test name)
   endif()
 endfunction()
 
-oxbow_glob(op_tests ops/testing/*.cc ops/*/test.cc ops/*/*_test.cc ops/*_test.cc)
+oxbow_glob(op_tests ops/testing/*.cc ops/*/test.cc ops/*/*_test.cc ops/*_test.cc tests/support/vulkan_leaks.cc)
 set(unbuilt_tests "/vulkan(_[a-z]+)?_test\\.cc$")
 if(OXBOW_WITH_VULKAN)
   set(unbuilt_tests "^$")

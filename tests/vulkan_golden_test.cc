@@ -36,6 +36,8 @@ class VulkanGolden : public ::testing::TestWithParam<std::string> {
     const char* wanted = std::getenv("OXB_TEST_VULKAN");
     if (wanted != nullptr && std::strcmp(wanted, "0") == 0) GTEST_SKIP() << "not to be tested";
     setenv("OXBOW_VULKAN_VALIDATE", "1", 1);
+    // Programs started from here do not keep the driver loaded, see tests/support/vulkan_leaks.cc.
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
   }
   std::string converted(const Words& options) {
     return convert(golden() / GetParam(), directory_ / "m.oxb", options);

@@ -2,9 +2,11 @@
 // Validation with synchronisation checks is on in all of it.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,13 @@ class Vulkan : public ::testing::Test {
     EXPECT_EQ(vulkan::counters().bytes.load(), 0) << "memory is left";
   }
 };
+
+uint64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  uint64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
 
 const std::vector<int32_t> kTokens = {1, 0, 2, 3, 4};
 
@@ -143,6 +152,27 @@ TEST_F(Vulkan, MemoryOfTheDeviceIsKnownBeforehandAndStaysTheSame) {
     EXPECT_EQ(vulkan::counters().bytes, static_cast<int64_t>(told));
     EXPECT_EQ(vulkan::counters().objects, objects);
   }
+}
+
+TEST_F(Vulkan, AMillionTokensTakeNoMoreMemory) {
+  TinyModel bytes = tiny_model("int8");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  auto session = oxb::Session::create(*model, vulkan_options());
+  ASSERT_TRUE(session.ok()) << session.status().text();
+  std::vector<int32_t> tokens(model->info().max_segment);
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * i % 5);
+  const auto feed = [&](uint64_t end) {
+    while (session->position() < end) ASSERT_TRUE(session->run(tokens).ok());
+  };
+  feed(100'000);
+  const int64_t device = vulkan::counters().bytes, objects = vulkan::counters().objects;
+  const uint64_t host = resident_bytes();
+  EXPECT_EQ(device, static_cast<int64_t>(session->backend_bytes()));
+  feed(1'000'000);
+  EXPECT_EQ(vulkan::counters().bytes, device);
+  EXPECT_EQ(vulkan::counters().objects, objects);
+  // The device is a library in this process, so that is its memory as well.
+  EXPECT_LE(resident_bytes(), host + (uint64_t{1} << 20));
 }
 
 TEST_F(Vulkan, SiblingsAreRefused) {
