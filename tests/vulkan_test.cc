@@ -155,6 +155,7 @@ TEST_F(Vulkan, MemoryOfTheDeviceIsKnownBeforehandAndStaysTheSame) {
 }
 
 TEST_F(Vulkan, AMillionTokensTakeNoMoreMemory) {
+  vulkan::hooks().validation = false;  // Which would take minutes.
   TinyModel bytes = tiny_model("int8");
   const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
   auto session = oxb::Session::create(*model, vulkan_options());

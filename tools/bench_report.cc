@@ -216,17 +216,17 @@ std::string bench_text(const Report& report) {
   if (report.profile) {
     const Sums total = sums(*report.profile);
     out += format(
-        "\n%-14s%7s%26s%26s\n", "op", "steps",
+        "\n%-24s%7s%26s%26s\n", "op", "steps",
         format("prefill of %llu", static_cast<unsigned long long>(report.profile->prefill_tokens))
             .c_str(),
         "decode, per token");
     for (const ProfileRow& op : report.profile->ops) {
-      out += format("%-14s%7llu%16s  %5.1f %%%16s  %5.1f %%\n", op.name.c_str(),
+      out += format("%-24s%7llu%16s  %5.1f %%%16s  %5.1f %%\n", op.name.c_str(),
                     static_cast<unsigned long long>(op.steps),
                     time_text(op.prefill_seconds).c_str(), share(op.prefill_seconds, total.prefill),
                     time_text(op.decode_seconds).c_str(), share(op.decode_seconds, total.decode));
     }
-    out += format("%-21s%16s%25s\n", "all", time_text(total.prefill).c_str(),
+    out += format("%-31s%16s%25s\n", "all", time_text(total.prefill).c_str(),
                   time_text(total.decode).c_str());
   }
   return out;

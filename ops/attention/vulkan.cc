@@ -135,10 +135,22 @@ bool knows_options(const schema::AttentionOptions& options) {
          ((kind == Kind::Causal || kind == Kind::Full) && !options.mask_keeps_own());
 }
 
+/// Columns that the shaders' arrays are made for.
+uint32_t width_room(uint32_t head_width) { return static_cast<uint32_t>(round_up(head_width, 64)); }
+
+/// What a group of threads shares: weights, keys and their places, and three kinds of queries.
+uint32_t shared_bytes(DataType keys, uint32_t head_width) {
+  const uint32_t both = 1664;
+  return keys == DataType::kF32 ? both + 8448 + 48 * width_room(head_width)
+                                : both + 4400 + 12 * width_room(head_width);
+}
+
 bool knows_shapes(const VulkanBindContext& context, const schema::AttentionOptions& options) {
   const Tensor q = context.input(0), out = context.output(0);
   const uint32_t head_width = q.width / options.heads();
   if (head_width > kMaxVulkanHeadWidth || out.scale_groups > kMaxScaleGroups) return false;
+  // Every device has 16 KiB, which is enough for float heads of 128.
+  if (shared_bytes(context.input(1).type, head_width) > context.features().shared_bytes) return false;
   uint64_t slots = q.rows;
   for (size_t i = 0; i < context.input_count(); ++i) {
     const Tensor input = context.input(i);
@@ -260,8 +272,7 @@ Status bind_attention_vulkan(VulkanBindContext& context) {
   operands[13] = inputs.mask;
   operands[14] = inputs.pinned_query;
   const uint32_t head_width = q.width / options.heads();
-  const uint32_t constants[] = {static_cast<uint32_t>(round_up(head_width, 64)),
-                                flags_of(options, keys, head_width)};
+  const uint32_t constants[] = {width_room(head_width), flags_of(options, keys, head_width)};
   OXB_TRY(context.dispatch(keys.type == DataType::kF32 ? shader_attention_f32 : shader_attention_i8,
                            operands, constants));
   if (!params.quantises) return Status::kOk;

@@ -243,8 +243,8 @@ def oxbow_model(args, folder, name, options):
     return path
 
 
-def oxbow_server(args, row, model, threads):
-    return Server(row, [program(args, "oxbow_bench_session"), model, str(threads)])
+def oxbow_server(args, row, model, threads, *backend):
+    return Server(row, [program(args, "oxbow_bench_session"), model, str(threads), *backend])
 
 
 def gguf(args, folder, name):

@@ -2,7 +2,7 @@
 // waits for commands on standard input and answers each with one line of JSON. The servers of the
 // other programs know the same commands (README.md).
 //
-//   oxbow_bench_session MODEL [THREADS]
+//   oxbow_bench_session MODEL [THREADS [vulkan]]
 
 #include <time.h>
 
@@ -163,12 +163,13 @@ void answer(Stream& stream, const std::string& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2 || argc > 3) {
-    std::fprintf(stderr, "usage: oxbow_bench_session MODEL [THREADS]\n");
+  if (argc < 2 || argc > 4 || (argc == 4 && std::strcmp(argv[3], "vulkan") != 0)) {
+    std::fprintf(stderr, "usage: oxbow_bench_session MODEL [THREADS [vulkan]]\n");
     return 2;
   }
   oxb::SessionOptions options;
   options.threads = argc > 2 ? static_cast<uint32_t>(std::stoul(argv[2])) : 1;
+  if (argc == 4) options.backend = OXB_BACKEND_VULKAN;
   const uint64_t before = status_bytes("VmRSS:");
   const uint64_t anonymous_before = status_bytes("RssAnon:");
 
