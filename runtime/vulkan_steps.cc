@@ -31,6 +31,8 @@ class StepBinder final : public VulkanBindContext {
 
   VulkanStepList::Host host;
   bool out_of_memory = false;
+  /// The device cannot bind one of the tensors: the step is the CPU's.
+  bool too_large = false;
 
  private:
   static Tensor without_data(Tensor tensor) {
@@ -64,6 +66,7 @@ Status StepBinder::dispatch(const VulkanShader& shader, std::span<const VulkanOp
                            ? vulkan::Range{vulkan::Region::kScratch, operand.offset, operand.bytes}
                            : places_.place(operand.kind == VulkanOperand::kOutput, operand.index);
     host.writes_output |= made.operands[i].region == vulkan::Region::kOutput;
+    too_large |= made.operands[i].bytes > features_.max_binding_bytes;
   }
   out_of_memory |= !list_.dispatches.push(made);
   return Status::kOk;
@@ -103,8 +106,14 @@ Status add_vulkan_step(BindContext& context, const VulkanPlaces& places,
   vulkan::Step step;
   step.first_dispatch = static_cast<uint32_t>(list->dispatches.size());
   step.first_touched = static_cast<uint32_t>(list->touched.size());
+  const uint64_t scratch_bytes = list->scratch_bytes;
   StepBinder binder(context, places, features, *list);
   if (bind != nullptr) OXB_TRY(bind(binder));
+  if (binder.too_large) {
+    list->dispatches.shrink(step.first_dispatch);
+    list->scratch_bytes = scratch_bytes;
+    binder.host = {};
+  }
   step.dispatch_count = static_cast<uint32_t>(list->dispatches.size()) - step.first_dispatch;
   step.ends_segment = binder.host.finish != nullptr;
   bool pushed = !binder.out_of_memory;

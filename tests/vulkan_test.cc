@@ -8,9 +8,12 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/api/oxbow.hpp"
+#include "runtime/vulkan/buffer.h"
+#include "runtime/vulkan/command.h"
 #include "runtime/vulkan/context.h"
 #include "runtime/vulkan/hooks.h"
 #include "runtime/vulkan_op.h"
@@ -42,6 +45,8 @@ class Vulkan : public ::testing::Test {
     vulkan::Hooks& hooks = vulkan::hooks();
     hooks.staged = hooks.no_int_dot = hooks.no_storage8 = hooks.no_device = false;
     hooks.library = nullptr;
+    hooks.max_binding_bytes = 0;
+    hooks.max_allocation = 0;
     hooks.fail_at = 0;
     EXPECT_EQ(vulkan::counters().errors.load(), 0u) << "validation found errors";
     EXPECT_EQ(vulkan::counters().objects.load(), 0) << "objects are left";
@@ -107,6 +112,35 @@ TEST_F(Vulkan, ModelsGiveTheBitsOfTheCpuInBothKindsOfMemory) {
   }
 }
 
+// Steps with a larger tensor are the CPU's, in the midst of the others.
+TEST_F(Vulkan, ADeviceThatBindsLittleDoesTheRest) {
+  for (const std::string kind : {"f32", "int8"}) {
+    TinyModel bytes = tiny_model(kind);
+    const std::vector<float> own = logits_of(bytes, oxb::SessionOptions());
+    for (const bool staged : {false, true}) {
+      for (const uint32_t most : {64u, 256u, 600u, 2000u}) {
+        SCOPED_TRACE(kind + (staged ? ", staged, " : ", ") + std::to_string(most));
+        vulkan::hooks().staged = staged;
+        vulkan::hooks().max_binding_bytes = most;
+        EXPECT_EQ(logits_of(bytes, vulkan_options()), own);
+      }
+    }
+  }
+}
+
+TEST_F(Vulkan, ADeviceThatGivesLittleIsOutOfMemory) {
+  TinyModel bytes = tiny_model("int8");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  for (const uint64_t most : {1u, 1000u, 2000u}) {
+    vulkan::hooks().max_allocation = most;
+    EXPECT_EQ(model->device_bytes(vulkan_options()).status().code(), OXB_OUT_OF_MEMORY);
+    const auto session = oxb::Session::create(*model, vulkan_options());
+    EXPECT_EQ(session.status().code(), OXB_OUT_OF_MEMORY);
+    EXPECT_NE(std::strstr(session.status().text(), "at most"), nullptr) << session.status().text();
+  }
+}
+
+// No shader declares it: validation, which would say so, finds nothing on a device that was made without it.
 TEST_F(Vulkan, ADeviceWithout8BitStorageIsGoodEnough) {
   TinyModel bytes = tiny_model("int8");
   const std::vector<float> own = logits_of(bytes, oxb::SessionOptions());
@@ -154,6 +188,13 @@ TEST_F(Vulkan, MemoryOfTheDeviceIsKnownBeforehandAndStaysTheSame) {
   }
 }
 
+// Where programs are slow less must do.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t kStreamTokens = 100'000;
+#else
+constexpr uint64_t kStreamTokens = 1'000'000;
+#endif
+
 TEST_F(Vulkan, AMillionTokensTakeNoMoreMemory) {
   vulkan::hooks().validation = false;  // Which would take minutes.
   TinyModel bytes = tiny_model("int8");
@@ -165,11 +206,11 @@ TEST_F(Vulkan, AMillionTokensTakeNoMoreMemory) {
   const auto feed = [&](uint64_t end) {
     while (session->position() < end) ASSERT_TRUE(session->run(tokens).ok());
   };
-  feed(100'000);
+  feed(kStreamTokens / 10);
   const int64_t device = vulkan::counters().bytes, objects = vulkan::counters().objects;
   const uint64_t host = resident_bytes();
   EXPECT_EQ(device, static_cast<int64_t>(session->backend_bytes()));
-  feed(1'000'000);
+  feed(kStreamTokens);
   EXPECT_EQ(vulkan::counters().bytes, device);
   EXPECT_EQ(vulkan::counters().objects, objects);
   // The device is a library in this process, so that is its memory as well.
@@ -242,6 +283,7 @@ void expect_clean_failures_everywhere(VkResult result, oxb_status expected) {
   const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
   ASSERT_TRUE(oxb::Session::create(*model, vulkan_options()).ok());
   expect_clean_failures(result, expected, [&] {
+    context->lost = false;  // It only seemed so, and its pipelines are still good.
     auto session = oxb::Session::create(*model, vulkan_options());
     if (!session.ok()) return session.status().code();
     const oxb::Status run = session->run(kTokens);
@@ -261,7 +303,93 @@ TEST_F(Vulkan, OutOfMemoryInAnyCallIsACleanError) {
 }
 
 TEST_F(Vulkan, ALostDeviceInAnyCallIsACleanError) {
-  expect_clean_failures_everywhere(VK_ERROR_DEVICE_LOST, OXB_DEVICE_LOST);
+  for (const bool staged : {false, true}) {
+    vulkan::hooks().staged = staged;
+    expect_clean_failures_everywhere(VK_ERROR_DEVICE_LOST, OXB_DEVICE_LOST);
+  }
+}
+
+/// Lets every call of a run fail, one after the other. `after` gets the session, failed or not.
+template <typename After>
+void fail_runs(VkResult result, const After& after) {
+  TinyModel bytes = tiny_model("int8");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  vulkan::Context* context = nullptr;  // Keeps the pipelines.
+  ASSERT_EQ(vulkan::acquire_context(&context, nullptr), Status::kOk);
+  bool passed = false;
+  for (uint32_t n = 1; !passed; ++n) {
+    SCOPED_TRACE("call " + std::to_string(n));
+    auto session = oxb::Session::create(*model, vulkan_options());
+    ASSERT_TRUE(session.ok()) << session.status().text();
+    vulkan::hooks().fail_with = result;
+    vulkan::hooks().fail_at = n;
+    const oxb::Status status = session->run(kTokens);
+    passed = vulkan::hooks().fail_at != 0;
+    vulkan::hooks().fail_at = 0;
+    EXPECT_EQ(status.ok(), passed);
+    after(*model, *session, passed);
+    ASSERT_LT(n, 100u);
+  }
+  vulkan::release_context(context);
+}
+
+TEST_F(Vulkan, AfterAFailedRunTheSessionCanBeResetAndUsed) {
+  for (const bool staged : {false, true}) {
+    vulkan::hooks().staged = staged;
+    fail_runs(VK_ERROR_OUT_OF_HOST_MEMORY,
+              [](const oxb::Model& model, oxb::Session& session, bool) {
+                session.reset();
+                auto own = oxb::Session::create(model);
+                std::vector<float> a(model.info().vocabulary), b(a.size());
+                for (int i = 0; i < 3; ++i) {
+                  const oxb::Status status = session.run(kTokens, a);
+                  EXPECT_TRUE(status.ok()) << status.text();
+                  EXPECT_TRUE(own->run(kTokens, b).ok());
+                  EXPECT_EQ(a, b);
+                }
+              });
+  }
+}
+
+TEST_F(Vulkan, ALostDeviceStaysLostAndNewSessionsGetAnother) {
+  size_t lost = 0;
+  fail_runs(VK_ERROR_DEVICE_LOST, [&](const oxb::Model& model, oxb::Session& session, bool passed) {
+    session.reset();
+    const oxb::Status again = session.run(kTokens);
+    lost += again.code() == OXB_DEVICE_LOST;
+    EXPECT_EQ(again.ok(), passed) << again.text();
+    auto other = oxb::Session::create(model, vulkan_options());
+    ASSERT_TRUE(other.ok()) << other.status().text();
+    EXPECT_TRUE(other->run(kTokens).ok());
+  });
+  EXPECT_GE(lost, 3u) << "fence, submission, wait";
+}
+
+TEST_F(Vulkan, SessionsThatFailBesideOthersLeaveNothing) {
+  vulkan::Context* context = nullptr;
+  ASSERT_EQ(vulkan::acquire_context(&context, nullptr), Status::kOk);
+  TinyModel bytes = tiny_model("int8");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  bool made = false;
+  for (uint32_t n = 1; !made; ++n) {
+    vulkan::hooks().fail_with = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    vulkan::hooks().fail_at = n;
+    made = oxb::Session::create(*model, vulkan_options()).ok();
+    ASSERT_LT(n, 2000u);
+  }
+  vulkan::hooks().fail_at = 0;
+  vulkan::release_context(context);  // TearDown and validation count what is left.
+}
+
+TEST_F(Vulkan, SessionsOfSeveralThreadsShareTheDevice) {
+  TinyModel bytes = tiny_model("int8");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  const std::vector<float> own = logits_of(bytes, oxb::SessionOptions());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] { EXPECT_EQ(logits_of(bytes, vulkan_options()), own); });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_F(Vulkan, CompiledPipelinesCanBeStored) {
@@ -305,6 +433,35 @@ TEST_F(Vulkan, WithoutADeviceThereIsNothingToStore) {
   const auto session = oxb::Session::create(*model);
   ASSERT_TRUE(session.ok());
   EXPECT_EQ(*session->pipeline_cache(), 0u);
+}
+
+TEST_F(Vulkan, ValidationWouldCatchAMissingBarrier) {
+  vulkan::Context* context = nullptr;
+  Error error;
+  ASSERT_EQ(vulkan::acquire_context(&context, &error), Status::kOk) << error.text;
+  const vulkan::Device& device = context->device;
+  vulkan::Buffer buffer;
+  ASSERT_EQ(buffer.open(device, vulkan::Place::kShared, 256, "a test", &error), Status::kOk);
+  vulkan::Commands commands;
+  ASSERT_EQ(commands.open(*context, &error), Status::kOk);
+  for (const bool with_barrier : {true, false}) {
+    VkCommandBuffer recorded = VK_NULL_HANDLE;
+    ASSERT_EQ(commands.begin(&recorded, &error), Status::kOk);
+    const VkBufferCopy there = {0, 128, 64}, back = {128, 64, 64};
+    device.api().CmdCopyBuffer(recorded, buffer.handle, buffer.handle, 1, &there);
+    if (with_barrier) {
+      vulkan::barrier(device.api(), recorded, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                      VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                      VK_ACCESS_TRANSFER_READ_BIT);
+    }
+    device.api().CmdCopyBuffer(recorded, buffer.handle, buffer.handle, 1, &back);
+    ASSERT_EQ(commands.end(recorded, &error), Status::kOk);
+    EXPECT_EQ(vulkan::counters().errors.load() == 0, with_barrier);
+  }
+  vulkan::counters().errors = 0;
+  commands.close();
+  buffer.close(device);
+  vulkan::release_context(context);
 }
 
 TEST_F(Vulkan, ValidationWouldCatchAnError) {

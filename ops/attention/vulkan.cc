@@ -150,7 +150,8 @@ bool knows_shapes(const VulkanBindContext& context, const schema::AttentionOptio
   const uint32_t head_width = q.width / options.heads();
   if (head_width > kMaxVulkanHeadWidth || out.scale_groups > kMaxScaleGroups) return false;
   // Every device has 16 KiB, which is enough for float heads of 128.
-  if (shared_bytes(context.input(1).type, head_width) > context.features().shared_bytes) return false;
+  if (shared_bytes(context.input(1).type, head_width) > context.features().shared_bytes)
+    return false;
   uint64_t slots = q.rows;
   for (size_t i = 0; i < context.input_count(); ++i) {
     const Tensor input = context.input(i);

@@ -31,6 +31,8 @@ class Array {
     return true;
   }
   void clear() { size_ = 0; }
+  /// To the first `size`.
+  void shrink(size_t size) { size_ = size; }
   size_t size() const { return size_; }
   T& operator[](size_t index) { return data_[index]; }
   const T& operator[](size_t index) const { return data_[index]; }

@@ -1,5 +1,6 @@
 #include "runtime/vulkan/buffer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/vulkan/result.h"
@@ -42,10 +43,24 @@ uint32_t choose_type(const Device& device, uint32_t allowed, Place place) {
 }  // namespace
 
 bool has_unified_memory(const Device& device) {
-  return find_type(device, UINT32_MAX, kLocal | kMapped) != kNone && !hooks().staged;
+  const uint32_t type = find_type(device, UINT32_MAX, kLocal | kMapped);
+  if (type == kNone || hooks().staged) return false;
+  // A graphics card may show the host a small window of its memory only.
+  VkDeviceSize largest = 0;
+  for (uint32_t i = 0; i < device.memory.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = device.memory.memoryHeaps[i];
+    if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0) largest = std::max(largest, heap.size);
+  }
+  return device.memory.memoryHeaps[device.memory.memoryTypes[type].heapIndex].size >= largest;
 }
 
-Status Buffer::measure(const Device& device, size_t wanted, const char* what, Error* error) {
+Status Buffer::measure(const Device& device, Place place, size_t wanted, const char* what,
+                       uint32_t* type, Error* error) {
+  if (wanted > device.max_allocation) {
+    return fail(error, Status::kOutOfMemory,
+                "%s need %zu bytes; the Vulkan device gives at most %llu at once", what, wanted,
+                static_cast<unsigned long long>(device.max_allocation));
+  }
   VkBufferCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   info.size = wanted;
@@ -59,22 +74,27 @@ Status Buffer::measure(const Device& device, size_t wanted, const char* what, Er
   device.api().GetBufferMemoryRequirements(device.handle, handle, &needs);
   bytes = wanted;
   taken = needs.size;
+  *type = choose_type(device, needs.memoryTypeBits, place);
+  if (*type == kNone) {
+    return fail(error, Status::kNoDevice, "the Vulkan device has no memory for %s", what);
+  }
+  const VkDeviceSize heap =
+      device.memory.memoryHeaps[device.memory.memoryTypes[*type].heapIndex].size;
+  if (needs.size > heap) {
+    return fail(error, Status::kOutOfMemory,
+                "%s need %llu bytes; the Vulkan device has %llu in all", what,
+                static_cast<unsigned long long>(needs.size), static_cast<unsigned long long>(heap));
+  }
   return Status::kOk;
 }
 
 Status Buffer::open(const Device& device, Place place, size_t wanted, const char* what,
                     Error* error) {
-  OXB_TRY(measure(device, wanted, what, error));
   const Api& api = device.api();
-  VkMemoryRequirements needs;
-  api.GetBufferMemoryRequirements(device.handle, handle, &needs);
   VkMemoryAllocateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
-  info.allocationSize = needs.size;
-  info.memoryTypeIndex = choose_type(device, needs.memoryTypeBits, place);
-  if (info.memoryTypeIndex == kNone) {
-    return fail(error, Status::kNoDevice, "the Vulkan device has no memory for %s", what);
-  }
+  OXB_TRY(measure(device, place, wanted, what, &info.memoryTypeIndex, error));
+  info.allocationSize = taken;
   OXB_TRY(create(what, error,
                  [&] { return api.AllocateMemory(device.handle, &info, nullptr, &memory); }));
   counters().bytes += static_cast<int64_t>(taken);

@@ -26,8 +26,10 @@ struct Buffer {
 
   /// Mapped memory is zeroed. `what` is for messages.
   Status open(const Device& device, Place place, size_t wanted, const char* what, Error* error);
-  /// Only the buffer, to learn in `taken` what open would take.
-  Status measure(const Device& device, size_t wanted, const char* what, Error* error);
+  /// Only the buffer, to learn in `taken` what open would take, and of which type of memory. Fails when the
+  /// device has not as much.
+  Status measure(const Device& device, Place place, size_t wanted, const char* what, uint32_t* type,
+                 Error* error);
   void close(const Device& device);
 };
 

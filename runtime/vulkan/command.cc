@@ -23,11 +23,6 @@ Status Commands::open(Context& context, Error* error) {
 void Commands::close() {
   if (context_ == nullptr) return;
   const Device& device = context_->device;
-  if (running_) {
-    const std::lock_guard lock(context_->queue_mutex);
-    // Lost or not: nothing runs afterwards.
-    (void)device.api().DeviceWaitIdle(device.handle);
-  }
   destroy(&fence_,
           [&](VkFence object) { device.api().DestroyFence(device.handle, object, nullptr); });
   destroy(&pool_, [&](VkCommandPool object) {
@@ -55,24 +50,38 @@ Status Commands::end(VkCommandBuffer commands, Error* error) {
   return call("commands", error, [&] { return context_->device.api().EndCommandBuffer(commands); });
 }
 
-Status Commands::submit_and_wait(VkCommandBuffer commands, Error* error) {
+Status Commands::submit(VkCommandBuffer commands, Error* error) {
   const Device& device = context_->device;
   const Api& api = device.api();
+  if (context_->lost) return failed(VK_ERROR_DEVICE_LOST, "an earlier run", error);
   OXB_TRY(call("a fence", error, [&] { return api.ResetFences(device.handle, 1, &fence_); }));
   VkSubmitInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
   info.commandBufferCount = 1;
   info.pCommandBuffers = &commands;
-  {
+  const std::lock_guard lock(context_->queue_mutex);
+  return call("a submission", error,
+              [&] { return api.QueueSubmit(device.queue, 1, &info, fence_); });
+}
+
+Status Commands::wait(Error* error) {
+  const Device& device = context_->device;
+  const Status status = call("waiting for the device", error, [&] {
+    return device.api().WaitForFences(device.handle, 1, &fence_, VK_TRUE, UINT64_MAX);
+  });
+  if (status != Status::kOk) {
+    // Lost or not: nothing runs afterwards, and the caller may write where it did.
     const std::lock_guard lock(context_->queue_mutex);
-    OXB_TRY(call("a submission", error,
-                 [&] { return api.QueueSubmit(device.queue, 1, &info, fence_); }));
+    (void)device.api().DeviceWaitIdle(device.handle);
   }
-  running_ = true;
-  OXB_TRY(call("waiting for the device", error,
-               [&] { return api.WaitForFences(device.handle, 1, &fence_, VK_TRUE, UINT64_MAX); }));
-  running_ = false;
-  return Status::kOk;
+  return status;
+}
+
+Status Commands::submit_and_wait(VkCommandBuffer commands, Error* error) {
+  Status status = submit(commands, error);
+  if (status == Status::kOk) status = wait(error);
+  if (status == Status::kDeviceLost) context_->lost = true;
+  return status;
 }
 
 void barrier(const Api& api, VkCommandBuffer commands, VkPipelineStageFlags before,

@@ -9,20 +9,22 @@ namespace oxbow::vulkan {
 class Commands {
  public:
   Status open(Context& context, Error* error);
-  /// Waits for what may still run. Also after an open that failed half-way.
+  /// Also after an open that failed half-way.
   void close();
 
   /// A new command buffer in recording.
   Status begin(VkCommandBuffer* commands, Error* error);
   Status end(VkCommandBuffer commands, Error* error);
+  /// When it returns, nothing runs, whether it failed or not.
   Status submit_and_wait(VkCommandBuffer commands, Error* error);
 
  private:
+  Status submit(VkCommandBuffer commands, Error* error);
+  Status wait(Error* error);
+
   Context* context_ = nullptr;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkFence fence_ = VK_NULL_HANDLE;
-  /// Work was given and not waited for, because something failed.
-  bool running_ = false;
 };
 
 /// All writes of one kind before all accesses of the other.

@@ -7,8 +7,8 @@ namespace {
 
 struct Shared {
   std::mutex mutex;
+  /// The one for new sessions; null: none is open.
   Context* context = nullptr;
-  size_t users = 0;
 };
 
 Shared& shared() {
@@ -29,7 +29,7 @@ void close(Context* context) {
 
 Status acquire_context(Context** context, Error* error) {
   const std::lock_guard lock(shared().mutex);
-  if (shared().context == nullptr) {
+  if (shared().context == nullptr || shared().context->lost) {
     auto* made = new (std::nothrow) Context();
     if (made == nullptr) return fail(error, Status::kOutOfMemory, "no memory for a device");
     Status status = made->device.open(error);
@@ -40,16 +40,16 @@ Status acquire_context(Context** context, Error* error) {
     }
     shared().context = made;
   }
-  ++shared().users;
   *context = shared().context;
+  ++(*context)->users;
   return Status::kOk;
 }
 
-void release_context(Context*) {
+void release_context(Context* context) {
   const std::lock_guard lock(shared().mutex);
-  if (--shared().users > 0) return;
-  close(shared().context);
-  shared().context = nullptr;
+  if (--context->users > 0) return;
+  if (shared().context == context) shared().context = nullptr;
+  close(context);
 }
 
 }  // namespace oxbow::vulkan

@@ -2,6 +2,8 @@
 
 // The device and what all sessions of a process share with it: made by the first, unmade by the last.
 
+#include <atomic>
+#include <cstddef>
 #include <mutex>
 
 #include "runtime/vulkan/device.h"
@@ -11,6 +13,9 @@ namespace oxbow::vulkan {
 
 struct Context {
   Device device;
+  /// Nothing can be submitted any more, and new sessions get another context.
+  std::atomic<bool> lost = false;
+  size_t users = 0;
   /// One thread at a time makes pipelines or reads and writes their cache.
   std::mutex pipelines_mutex;
   PipelineCache cache;

@@ -1,5 +1,6 @@
 #include "runtime/vulkan/device.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -70,7 +71,7 @@ bool has_extension(const Api& api, VkPhysicalDevice device, const char* name) {
 
 /// A structure may only be asked for when the device knows it.
 void probe_features(const Api& api, VkPhysicalDevice device, uint32_t version,
-                    VulkanFeatures* features, bool* dot_is_extension) {
+                    VulkanFeatures* features, uint64_t* max_allocation, bool* dot_is_extension) {
   VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {};
   dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
   VkPhysicalDevice8BitStorageFeatures storage8 = {};
@@ -101,6 +102,9 @@ void probe_features(const Api& api, VkPhysicalDevice device, uint32_t version,
   VkPhysicalDeviceProperties2 properties = {};
   properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
   properties.pNext = &subgroup;
+  VkPhysicalDeviceMaintenance3Properties sizes = {};
+  sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
+  subgroup.pNext = &sizes;
   api.GetPhysicalDeviceProperties2(device, &properties);
   const VkPhysicalDeviceLimits& limits = properties.properties.limits;
 
@@ -110,6 +114,11 @@ void probe_features(const Api& api, VkPhysicalDevice device, uint32_t version,
   features->subgroup_size = subgroup.subgroupSize;
   features->max_group_threads = limits.maxComputeWorkGroupInvocations;
   features->shared_bytes = limits.maxComputeSharedMemorySize;
+  const Hooks& simulated = hooks();
+  features->max_binding_bytes =
+      simulated.max_binding_bytes != 0 ? simulated.max_binding_bytes : limits.maxStorageBufferRange;
+  *max_allocation =
+      simulated.max_allocation != 0 ? simulated.max_allocation : sizes.maxMemoryAllocationSize;
 }
 
 }  // namespace
@@ -148,7 +157,9 @@ Status Device::open(Error* error) {
                 why);
   }
   bool dot_is_extension = false;
-  probe_features(api(), physical, properties.apiVersion, &features, &dot_is_extension);
+  // What the instance does not know must not be asked of the device.
+  const uint32_t version = std::min(properties.apiVersion, instance.version);
+  probe_features(api(), physical, version, &features, &max_allocation, &dot_is_extension);
   timestamp_period = timestamp_bits == 0 ? 0.0 : double{properties.limits.timestampPeriod};
   timestamp_mask = timestamp_bits >= 64 ? UINT64_MAX : (uint64_t{1} << timestamp_bits) - 1;
   api().GetPhysicalDeviceMemoryProperties(physical, &memory);

@@ -20,6 +20,8 @@ struct Device {
   VkPhysicalDeviceProperties properties = {};
   VkPhysicalDeviceMemoryProperties memory = {};
   VulkanFeatures features;
+  /// Bytes of one allocation.
+  uint64_t max_allocation = 0;
   /// Nanoseconds of a tick; 0: the queue has no timestamps.
   double timestamp_period = 0.0;
   /// The bits of a timestamp that count.

@@ -15,6 +15,8 @@ struct VulkanFeatures {
   uint32_t subgroup_size = 1;
   uint32_t max_group_threads = 128;
   uint32_t shared_bytes = 16384;
+  /// Of one tensor of a dispatch.
+  uint32_t max_binding_bytes = uint32_t{1} << 27;
 };
 
 }  // namespace oxbow

@@ -17,6 +17,9 @@ struct Hooks {
   bool no_int_dot = false;
   /// Behave as on a device without the feature of 8-bit storage.
   bool no_storage8 = false;
+  /// Not 0: behave as on a device that binds, or gives at once, so many bytes at most.
+  uint32_t max_binding_bytes = 0;
+  uint64_t max_allocation = 0;
   /// As if the machine had the loader and no device.
   bool no_device = false;
   /// Opened instead of the loader.

@@ -53,7 +53,6 @@ VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
 
 Status Instance::open(Error* error) {
   OXB_TRY(open_loader(&api, error));
-  uint32_t version = 0;
   OXB_TRY(call("its version", error, [&] { return api.EnumerateInstanceVersion(&version); }));
   if (version < VK_API_VERSION_1_1) {
     return fail(error, Status::kNoDevice, "the Vulkan library is of version 1.0: 1.1 is needed");
@@ -62,7 +61,8 @@ Status Instance::open(Error* error) {
   VkApplicationInfo application = {};
   application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
   application.pEngineName = "oxbow";
-  application.apiVersion = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3;
+  version = version < VK_API_VERSION_1_3 ? version : VK_API_VERSION_1_3;
+  application.apiVersion = version;
   VkInstanceCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;

@@ -9,6 +9,8 @@ namespace oxbow::vulkan {
 struct Instance {
   Api api;
   VkInstance handle = VK_NULL_HANDLE;
+  /// What of Vulkan it offers.
+  uint32_t version = 0;
   VkDebugUtilsMessengerEXT messenger = VK_NULL_HANDLE;
 
   Status open(Error* error);

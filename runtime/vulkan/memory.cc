@@ -59,9 +59,12 @@ Status Memory::measure(const Device& device, const MemorySizes& wanted, size_t* 
   *bytes = 0;
   for (size_t i = 0; i < count; ++i) {
     Buffer buffer;
-    OXB_TRY(buffer.measure(device, lines[i].bytes, lines[i].what, error));
+    uint32_t type = 0;
+    const Status status =
+        buffer.measure(device, lines[i].place, lines[i].bytes, lines[i].what, &type, error);
     *bytes += buffer.taken;
     buffer.close(device);
+    if (status != Status::kOk) return status;
   }
   return Status::kOk;
 }

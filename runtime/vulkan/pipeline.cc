@@ -114,9 +114,12 @@ Status Pipelines::make_layouts(const Device& device, uint32_t bindings, Error* e
   set_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
   set_info.bindingCount = bindings;
   set_info.pBindings = list;
-  OXB_TRY(create("a descriptor layout", error, [&] {
-    return device.api().CreateDescriptorSetLayout(device.handle, &set_info, nullptr, &layouts.set);
-  }));
+  if (layouts.set == VK_NULL_HANDLE) {  // Not if only the second half failed the last time.
+    OXB_TRY(create("a descriptor layout", error, [&] {
+      return device.api().CreateDescriptorSetLayout(device.handle, &set_info, nullptr,
+                                                    &layouts.set);
+    }));
+  }
   VkPipelineLayoutCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
   info.setLayoutCount = 1;
@@ -141,6 +144,11 @@ Status Pipelines::find_or_make(const Device& device, VkPipelineCache cache, cons
 
 Status Pipelines::make(const Device& device, VkPipelineCache cache, const PipelineKey& key,
                        Error* error) {
+  // A model has some dozens.
+  if (made_.size() >= kMostPipelines) {
+    return fail(error, Status::kOutOfMemory, "no room for more than %zu compiled shaders",
+                kMostPipelines);
+  }
   OXB_TRY(make_layouts(device, key.bindings, error));
   const Api& api = device.api();
   VkShaderModuleCreateInfo module_info = {};

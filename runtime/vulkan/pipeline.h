@@ -13,6 +13,8 @@
 namespace oxbow::vulkan {
 
 inline constexpr size_t kMaxConstants = 32;
+/// Of a device. A file that wants more would keep the compiler busy for hours.
+inline constexpr size_t kMostPipelines = 2048;
 
 /// What a pipeline is made of. All bindings are storage buffers, 0 to bindings - 1.
 struct PipelineKey {

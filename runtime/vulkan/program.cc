@@ -55,7 +55,6 @@ Status Program::copy_weights(std::span<const std::byte> data, Error* error) {
     status = commands_.end(commands, error);
     if (status == Status::kOk) status = commands_.submit_and_wait(commands, error);
   }
-  if (status != Status::kOk) commands_.close();  // It may still read what goes now.
   staging.close(device);
   return status;
 }
@@ -130,12 +129,6 @@ Status Program::make_descriptors(const ProgramSpec& spec, Error* error) {
     buffers[0] = {memory_.slots.handle, d * sizeof(VulkanSlot), sizeof(VulkanSlot)};
     for (uint32_t i = 0; i < dispatch.operand_count; ++i) {
       const Range& range = dispatch.operands[i];
-      if (range.bytes > device().properties.limits.maxStorageBufferRange) {
-        return fail(error, Status::kNoDevice,
-                    "a tensor for %s has %llu bytes; the device binds at most %u",
-                    dispatch.shader->name, static_cast<unsigned long long>(range.bytes),
-                    device().properties.limits.maxStorageBufferRange);
-      }
       VkDescriptorBufferInfo& buffer = buffers[i + 1];
       buffer.buffer = memory_.locate(range, &buffer.offset).handle;
       buffer.range = range.bytes;
@@ -189,6 +182,11 @@ Status Program::make_copies(Error* error) {
     }
     VkCommandBuffer& commands = to_device ? upload_ : download_;
     OXB_TRY(commands_.begin(&commands, error));
+    if (!to_device) {
+      barrier(api, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+              VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+              VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
+    }
     copies.record(api, memory_, to_device, commands);
     if (to_device) {
       barrier(api, commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,

@@ -1,6 +1,6 @@
-// runtime/base/math.h for shaders: the same steps in the same order. Vulkan rounds +, - and * as IEEE does, but neither
-// division nor roots nor its own exp, so those are here, and the bits are the CPU's on every device; but for subnormal
-// numbers, which a device may flush.
+// runtime/base/math.h for shaders: the same steps in the same order. Vulkan rounds +, - and * correctly, but neither
+// division nor roots nor its own exp, so those are here, and the bits are the CPU's on every device that rounds to nearest;
+// but for subnormal numbers, which a device may flush.
 
 const float round_magic = 12582912.0;
 
