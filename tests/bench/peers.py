@@ -239,7 +239,7 @@ def oxbow_model(args, folder, name, options):
     """Converted by the build that is measured, each time: layouts may differ between builds."""
     path = os.path.join(args.work, name)
     note(f"converting {path}")
-    run([program(args, "oxbow-convert"), folder, "-o", path, "--weights", "int8", *options])
+    run([program(args, "oxbow-convert"), folder, "-o", path, *options])
     return path
 
 
