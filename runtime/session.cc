@@ -71,10 +71,6 @@ Status lay_out_on(VulkanBackend* vulkan, const Model& model, const SessionOption
   if (elder != nullptr && elder->model != &model) {
     return fail(error, Status::kInvalidArgument, "the sibling is a session of another model");
   }
-  if (elder != nullptr && elder->vulkan != nullptr) {
-    return fail(error, Status::kInvalidArgument,
-                "a session on a Vulkan device has no siblings: search with the backend cpu");
-  }
   const size_t ring_count = graph.rings() == nullptr ? 0 : graph.rings()->size();
   SessionOptions used = elder == nullptr ? options : elder->options;
   used.threads = std::max<uint32_t>(used.threads, 1);
@@ -329,6 +325,26 @@ Status run_steps(Session& session, uint32_t entry, RunContext& context) {
   return Status::kOk;
 }
 
+/// Exchanges the stream of a sibling with the one that its elder's device has.
+Status exchange_streams(Session& sibling, Error* error) {
+  const Session& elder = *sibling.elder;
+  OXB_TRY(vulkan_to_host(*elder.vulkan, error));
+  const schema::MemoryPlan& plan = *sibling.model->graph->plan();
+  const auto bytes = static_cast<size_t>(plan.states() - plan.shared_states());
+  std::swap_ranges(sibling.own_states, sibling.own_states + bytes, elder.own_states);
+  vulkan_states_changed(*elder.vulkan);
+  return Status::kOk;
+}
+
+/// A sibling of a session on a device has its stream in its arena, but for the time of a run: the streams were
+/// exchanged, and are again.
+Status run_on_elders_device(Session& sibling, uint32_t entry, RunContext& context) {
+  const Status status = run_vulkan(*sibling.elder, entry, context);
+  const Status back = exchange_streams(sibling, status == Status::kOk ? context.error : nullptr);
+  if (back != Status::kOk) lose_vulkan(*sibling.elder->vulkan);  // The elder's stream is not there.
+  return status != Status::kOk ? status : back;
+}
+
 /// What the rings of a fresh stream hold.
 void fill_initial_rows(Session& session) {
   const schema::Model& graph = *session.model->graph;
@@ -401,6 +417,9 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
   if (const int32_t symbol = tensors.Get(entry.logits())->rows_symbol(); symbol >= 0) {
     session.symbols[symbol] = static_cast<uint32_t>(output_rows);
   }
+  const bool borrows_device = session.elder != nullptr && session.elder->vulkan != nullptr;
+  // Before inputs are placed: it may copy over them.
+  if (borrows_device) OXB_TRY(exchange_streams(session, error));
   place_inputs(session, entry, inputs);
   if (session.elder != nullptr) {
     for (uint32_t i = 0; i < session.rings.size(); ++i) {
@@ -420,6 +439,8 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
   session.last_entry = entry_index;
   if (session.vulkan != nullptr) {
     OXB_TRY(run_vulkan(session, entry_index, context));
+  } else if (borrows_device) {
+    OXB_TRY(run_on_elders_device(session, entry_index, context));
   } else {
     OXB_TRY(run_steps(session, entry_index, context));
   }

@@ -174,6 +174,9 @@ Status copy_stream(Session& to, const Session& from, Error* error) {
     return fail(error, Status::kNeedsReset, "the last run of the session failed half-way");
   }
   if (&to == &from) return Status::kOk;
+  for (const Session* session : {static_cast<const Session*>(&to), &from}) {
+    if (session->vulkan != nullptr) OXB_TRY(vulkan_to_host(*session->vulkan, error));
+  }
   const schema::Model& graph = *to.model->graph;
   *to.header = *from.header;
   for (uint32_t i = 0; i < to.rings.size(); ++i) {
@@ -181,6 +184,7 @@ Status copy_stream(Session& to, const Session& from, Error* error) {
   }
   std::memcpy(to.own_states, from.own_states,
               static_cast<size_t>(graph.plan()->states() - graph.plan()->shared_states()));
+  if (to.vulkan != nullptr) vulkan_states_changed(*to.vulkan);
   to.needs_reset = false;
   return Status::kOk;
 }

@@ -29,7 +29,8 @@ Status place_vulkan(VulkanBackend&, const Model&, const VulkanSizes&, VulkanAddr
   return absent(error);
 }
 Status record_vulkan(VulkanBackend&, const Session&, Error* error) { return absent(error); }
-Status run_vulkan(Session&, uint32_t, RunContext& context) { return absent(context.error); }
+Status run_vulkan(const Session&, uint32_t, RunContext& context) { return absent(context.error); }
+void lose_vulkan(VulkanBackend&) {}
 Status vulkan_to_host(VulkanBackend&, Error* error) { return absent(error); }
 void vulkan_states_changed(VulkanBackend&) {}
 size_t vulkan_bytes(const VulkanBackend&) { return 0; }

@@ -65,7 +65,7 @@ uint64_t now_nanoseconds() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-Status run_segment(Session& session, const vulkan::Program::Segment& segment, Error* error) {
+Status run_segment(const Session& session, const vulkan::Program::Segment& segment, Error* error) {
   vulkan::Program& program = session.vulkan->program;
   const bool timed = session.profile != nullptr;
   OXB_TRY(program.run(segment, timed, error));
@@ -79,7 +79,7 @@ Status run_segment(Session& session, const vulkan::Program::Segment& segment, Er
   return Status::kOk;
 }
 
-Status run_on_cpu(Session& session, uint32_t index, RunContext& context) {
+Status run_on_cpu(const Session& session, uint32_t index, RunContext& context) {
   const BoundStep& step = session.steps[index];
   const uint64_t start = session.profile == nullptr ? 0 : now_nanoseconds();
   OXB_TRY(step.run(context, step.params));
@@ -172,7 +172,7 @@ Status record_vulkan(VulkanBackend& backend, const Session& session, Error* erro
   return backend.program.record(spec, error);
 }
 
-Status run_vulkan(Session& session, uint32_t entry, RunContext& context) {
+Status run_vulkan(const Session& session, uint32_t entry, RunContext& context) {
   VulkanBackend& backend = *session.vulkan;
   vulkan::Program& program = backend.program;
   if (backend.host_is_newer) {
@@ -212,13 +212,15 @@ Status run_vulkan(Session& session, uint32_t entry, RunContext& context) {
   const schema::Tensor& logits =
       *session.model->graph->tensors()->Get(session.model->entry(entry).logits());
   const size_t rows =
-      logits.rows_symbol() < 0 ? logits.rows() : session.symbols[logits.rows_symbol()];
+      logits.rows_symbol() < 0 ? logits.rows() : context.symbols[logits.rows_symbol()];
   if (rows != 0) {
     std::memcpy(context.caller_output, program.memory().host_output(),
                 rows * logits.width() * sizeof(float));
   }
   return Status::kOk;
 }
+
+void lose_vulkan(VulkanBackend& backend) { backend.context->lost = true; }
 
 Status vulkan_to_host(VulkanBackend& backend, Error* error) {
   if (!backend.device_is_newer) return Status::kOk;

@@ -49,8 +49,10 @@ Status place_vulkan(VulkanBackend& backend, const Model& model, const VulkanSize
 /// After all steps were bound to place: copies the weights, makes pipelines and commands.
 Status record_vulkan(VulkanBackend& backend, const Session& session, Error* error);
 
-/// The steps of an entry point, whose inputs are placed.
-Status run_vulkan(Session& session, uint32_t entry, RunContext& context);
+/// The steps of an entry point, whose inputs are placed. `context` may be that of a sibling's stream.
+Status run_vulkan(const Session& session, uint32_t entry, RunContext& context);
+/// From now on its device counts as lost.
+void lose_vulkan(VulkanBackend& backend);
 
 /// Before the host reads states or activations.
 Status vulkan_to_host(VulkanBackend& backend, Error* error);

@@ -1,4 +1,4 @@
-// The golden packs of the architectures whose every step has a shader, on a Vulkan device with validation.
+// The golden packs on a Vulkan device with validation.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,8 @@
 namespace oxbow::testing {
 namespace {
 
-std::vector<std::string> cases() {
+/// Of the architectures whose every step has a shader.
+std::vector<std::string> full_cases() {
   std::vector<std::string> found;
   for (const std::string& pack : golden_cases()) {
     for (const char* system :
@@ -30,7 +31,7 @@ std::vector<std::string> cases() {
   return found;
 }
 
-class VulkanGolden : public ::testing::TestWithParam<std::string> {
+class AllVulkanGolden : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     const char* wanted = std::getenv("OXB_TEST_VULKAN");
@@ -46,8 +47,10 @@ class VulkanGolden : public ::testing::TestWithParam<std::string> {
   TemporaryDirectory directory_;
 };
 
-// To the pack's own tolerance, which is that of the CPU.
-TEST_P(VulkanGolden, FloatMatchesTheOriginal) {
+class VulkanGolden : public AllVulkanGolden {};
+
+// To the pack's own tolerance, which is that of the CPU; beam search included.
+TEST_P(AllVulkanGolden, FloatMatchesTheOriginal) {
   const std::string model =
       converted({"--weights", "f32", "--activations", "f32", "--debug-outputs"});
   const std::string io = (golden() / GetParam() / "io.safetensors").string();
@@ -103,7 +106,9 @@ TEST_P(VulkanGolden, Int8HasTheBitsOfTheCpu) {
   EXPECT_EQ(vulkan::counters().objects.load(), 0) << "objects are left";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, VulkanGolden, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, AllVulkanGolden, ::testing::ValuesIn(golden_cases()),
+                         [](const auto& test) { return golden_test_name(test.param); });
+INSTANTIATE_TEST_SUITE_P(Cases, VulkanGolden, ::testing::ValuesIn(full_cases()),
                          [](const auto& test) { return golden_test_name(test.param); });
 
 }  // namespace

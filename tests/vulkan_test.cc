@@ -217,15 +217,47 @@ TEST_F(Vulkan, AMillionTokensTakeNoMoreMemory) {
   EXPECT_LE(resident_bytes(), host + (uint64_t{1} << 20));
 }
 
-TEST_F(Vulkan, SiblingsAreRefused) {
-  TinyModel bytes = tiny_model("f32");
-  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
-  auto session = oxb::Session::create(*model, vulkan_options());
-  ASSERT_TRUE(session.ok()) << session.status().text();
-  oxb_session_options options = oxb::SessionOptions();
-  options.sibling = session->get();
-  const auto sibling = oxb::Session::create(*model, options);
-  EXPECT_EQ(sibling.status().code(), OXB_INVALID_ARGUMENT);
+// A session, and two siblings of which one takes over the stream of the other, in turns.
+std::vector<float> family_of(const oxb::Model& model, oxb_session_options options) {
+  auto elder = oxb::Session::create(model, options);
+  EXPECT_TRUE(elder.ok()) << elder.status().text();
+  oxb_session_options younger = oxb::SessionOptions();
+  younger.sibling = elder->get();
+  auto first = oxb::Session::create(model, younger), second = oxb::Session::create(model, younger);
+  EXPECT_TRUE(first.ok() && second.ok()) << first.status().text();
+  std::vector<float> all, logits(model.info().vocabulary);
+  const auto run = [&](oxb::Session& session, size_t count) {
+    const oxb::Status status = session.run(std::span(kTokens).first(count), logits);
+    EXPECT_TRUE(status.ok()) << status.text();
+    all.insert(all.end(), logits.begin(), logits.end());
+  };
+  for (size_t i = 0; i < 12; ++i) {
+    run(*elder, 1 + i % 4);
+    run(*first, 1 + i % 3);
+    run(*second, 1 + i % 5);
+    if (i == 4) {
+      EXPECT_TRUE(second->copy(*first).ok());
+    }
+    if (i == 6) {
+      EXPECT_TRUE(elder->copy(*second).ok());
+    }
+    if (i == 8) {
+      EXPECT_TRUE(first->copy(*elder).ok());
+    }
+  }
+  return all;
+}
+
+TEST_F(Vulkan, SiblingsRunOnTheDeviceOfTheirElder) {
+  for (const std::string kind : {"f32", "int8"}) {
+    TinyModel bytes = tiny_model(kind);
+    const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+    const std::vector<float> own = family_of(*model, oxb::SessionOptions());
+    for (const bool staged : {false, true}) {
+      vulkan::hooks().staged = staged;
+      EXPECT_EQ(family_of(*model, vulkan_options()), own) << kind << staged;
+    }
+  }
 }
 
 TEST_F(Vulkan, WithoutLibraryOrDeviceCreationFailsCleanly) {
