@@ -123,7 +123,7 @@ TEST(Positions, PassOverPadsInLongTexts) {
     *tokens.i32(i) = i % 3 == 1 || i / 70 == 1 ? 1 : 5;
     expected.push_back(*tokens.i32(i) == 1 ? 0 : next++);
   }
-  s.run();
+  ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
   EXPECT_EQ(Ids(ids.i32(), ids.i32() + kRows), expected);
 }
 
