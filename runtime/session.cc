@@ -47,7 +47,9 @@ Status bind_steps(Session& session, std::byte* params, BoundStep* steps, size_t*
       OXB_TRY(binder.bind(steps == nullptr ? nullptr : &steps[index]));
       ++index;
       *params_bytes += binder.params_bytes();
-      *scratch_bytes = std::max(*scratch_bytes, binder.scratch_bytes());
+      if (!binder.is_on_device()) {
+        *scratch_bytes = std::max(*scratch_bytes, binder.scratch_bytes());
+      }
     }
   }
   return Status::kOk;
@@ -171,7 +173,7 @@ Status lay_out(const Model& model, const SessionOptions& options, std::byte* bas
                SessionMemory* memory, Error* error) {
   VulkanBackend* vulkan = nullptr;
   if (options.backend == Backend::kVulkan && options.sibling == nullptr) {
-    OXB_TRY(open_vulkan(options.pipeline_cache, &vulkan, error));
+    OXB_TRY(open_vulkan(&vulkan, error));
   }
   const Status status = lay_out_on(vulkan, model, options, base, out, memory, error);
   if (base == nullptr || status != Status::kOk) close_vulkan(vulkan);
@@ -375,8 +377,10 @@ Status count_session_memory(const Model& model, const SessionOptions& options,
   return lay_out(model, options, nullptr, nullptr, memory, error);
 }
 
-Status create_session(const Model& model, const SessionOptions& options, std::span<std::byte> arena,
-                      Session** session, Error* error) {
+namespace {
+
+Status place_session(const Model& model, const SessionOptions& options, std::span<std::byte> arena,
+                     Session** session, Error* error) {
   SessionMemory memory;
   OXB_TRY(count_session_memory(model, options, &memory, error));
   if (arena.data() == nullptr || arena.size() < memory.total) {
@@ -387,6 +391,25 @@ Status create_session(const Model& model, const SessionOptions& options, std::sp
   const auto address = reinterpret_cast<uintptr_t>(arena.data());
   std::byte* base = arena.data() + (round_up(address, kTensorAlignment) - address);
   return lay_out(model, options, base, session, &memory, error);
+}
+
+}  // namespace
+
+Status create_session(const Model& model, const SessionOptions& options, std::span<std::byte> arena,
+                      Session** session, Error* error) {
+  // Held meanwhile, or counting and placing would each open the device.
+  VulkanBackend* device = nullptr;
+  if (options.backend == Backend::kVulkan && options.sibling == nullptr) {
+    OXB_TRY(open_vulkan(&device, error));
+    const Status status = read_vulkan_cache(*device, options.pipeline_cache, error);
+    if (status != Status::kOk) {
+      close_vulkan(device);
+      return status;
+    }
+  }
+  const Status status = place_session(model, options, arena, session, error);
+  close_vulkan(device);
+  return status;
 }
 
 size_t backend_bytes(const Session& session) {

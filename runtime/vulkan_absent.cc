@@ -13,9 +13,7 @@ Status absent(Error* error) {
 
 }  // namespace
 
-Status open_vulkan(std::span<const std::byte>, VulkanBackend**, Error* error) {
-  return absent(error);
-}
+Status open_vulkan(VulkanBackend**, Error* error) { return absent(error); }
 void close_vulkan(VulkanBackend*) {}
 Status bind_vulkan_step(VulkanBackend&, const OpDef&, BindContext&, const VulkanPlaces&, bool*,
                         Error* error) {
@@ -34,6 +32,9 @@ void lose_vulkan(VulkanBackend&) {}
 Status vulkan_to_host(VulkanBackend&, Error* error) { return absent(error); }
 void vulkan_states_changed(VulkanBackend&) {}
 size_t vulkan_bytes(const VulkanBackend&) { return 0; }
+Status read_vulkan_cache(VulkanBackend&, std::span<const std::byte>, Error* error) {
+  return absent(error);
+}
 Status vulkan_cache(VulkanBackend&, std::span<std::byte>, size_t*, Error* error) {
   return absent(error);
 }

@@ -92,20 +92,12 @@ Status run_on_cpu(const Session& session, uint32_t index, RunContext& context) {
 
 }  // namespace
 
-Status open_vulkan(std::span<const std::byte> cache, VulkanBackend** backend, Error* error) {
+Status open_vulkan(VulkanBackend** backend, Error* error) {
   auto* made = new (std::nothrow) VulkanBackend();
   if (made == nullptr) return fail(error, Status::kOutOfMemory, "no memory for a device");
-  Status status = vulkan::acquire_context(&made->context, error);
+  const Status status = vulkan::acquire_context(&made->context, error);
   if (status != Status::kOk) {
     delete made;
-    return status;
-  }
-  {
-    const std::lock_guard lock(made->context->pipelines_mutex);
-    status = made->context->cache.read(made->context->device, cache, error);
-  }
-  if (status != Status::kOk) {
-    close_vulkan(made);
     return status;
   }
   *backend = made;
@@ -235,6 +227,11 @@ void vulkan_states_changed(VulkanBackend& backend) {
 }
 
 size_t vulkan_bytes(const VulkanBackend& backend) { return backend.program.memory().taken(); }
+
+Status read_vulkan_cache(VulkanBackend& backend, std::span<const std::byte> cache, Error* error) {
+  const std::lock_guard lock(backend.context->pipelines_mutex);
+  return backend.context->cache.read(backend.context->device, cache, error);
+}
 
 Status vulkan_cache(VulkanBackend& backend, std::span<std::byte> buffer, size_t* bytes,
                     Error* error) {

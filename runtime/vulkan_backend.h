@@ -31,9 +31,8 @@ struct VulkanAddresses {
   std::byte* activations = nullptr;
 };
 
-/// Finds a device. kNoDevice with the reason when there is none. `cache` is what vulkan_cache gave once; one
-/// that is not this device's is ignored.
-Status open_vulkan(std::span<const std::byte> cache, VulkanBackend** backend, Error* error);
+/// Finds a device. kNoDevice with the reason when there is none.
+Status open_vulkan(VulkanBackend** backend, Error* error);
 /// Null is allowed.
 void close_vulkan(VulkanBackend* backend);
 
@@ -61,6 +60,8 @@ void vulkan_states_changed(VulkanBackend& backend);
 
 size_t vulkan_bytes(const VulkanBackend& backend);
 
+/// What vulkan_cache gave once; bytes that are not this device's are ignored.
+Status read_vulkan_cache(VulkanBackend& backend, std::span<const std::byte> cache, Error* error);
 /// The device's compiled shaders. `bytes` tells how many they are; with a null buffer that is all.
 Status vulkan_cache(VulkanBackend& backend, std::span<std::byte> buffer, size_t* bytes,
                     Error* error);

@@ -4,11 +4,11 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "ops/testing/vulkan_wanted.h"
 #include "runtime/api/oxbow.hpp"
 #include "runtime/vulkan/hooks.h"
 #include "tests/support/cli.h"
@@ -34,8 +34,7 @@ std::vector<std::string> full_cases() {
 class AllVulkanGolden : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    const char* wanted = std::getenv("OXB_TEST_VULKAN");
-    if (wanted != nullptr && std::strcmp(wanted, "0") == 0) GTEST_SKIP() << "not to be tested";
+    if (!vulkan_wanted()) GTEST_SKIP() << "OXB_TEST_VULKAN=0";
     setenv("OXBOW_VULKAN_VALIDATE", "1", 1);
     // Programs started from here do not keep the driver loaded, see tests/support/vulkan_leaks.cc.
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);

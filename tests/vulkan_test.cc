@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "ops/testing/vulkan_wanted.h"
 #include "runtime/api/oxbow.hpp"
 #include "runtime/vulkan/buffer.h"
 #include "runtime/vulkan/command.h"
@@ -36,8 +37,7 @@ oxb_session_options vulkan_options() {
 class Vulkan : public ::testing::Test {
  protected:
   void SetUp() override {
-    const char* wanted = std::getenv("OXB_TEST_VULKAN");
-    if (wanted != nullptr && std::strcmp(wanted, "0") == 0) GTEST_SKIP() << "not to be tested";
+    if (!vulkan_wanted()) GTEST_SKIP() << "OXB_TEST_VULKAN=0";
     vulkan::hooks().validation = true;
     vulkan::counters().errors = 0;
   }

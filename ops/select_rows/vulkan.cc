@@ -26,7 +26,13 @@ Status prepare_select_rows(RunContext& context, const void* params, std::span<Vu
 
 Status finish_select_rows(RunContext& context, const void* params,
                           std::span<const VulkanSlot> slots) {
-  context.symbols[static_cast<const Params*>(params)->y.rows_symbol] = slots[1].values[1];
+  const auto& p = *static_cast<const Params*>(params);
+  const uint32_t selected = slots[1].values[1], rows = context.rows(p.x);
+  if (selected > rows) {
+    return fail(context.error, Status::kInternal,
+                "the Vulkan device selected %u rows of %u: use the backend cpu", selected, rows);
+  }
+  context.symbols[p.y.rows_symbol] = selected;
   return Status::kOk;
 }
 

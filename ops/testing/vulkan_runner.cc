@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "ops/testing/vulkan_wanted.h"
 #include "runtime/vulkan_steps.h"
 #if OXB_BUILD_VULKAN
 #include "runtime/vulkan/hooks.h"
@@ -37,8 +38,7 @@ size_t runs_so_far = 0;
 class Holder {
  public:
   Holder() {
-    const char* wanted = std::getenv("OXB_TEST_VULKAN");
-    if (wanted != nullptr && std::strcmp(wanted, "0") == 0) return;
+    if (!vulkan_wanted()) return;
     vulkan::hooks().validation = true;
     Error error;
     if (vulkan::acquire_context(&context, &error) != Status::kOk) {

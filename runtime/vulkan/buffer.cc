@@ -57,9 +57,10 @@ bool has_unified_memory(const Device& device) {
 Status Buffer::measure(const Device& device, Place place, size_t wanted, const char* what,
                        uint32_t* type, Error* error) {
   if (wanted > device.max_allocation) {
-    return fail(error, Status::kOutOfMemory,
-                "%s need %zu bytes; the Vulkan device gives at most %llu at once", what, wanted,
-                static_cast<unsigned long long>(device.max_allocation));
+    return fail(
+        error, Status::kOutOfMemory,
+        "%s need %zu bytes; the Vulkan device gives at most %llu at once: use the backend cpu",
+        what, wanted, static_cast<unsigned long long>(device.max_allocation));
   }
   VkBufferCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
@@ -76,13 +77,14 @@ Status Buffer::measure(const Device& device, Place place, size_t wanted, const c
   taken = needs.size;
   *type = choose_type(device, needs.memoryTypeBits, place);
   if (*type == kNone) {
-    return fail(error, Status::kNoDevice, "the Vulkan device has no memory for %s", what);
+    return fail(error, Status::kNoDevice,
+                "the Vulkan device has no memory for %s: use the backend cpu", what);
   }
   const VkDeviceSize heap =
       device.memory.memoryHeaps[device.memory.memoryTypes[*type].heapIndex].size;
   if (needs.size > heap) {
     return fail(error, Status::kOutOfMemory,
-                "%s need %llu bytes; the Vulkan device has %llu in all", what,
+                "%s need %llu bytes; the Vulkan device has %llu in all: use the backend cpu", what,
                 static_cast<unsigned long long>(needs.size), static_cast<unsigned long long>(heap));
   }
   return Status::kOk;

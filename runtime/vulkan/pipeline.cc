@@ -146,8 +146,8 @@ Status Pipelines::make(const Device& device, VkPipelineCache cache, const Pipeli
                        Error* error) {
   // A model has some dozens.
   if (made_.size() >= kMostPipelines) {
-    return fail(error, Status::kOutOfMemory, "no room for more than %zu compiled shaders",
-                kMostPipelines);
+    return fail(error, Status::kOutOfMemory,
+                "no room for more than %zu compiled shaders: use the backend cpu", kMostPipelines);
   }
   OXB_TRY(make_layouts(device, key.bindings, error));
   const Api& api = device.api();

@@ -4,7 +4,6 @@
 // sessions use it. They live as long as the device is open: compiling takes seconds on some.
 
 #include <cstdint>
-#include <mutex>
 #include <span>
 
 #include "runtime/vulkan/array.h"
