@@ -21,4 +21,10 @@ inline oxb_status missing(oxb_error* error, const char* what) {
   return outer(fail(words(error), Status::kInvalidArgument, "%s is null", what));
 }
 
+inline oxb_status check_entry(const Model& model, size_t entry, oxb_error* error) {
+  if (entry < model.entry_count()) return OXB_OK;
+  return outer(fail(words(error), Status::kInvalidArgument, "entry point %zu; the model has %zu",
+                    entry, model.entry_count()));
+}
+
 }  // namespace oxbow
