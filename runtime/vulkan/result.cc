@@ -41,7 +41,8 @@ Status failed(VkResult result, const char* what, Error* error) {
     case VK_ERROR_LAYER_NOT_PRESENT:
     case VK_ERROR_EXTENSION_NOT_PRESENT:
     case VK_ERROR_FEATURE_NOT_PRESENT:
-      return fail(error, Status::kNoDevice, "Vulkan: no usable device: %s failed with %d", what,
+      return fail(error, Status::kNoDevice,
+                  "Vulkan: no usable device, %s failed with %d: use the backend cpu", what,
                   static_cast<int>(result));
     default:
       return fail(error, Status::kInternal, "Vulkan: %s failed with %d", what,
