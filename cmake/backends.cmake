@@ -1,6 +1,7 @@
 # Optional libraries that serve dense layers (docs/backends.md), and Vulkan (docs/vulkan.md). Each option is ON, OFF or AUTO: ON when it is found.
 # A library whose interface is another one, which a small program finds out, counts as not found.
-# Sets OXBOW_WITH_<NAME> to true or false and the list backend_libraries to what the library links then.
+# Sets OXBOW_WITH_<NAME> to true or false and the list backend_libraries to what the library links then. Which there are is
+# told by runtime/device/backends.inc: the list optional_backends, and OXB_BUILD_<NAME>=0|1 of the target oxbow_backends.
 
 include(CheckCXXSourceCompiles)
 
@@ -61,3 +62,14 @@ if(OXBOW_WITH_VULKAN)
     message(FATAL_ERROR "OXBOW_WITH_VULKAN is ON, but glslc is not there (Debian 12: glslc).")
   endif()
 endif()
+
+set(optional_backends "")
+add_library(oxbow_backends INTERFACE)
+set(table "${PROJECT_SOURCE_DIR}/runtime/device/backends.inc")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${table}")
+file(STRINGS "${table}" rows REGEX "^OXB_(LIBRARY|DEVICE) *\\([A-Z]")
+foreach(row IN LISTS rows)
+  string(REGEX REPLACE "^[A-Z_]+ *\\(([A-Z0-9_]+),.*" "\\1" name "${row}")
+  list(APPEND optional_backends ${name})
+  target_compile_definitions(oxbow_backends INTERFACE "OXB_BUILD_${name}=$<BOOL:${OXBOW_WITH_${name}}>")
+endforeach()

@@ -6,6 +6,7 @@ install(TARGETS oxbow EXPORT oxbowTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(FILES runtime/api/oxbow.h runtime/api/oxbow.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/oxbow")
+install(FILES LICENSE NOTICE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/oxbow")
 
 foreach(program oxbow_convert oxbow_cli)
   if(TARGET ${program})

@@ -1,9 +1,12 @@
 # Tests and kernel benchmarks, found by name. An empty list gives no target.
 #
-#   ops/*/test.cc, ops/**/*_test.cc   oxbow_op_tests           ops/*/bench.cc, *_bench.cc  oxbow_bench_kernels
-#   runtime/**/*_test.cc              oxbow_runtime_tests      tests/*_test.cc           oxbow_tests (end to end)
-#   converter/**/*_test.cc            oxbow_converter_tests    tests/alloc_trap_test.cc  oxbow_alloc_tests
-#   tests/fuzz/*.cc                   fuzz_*, see cmake/fuzz.cmake
+#   ops/*/test.cc, ops/**/*_test.cc     oxbow_op_tests          ops/*/bench.cc, *_bench.cc       oxbow_bench_kernels
+#   runtime/**/*_test.cc                oxbow_runtime_tests     tests/suites/*_test.cc           oxbow_tests (end to end)
+#   host/**, converter/**/*_test.cc     oxbow_converter_tests   tests/suites/alloc_trap_test.cc  oxbow_alloc_tests
+#   tests/fuzz/*.cc                     fuzz_*, see cmake/fuzz.cmake
+#
+# Of tests/suites, what only runs converted files is oxbow_model_tests, without the converter's library: builds for other
+# machines and for threads take the files of another build's converter (OXB_TEST_CONVERTER).
 #
 # And the programs that the scripts of tests/bench drive.
 # In a build for qemu the benchmarks are also oxbow_count_kernels, whose instructions are counted (tests/bench/arm).
@@ -15,64 +18,96 @@ if(NOT GTest_FOUND)
 endif()
 include(GoogleTest)
 
-# oxbow_test(<name> SOURCES file... [LIBRARIES target...])
+add_library(oxbow_test_paths OBJECT host/testing/paths.cc)
+target_link_libraries(oxbow_test_paths PRIVATE oxbow_flags)
+target_compile_definitions(
+  oxbow_test_paths
+  PRIVATE OXB_SOURCE_DIR="${PROJECT_SOURCE_DIR}" OXB_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+          OXB_EMULATOR="$<JOIN:${CMAKE_CROSSCOMPILING_EMULATOR}, >")
+
+# oxbow_test(<name> SOURCES file... [LIBRARIES target...] [PRECOMPILED arguments of oxbow_precompile()...])
+#
+# ctest runs a suite in a process; suites whose tests take seconds run each test in its own (cmake/discover_tests.cmake).
 function(oxbow_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES;PRECOMPILED")
   if(NOT arg_SOURCES)
     return()
   endif()
-  add_executable(${name} ${arg_SOURCES})
+  add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:oxbow_test_paths>)
   target_link_libraries(${name} PRIVATE oxbow_flags ${arg_LIBRARIES} oxbow_core GTest::gmock GTest::gtest_main)
   # What is tested is compiled as it is shipped; the tests themselves need not be fast.
   target_compile_options(${name} PRIVATE -O1)
-  target_compile_definitions(
-    ${name}
-    PRIVATE OXB_SOURCE_DIR="${PROJECT_SOURCE_DIR}" OXB_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
-            # What to put before a program of OXB_BIN_DIR to run it here; empty when it runs by itself.
-            OXB_EMULATOR="$<JOIN:${CMAKE_CROSSCOMPILING_EMULATOR}, >")
-  if(CMAKE_CROSSCOMPILING)
-    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 900)
-  elseif(name STREQUAL oxbow_tests)
-    # A test for each folder in tests/golden, which may be new without anything being built anew.
-    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 1200)
-  else()
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600)
+  if(arg_PRECOMPILED)
+    oxbow_precompile(${name} ${arg_PRECOMPILED})
   endif()
+  # Under qemu all of them run on every core, see below.
+  if(CMAKE_CROSSCOMPILING AND name STREQUAL "oxbow_op_tests")
+    return()
+  endif()
+  set(include_file "${PROJECT_BINARY_DIR}/${name}_tests.cmake")
+  file(CONFIGURE OUTPUT "${include_file}" @ONLY CONTENT "
+set(program \"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name}\")
+set(emulator \"${CMAKE_CROSSCOMPILING_EMULATOR}\")
+set(list_file \"${PROJECT_BINARY_DIR}/${name}_tests.txt\")
+include(\"${PROJECT_SOURCE_DIR}/cmake/discover_tests.cmake\")
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${include_file}")
 endfunction()
 
-oxbow_glob(op_tests ops/testing/*.cc ops/*/test.cc ops/*/*_test.cc ops/*_test.cc tests/support/vulkan_leaks.cc)
+oxbow_glob(op_tests ops/testing/*.cc ops/*/test.cc ops/*/*_test.cc ops/*/*/*_test.cc ops/*_test.cc tests/support/vulkan_leaks.cc)
 set(unbuilt_tests "/vulkan(_[a-z]+)?_test\\.cc$")
 if(OXBOW_WITH_VULKAN)
   set(unbuilt_tests "^$")
 endif()
 oxbow_glob(runtime_tests RECURSE runtime/*_test.cc EXCLUDE ${unbuilt_tests})
-oxbow_glob(converter_tests RECURSE converter/*_test.cc)
-oxbow_glob(end_to_end_tests tests/*_test.cc EXCLUDE "/alloc_trap_test\\.cc$" ${unbuilt_tests})
-oxbow_glob(alloc_tests tests/alloc_trap_test.cc)
-oxbow_glob(test_support tests/support/*.cc)
+oxbow_glob(converter_tests RECURSE host/*_test.cc converter/*_test.cc)
+set(model_suites "/(arena_size|beam_search|entry_points|golden|same_bits|session)_test\\.cc$")
+oxbow_glob(end_to_end_tests tests/suites/*_test.cc EXCLUDE "/alloc_trap_test\\.cc$" ${model_suites} ${unbuilt_tests})
+oxbow_glob(model_tests tests/suites/*_test.cc)
+list(FILTER model_tests INCLUDE REGEX "${model_suites}")
+oxbow_glob(alloc_tests tests/suites/alloc_trap_test.cc)
+oxbow_glob(model_support tests/support/*.cc EXCLUDE "/(edit_model|hub_folder|tokenizer_vectors|vulkan_leaks)\\.cc$")
+oxbow_glob(converter_support tests/support/*.cc)
+list(REMOVE_ITEM converter_support ${model_support})
 
-oxbow_test(oxbow_op_tests SOURCES ${op_tests})
+oxbow_test(
+  oxbow_op_tests SOURCES ${op_tests} LIBRARIES oxbow_op_traits
+  PRECOMPILED HEADERS <gtest/gtest.h> <schema/model_generated.h>)
 oxbow_test(oxbow_runtime_tests SOURCES ${runtime_tests})
 
 if(TARGET oxbow_converter)
-  oxbow_test(oxbow_converter_tests SOURCES ${converter_tests} LIBRARIES oxbow_converter)
-  oxbow_test(oxbow_tests SOURCES ${end_to_end_tests} ${test_support} LIBRARIES oxbow_converter)
+  oxbow_test(
+    oxbow_converter_tests SOURCES ${converter_tests} LIBRARIES oxbow_converter
+    PRECOMPILED HEADERS <gmock/gmock.h> ${oxbow_json_headers})
+  # Their helpers, compiled once.
+  add_library(oxbow_model_support OBJECT ${model_support})
+  target_link_libraries(oxbow_model_support PRIVATE oxbow_flags oxbow_host GTest::gtest)
+  add_library(oxbow_converter_support OBJECT ${converter_support})
+  target_link_libraries(oxbow_converter_support PRIVATE oxbow_flags oxbow_converter GTest::gtest)
+  set(model_objects $<TARGET_OBJECTS:oxbow_model_support>)
+  set(support_objects ${model_objects} $<TARGET_OBJECTS:oxbow_converter_support>)
+  oxbow_test(
+    oxbow_tests SOURCES ${end_to_end_tests} ${support_objects} LIBRARIES oxbow_converter
+    PRECOMPILED REUSE_FROM oxbow_converter_tests)
+  oxbow_test(
+    oxbow_model_tests SOURCES ${model_tests} ${model_objects} LIBRARIES oxbow_host
+    PRECOMPILED HEADERS <gtest/gtest.h>)
   # It replaces malloc, which is the sanitizers' own trick.
   if(NOT OXBOW_SANITIZE)
-    oxbow_test(oxbow_alloc_tests SOURCES ${alloc_tests} ${test_support} LIBRARIES oxbow_converter)
+    oxbow_test(oxbow_alloc_tests SOURCES ${alloc_tests} ${support_objects} LIBRARIES oxbow_converter)
   endif()
-  foreach(test oxbow_tests oxbow_alloc_tests)
-    foreach(program oxbow_convert oxbow_cli)
-      if(TARGET ${test} AND TARGET ${program})
-        add_dependencies(${test} ${program})
+  foreach(test oxbow_tests oxbow_model_tests oxbow_alloc_tests)
+    if(TARGET ${test})
+      add_dependencies(${test} oxbow_cli)
+      if(NOT test STREQUAL "oxbow_model_tests" OR NOT (CMAKE_CROSSCOMPILING OR OXBOW_SANITIZE))
+        add_dependencies(${test} oxbow_convert)
       endif()
-    endforeach()
+    endif()
   endforeach()
-  add_executable(oxbow_make_hub_folder tests/make_hub_folder.cc ${test_support})
+  add_executable(oxbow_make_hub_folder tests/make_hub_folder.cc ${support_objects} $<TARGET_OBJECTS:oxbow_test_paths>)
   target_link_libraries(oxbow_make_hub_folder PRIVATE oxbow_flags oxbow_converter oxbow_core GTest::gtest)
-  target_compile_definitions(
-    oxbow_make_hub_folder PRIVATE OXB_SOURCE_DIR="${PROJECT_SOURCE_DIR}" OXB_EMULATOR=""
-                                  OXB_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  add_executable(oxbow_compare_files tests/compare_files.cc)
+  target_link_libraries(oxbow_compare_files PRIVATE oxbow_flags oxbow_host)
   include(cmake/fuzz.cmake)
 endif()
 
@@ -81,16 +116,16 @@ endif()
 if(CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-aarch64" AND TARGET oxbow_op_tests)
   list(GET CMAKE_CROSSCOMPILING_EMULATOR 0 qemu)
   foreach(cpu cortex-a53 cortex-a76 max,sve=off max)
-    add_test(NAME AllOpTestsOn.${cpu} COMMAND ${qemu} -cpu ${cpu} $<TARGET_FILE:oxbow_op_tests> --gtest_brief=1)
+    add_test(NAME AllOpTestsOn.${cpu} COMMAND ${qemu} -cpu ${cpu} $<TARGET_FILE:oxbow_op_tests>)
     set_tests_properties(AllOpTestsOn.${cpu} PROPERTIES TIMEOUT 1800 ENVIRONMENT "OXB_TEST_CORE=${cpu}")
-    if(TARGET oxbow_tests)
+    if(TARGET oxbow_model_tests)
       # All golden models where the kernels differ from those of the other tests; a few pinned ones on the others.
       if(cpu MATCHES "cortex")
         set(filter "*SameBits*")
       else()
         set(filter "*SameBits.*")
       endif()
-      add_test(NAME SameBitsOn.${cpu} COMMAND ${qemu} -cpu ${cpu} $<TARGET_FILE:oxbow_tests> --gtest_brief=1
+      add_test(NAME SameBitsOn.${cpu} COMMAND ${qemu} -cpu ${cpu} $<TARGET_FILE:oxbow_model_tests>
                                               --gtest_filter=${filter})
       set_tests_properties(SameBitsOn.${cpu} PROPERTIES TIMEOUT 1800)
     endif()
@@ -154,23 +189,34 @@ endif()
 
 add_test(NAME Layering.IncludesPointOneWay COMMAND "${PROJECT_SOURCE_DIR}/tests/layering")
 add_test(NAME Layering.CheckerSeesBadIncludes COMMAND "${PROJECT_SOURCE_DIR}/tests/layering" --self-test)
+add_test(NAME Readmes.ListWhatIsInTheirFolders COMMAND "${PROJECT_SOURCE_DIR}/tests/readmes")
+add_test(NAME Readmes.CheckerSeesDifferences COMMAND "${PROJECT_SOURCE_DIR}/tests/readmes" --self-test)
 
 # A benchmark that nobody runs would not be missed when it breaks.
 if(TARGET oxbow_bench_kernels)
   add_test(NAME KernelBenchmarks.AllRunOnce COMMAND oxbow_bench_kernels --benchmark_min_time=0)
 endif()
 
-# Every header compiles alone, and the C header as strict C99.
-set(unbuilt_headers "^runtime/vulkan/(api|buffer|command|context|copies|device|instance|memory|pipeline|program|result)\\.h$")
+# Every header compiles alone, and the C header as strict C99. In runtime and ops a source proves it that includes its own
+# header before any other; elsewhere a source may have precompiled headers.
+set(unbuilt_headers "^runtime/device/vulkan/wrapper/(api|buffer|command|context|copies|device|instance|memory|pipeline|program|result)\\.h$")
 if(OXBOW_WITH_VULKAN)
   set(unbuilt_headers "^$")
 endif()
-oxbow_glob(headers RECURSE runtime/*.h runtime/*.hpp ops/*.h converter/*.h tools/*.h EXCLUDE ${unbuilt_headers} "/testing/")
+oxbow_glob(headers RECURSE runtime/*.h runtime/*.hpp ops/*.h host/*.h converter/*.h tools/*.h EXCLUDE ${unbuilt_headers} "/testing/")
 set(header_sources "")
 foreach(header IN LISTS headers)
   cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE name)
-  if(name MATCHES "^(converter|tools)/" AND NOT TARGET oxbow_converter)
+  if(name MATCHES "^(host|converter|tools)/" AND NOT TARGET oxbow_converter)
     continue()
+  endif()
+  cmake_path(REPLACE_EXTENSION header LAST_ONLY "cc" OUTPUT_VARIABLE own_source)
+  if(name MATCHES "^(runtime|ops)/" AND EXISTS "${own_source}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${own_source}")
+    file(STRINGS "${own_source}" first_include REGEX "^#include" LIMIT_COUNT 1)
+    if(first_include STREQUAL "#include \"${name}\"")
+      continue()
+    endif()
   endif()
   string(MAKE_C_IDENTIFIER "${name}" id)
   foreach(language cc c)

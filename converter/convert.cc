@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <map>
 
-#include "converter/calibrate.h"
-#include "converter/checkpoint.h"
-#include "converter/describe.h"
-#include "converter/errors.h"
+#include "converter/formats/checkpoint.h"
 #include "converter/importers.h"
-#include "converter/io_file.h"
-#include "converter/model_texts.h"
-#include "converter/quality.h"
-#include "converter/safetensors.h"
+#include "converter/measure/calibrate.h"
+#include "converter/measure/quality.h"
+#include "converter/text/model_texts.h"
 #include "converter/writer.h"
+#include "host/describe.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/macs.h"
+#include "host/safetensors.h"
 
 namespace oxbow::convert {
 namespace {

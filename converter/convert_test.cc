@@ -6,13 +6,14 @@
 
 #include <cmath>
 
-#include "converter/describe.h"
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "converter/report.h"
-#include "converter/summary.h"
-#include "converter/testing/files.h"
 #include "converter/testing/stream.h"
+#include "host/describe.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/report.h"
+#include "host/summary.h"
+#include "host/testing/files.h"
+#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
@@ -24,7 +25,7 @@ using testing::TemporaryDirectory;
 constexpr const char* kCompressive = "labml_compressive/c1_d32_fullP";
 
 std::string golden(const std::string& name) {
-  return std::string(OXB_SOURCE_DIR) + "/tests/golden/" + name;
+  return testing::source_dir() + "/tests/golden/" + name;
 }
 
 ConvertOptions float_options(const std::string& directory, const std::string& output) {

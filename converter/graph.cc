@@ -23,7 +23,8 @@ void GraphBuilder::begin_entry(const Entry& options) {
   tokens_symbol_ = symbol(prefix + "tokens", options.max_segment);
   output_symbol_ = symbol(prefix + "output_rows", options.max_segment);
   const bool is_ids = options.float_width == 0;
-  tokens_ = add_input(options.tokens, is_ids ? 1 : options.float_width);
+  tokens_ = add_input(options.tokens, is_ids ? 1 : options.float_width, kNone);
+  has_output_ = false;
   schema::TensorT& main = graph_.tensor(tokens_);
   main.required = true;
   if (is_ids) {
@@ -33,14 +34,16 @@ void GraphBuilder::begin_entry(const Entry& options) {
   entry().tokens = tokens_;
 }
 
-uint32_t GraphBuilder::add_input(const std::string& name, uint32_t width) {
-  const uint32_t index = activation(name, tokens_symbol_, width);
+uint32_t GraphBuilder::add_input(const std::string& name, uint32_t width, uint32_t rows_symbol) {
+  const uint32_t index =
+      activation(name, rows_symbol == kNone ? tokens_symbol_ : rows_symbol, width);
   graph_.tensor(index).kind = schema::TensorKind::Input;
   return index;
 }
 
-uint32_t GraphBuilder::input(const std::string& name, uint32_t limit, uint32_t default_value) {
-  const uint32_t index = add_input(name, 1);
+uint32_t GraphBuilder::input(const std::string& name, uint32_t limit, uint32_t default_value,
+                             uint32_t rows_symbol) {
+  const uint32_t index = add_input(name, 1, rows_symbol);
   graph_.tensor(index).type = schema::DataType::I32;
   graph_.tensor(index).limit = limit;
   graph_.tensor(index).default_value = default_value;
@@ -48,8 +51,8 @@ uint32_t GraphBuilder::input(const std::string& name, uint32_t limit, uint32_t d
   return index;
 }
 
-uint32_t GraphBuilder::float_input(const std::string& name, uint32_t width) {
-  const uint32_t index = add_input(name, width);
+uint32_t GraphBuilder::float_input(const std::string& name, uint32_t width, uint32_t rows_symbol) {
+  const uint32_t index = add_input(name, width, rows_symbol);
   graph_.tensor(index).required = true;
   entry().inputs.push_back(index);
   return index;
@@ -103,6 +106,24 @@ uint32_t GraphBuilder::ring_state(const std::string& name, uint32_t ring, uint32
   return index;
 }
 
+uint32_t GraphBuilder::state(const std::string& name, uint32_t rows, uint32_t width,
+                             uint32_t initial) {
+  const uint32_t index = tensor(name, schema::TensorKind::State, rows, width);
+  if (initial == kNone) return index;
+  const schema::TensorT& values = graph_.tensor(initial);
+  require(values.width == width && (values.rows == 1 || values.rows == rows),
+          "the initial values of " + name + " have another shape");
+  graph_.tensor(index).initial = static_cast<int32_t>(initial);
+  return index;
+}
+
+uint32_t GraphBuilder::constant_state(const std::string& name, uint32_t rows, uint32_t width,
+                                      float value) {
+  if (value == 0.0f) return state(name, rows, width);
+  return state(name, rows, width,
+               weight(name + ".initial", 1, width, std::vector<float>(width, value)));
+}
+
 uint32_t GraphBuilder::activation(const std::string& name, uint32_t rows_symbol, uint32_t width) {
   const uint32_t rows = graph_.model.symbols.at(rows_symbol)->max;
   const uint32_t index = tensor(name, schema::TensorKind::Activation, rows, width);
@@ -154,20 +175,26 @@ uint32_t GraphBuilder::partial_embedding(const std::string& name, uint32_t ids, 
 }
 
 uint32_t GraphBuilder::layer_norm(const std::string& name, uint32_t x, uint32_t weight,
-                                  uint32_t bias, float epsilon) {
+                                  uint32_t bias, float epsilon, uint32_t groups) {
   const uint32_t y = like(name, x, graph_.tensor(x).width);
   schema::LayerNormOptionsT options;
   options.epsilon = epsilon;
-  step(schema::OpCode::LayerNorm, {x, weight, bias}, {y}).options.Set(std::move(options));
+  options.groups = groups;
+  std::vector<uint32_t> inputs = {x};
+  if (weight != kNone) inputs.insert(inputs.end(), {weight, bias});
+  step(schema::OpCode::LayerNorm, std::move(inputs), {y}).options.Set(std::move(options));
   return y;
 }
 
-uint32_t GraphBuilder::rms_norm(const std::string& name, uint32_t x, uint32_t weight,
-                                float epsilon) {
+uint32_t GraphBuilder::rms_norm(const std::string& name, uint32_t x, uint32_t weight, float epsilon,
+                                uint32_t groups) {
   const uint32_t y = like(name, x, graph_.tensor(x).width);
   schema::RmsNormOptionsT options;
   options.epsilon = epsilon;
-  step(schema::OpCode::RmsNorm, {x, weight}, {y}).options.Set(std::move(options));
+  options.groups = groups;
+  std::vector<uint32_t> inputs = {x};
+  if (weight != kNone) inputs.push_back(weight);
+  step(schema::OpCode::RmsNorm, std::move(inputs), {y}).options.Set(std::move(options));
   return y;
 }
 
@@ -197,25 +224,29 @@ uint32_t GraphBuilder::activate(const std::string& name, uint32_t x, schema::Act
   return y;
 }
 
+void GraphBuilder::require_fit(const std::string& name, uint32_t a, uint32_t b) const {
+  const schema::TensorT &one = graph_.tensor(a), &other = graph_.tensor(b);
+  const bool one_row = other.rows == 1 && other.rows_symbol < 0;
+  require(one.width % other.width == 0 && (one_row || one.rows_symbol == other.rows_symbol),
+          name + " takes tensors of different shapes");
+}
+
 uint32_t GraphBuilder::add(const std::string& name, uint32_t a, uint32_t b) {
-  require(graph_.tensor(a).width == graph_.tensor(b).width &&
-              graph_.tensor(a).rows_symbol == graph_.tensor(b).rows_symbol,
-          name + " adds tensors of different shapes");
+  require_fit(name, a, b);
   const uint32_t y = like(name, a, graph_.tensor(a).width);
   step(schema::OpCode::Add, {a, b}, {y});
   return y;
 }
 
 uint32_t GraphBuilder::multiply(const std::string& name, uint32_t a, uint32_t b) {
-  require(graph_.tensor(a).width == graph_.tensor(b).width &&
-              graph_.tensor(a).rows_symbol == graph_.tensor(b).rows_symbol,
-          name + " multiplies tensors of different shapes");
+  require_fit(name, a, b);
   const uint32_t y = like(name, a, graph_.tensor(a).width);
   step(schema::OpCode::Multiply, {a, b}, {y});
   return y;
 }
 
-uint32_t GraphBuilder::attention(const std::string& name, uint32_t q, const Attention& from) {
+uint32_t GraphBuilder::attention(const std::string& name, uint32_t q, const Attention& from,
+                                 uint32_t* log_sums) {
   schema::AttentionOptionsT options;
   options.heads = from.heads;
   options.kv_heads = from.kv_heads;
@@ -252,8 +283,24 @@ uint32_t GraphBuilder::attention(const std::string& name, uint32_t q, const Atte
   options.relative_keys = from.relative_keys;
   options.rooms = static_cast<uint32_t>(from.rooms.size());
   inputs.insert(inputs.end(), from.rooms.begin(), from.rooms.end());
-  const uint32_t y = like(name, q, graph_.tensor(q).width);
-  step(schema::OpCode::Attention, std::move(inputs), {y}).options.Set(std::move(options));
+  if (from.adaptive_span) {
+    auto term = std::make_unique<schema::ScoreTermT>();
+    term->kind = schema::TermKind::AdaptiveSpan;
+    term->inputs = 1;
+    term->ramp = from.adaptive_span->ramp;
+    term->first = from.adaptive_span->first;
+    options.terms.push_back(std::move(term));
+    inputs.push_back(from.adaptive_span->spans);
+  }
+  const uint32_t value_width = graph_.tensor(from.sources.at(0).v).width / from.kv_heads;
+  std::vector<uint32_t> outputs = {like(name, q, from.heads * value_width)};
+  if (log_sums != nullptr) {
+    *log_sums = like(name + ".log_sums", q, from.heads);
+    outputs.push_back(*log_sums);
+  }
+  const uint32_t y = outputs[0];
+  step(schema::OpCode::Attention, std::move(inputs), std::move(outputs))
+      .options.Set(std::move(options));
   return y;
 }
 
@@ -328,13 +375,40 @@ uint32_t GraphBuilder::concat_columns(const std::string& name, const std::vector
 }
 
 uint32_t GraphBuilder::convolution(const std::string& name, uint32_t x, uint32_t kernel,
-                                   uint32_t memory, schema::ConvolutionOptionsT options) {
+                                   uint32_t memory, schema::ConvolutionOptionsT options,
+                                   uint32_t bias) {
   const uint32_t y = like(name, x, graph_.tensor(x).width);
   std::vector<uint32_t> inputs = {x, kernel};
   if (memory != kNone) inputs.push_back(memory);
+  if (bias != kNone) inputs.push_back(bias);
   options.has_memory = memory != kNone;
+  options.has_bias = bias != kNone;
   step(schema::OpCode::Convolution, std::move(inputs), {y}).options.Set(std::move(options));
   return y;
+}
+
+uint32_t GraphBuilder::lerp(const std::string& name, uint32_t a, uint32_t b, uint32_t mix) {
+  const uint32_t y = like(name, a, graph_.tensor(a).width);
+  step(schema::OpCode::Lerp, {a, b, mix}, {y});
+  return y;
+}
+
+std::vector<uint32_t> GraphBuilder::scan(const std::string& name,
+                                         const schema::ScanOptionsT& options,
+                                         std::vector<uint32_t> inputs,
+                                         const std::vector<uint32_t>& states) {
+  const size_t count = options.rule == schema::ScanRule::ExponentialGates ? 3 : 1;
+  std::vector<uint32_t> rows;
+  for (size_t i = 0; i < count; ++i) {
+    rows.push_back(like(i == 0 ? name : name + "." + std::to_string(i), inputs.at(0),
+                        graph_.tensor(inputs.at(0)).width));
+  }
+  std::vector<uint32_t> outputs = rows;
+  inputs.insert(inputs.end(), states.begin(), states.end());
+  outputs.insert(outputs.end(), states.begin(), states.end());
+  step(schema::OpCode::Scan, std::move(inputs), std::move(outputs))
+      .options.Set(schema::ScanOptionsT(options));
+  return rows;
 }
 
 uint32_t GraphBuilder::gru_gate(const std::string& name, uint32_t input_gates,
@@ -353,6 +427,13 @@ uint32_t GraphBuilder::ring_evict(const std::string& name, uint32_t rows, uint32
   return y;
 }
 
+void GraphBuilder::assign(uint32_t state, uint32_t x) {
+  require(graph_.tensor(state).rows == graph_.tensor(x).rows && graph_.tensor(x).rows_symbol < 0 &&
+              graph_.tensor(state).width == graph_.tensor(x).width,
+          graph_.tensor(state).name + " is assigned another shape");
+  step(schema::OpCode::TakeRows, {x}, {state}).options.Set(schema::TakeRowsOptionsT());
+}
+
 void GraphBuilder::ring_push(const std::vector<uint32_t>& rows, const std::vector<uint32_t>& states,
                              const schema::RingPushOptionsT& options) {
   require(rows.size() == states.size() && !rows.empty(), "ring_push needs one tensor per state");
@@ -360,13 +441,64 @@ void GraphBuilder::ring_push(const std::vector<uint32_t>& rows, const std::vecto
 }
 
 uint32_t GraphBuilder::pool(const std::string& name, uint32_t x, uint32_t group,
-                            schema::Pooling pooling) {
+                            schema::Pooling pooling, bool neighbours) {
   require(graph_.tensor(x).width % group == 0, name + " pools a width that is no multiple");
   const uint32_t y = like(name, x, graph_.tensor(x).width / group);
   schema::PoolOptionsT options;
   options.pooling = pooling;
   options.group = group;
+  options.neighbours = neighbours;
   step(schema::OpCode::Pool, {x}, {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::recurrence(const std::string& name, const Recurrence& from) {
+  schema::RecurrenceOptionsT options;
+  options.heads = from.heads;
+  options.key_heads = from.key_heads;
+  options.delta = from.delta;
+  options.read_before = from.read_before;
+  options.normaliser = from.normaliser;
+  options.epsilon = from.epsilon;
+  std::vector<uint32_t> inputs, outputs;
+  const auto optional_input = [&](uint32_t tensor) {
+    if (tensor != kNone) inputs.push_back(tensor);
+    return tensor != kNone;
+  };
+  options.reads = optional_input(from.q);
+  options.writes = optional_input(from.k) && optional_input(from.v);
+  inputs.push_back(from.state);
+  options.has_decay = optional_input(from.decay);
+  options.has_factor = optional_input(from.factor);
+  options.rank_one = optional_input(from.a) && optional_input(from.b);
+  const bool normalised = optional_input(from.normaliser_state);
+  optional_input(from.floor);
+  uint32_t y = kNone;
+  if (options.reads) {
+    y = like(name, from.q, from.heads * graph_.tensor(from.state).width);
+    outputs.push_back(y);
+  }
+  if (options.writes) {
+    outputs.push_back(from.state);
+    if (normalised) outputs.push_back(from.normaliser_state);
+  }
+  step(schema::OpCode::Recurrence, std::move(inputs), std::move(outputs))
+      .options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::retention(const std::string& name, uint32_t q, uint32_t k, uint32_t v,
+                                 uint32_t decay, const schema::RetentionOptionsT& options) {
+  const uint32_t y = like(name, v, graph_.tensor(v).width);
+  step(schema::OpCode::Retention, {q, k, v, decay}, {y})
+      .options.Set(schema::RetentionOptionsT(options));
+  return y;
+}
+
+uint32_t GraphBuilder::feature_map(const std::string& name, uint32_t x,
+                                   const schema::FeatureMapOptionsT& options) {
+  const uint32_t y = like(name, x, 2 * graph_.tensor(x).width * options.order);
+  step(schema::OpCode::FeatureMap, {x}, {y}).options.Set(schema::FeatureMapOptionsT(options));
   return y;
 }
 
@@ -392,11 +524,17 @@ uint32_t GraphBuilder::first_row(const std::string& name, uint32_t x) {
 void GraphBuilder::set_output(uint32_t y) {
   graph_.tensor(y).kind = schema::TensorKind::Output;
   entry().logits = y;
+  has_output_ = true;
 }
 
-void GraphBuilder::logits(uint32_t x, uint32_t weight, uint32_t bias) {
+void GraphBuilder::logits(uint32_t x, uint32_t weight, uint32_t bias, float soft_cap) {
   const uint32_t y = like("logits", x, graph_.tensor(weight).rows);
   linear_step(x, weight, bias, y);
+  if (soft_cap != 0.0f) {
+    schema::LinearOptionsT& options = *entry().steps.back()->options.AsLinearOptions();
+    options.activation = schema::Activation::SoftCap;
+    options.limit = soft_cap;
+  }
   set_output(y);
 }
 
@@ -412,6 +550,18 @@ void GraphBuilder::adaptive_logits(uint32_t head, const std::vector<uint32_t>& c
   set_output(y);
 }
 
-void GraphBuilder::output(const std::string& name, uint32_t x) { set_output(take_rows(name, x)); }
+void GraphBuilder::output(const std::string& name, uint32_t x) {
+  if (!has_output_) {
+    set_output(take_rows(name, x));
+    return;
+  }
+  // A copy, so that nobody who reads x makes it int8.
+  const bool by_tokens = graph_.tensor(x).rows_symbol == static_cast<int32_t>(tokens_symbol_);
+  const uint32_t y = by_tokens ? take_rows(name, x) : like(name, x, graph_.tensor(x).width);
+  if (!by_tokens) {
+    step(schema::OpCode::TakeRows, {x}, {y}).options.Set(schema::TakeRowsOptionsT());
+  }
+  entry().outputs.push_back(y);
+}
 
 }  // namespace oxbow::convert

@@ -86,10 +86,12 @@ class GraphBuilder {
 
   /// The main input of this entry point.
   uint32_t tokens() const { return tokens_; }
-  /// A further input of ids below `limit`.
-  uint32_t input(const std::string& name, uint32_t limit, uint32_t default_value);
-  /// A further input of rows of floats, which must be given.
-  uint32_t float_input(const std::string& name, uint32_t width);
+  /// A further input of ids below `limit`, with as many rows as the main one, or with its own number of rows, which
+  /// `rows_symbol` then counts.
+  uint32_t input(const std::string& name, uint32_t limit, uint32_t default_value,
+                 uint32_t rows_symbol = kNone);
+  /// The same for rows of floats, which must be given.
+  uint32_t float_input(const std::string& name, uint32_t width, uint32_t rows_symbol = kNone);
 
   uint32_t symbol(const std::string& name, uint32_t max);
   uint32_t ring(const std::string& name, uint32_t capacity, const RingOptions& options = {});
@@ -99,18 +101,28 @@ class GraphBuilder {
   uint32_t ring_state(const std::string& name, uint32_t ring, uint32_t width,
                       uint32_t initial = kNone);
 
+  /// A state that steps read and write whole, such as a recurrence's. `initial` is a weight with its rows
+  /// or with one row for all, or kNone for zeros.
+  uint32_t state(const std::string& name, uint32_t rows, uint32_t width, uint32_t initial = kNone);
+  /// The same, with one value everywhere.
+  uint32_t constant_state(const std::string& name, uint32_t rows, uint32_t width, float value);
+
   uint32_t embedding(const std::string& name, uint32_t ids, uint32_t table, float scale = 1.0f);
   /// Rows of zeros for ids outside of [first, first + rows of the table).
   uint32_t partial_embedding(const std::string& name, uint32_t ids, uint32_t table, uint32_t first,
                              float scale);
+  /// Each of `groups` equal parts of a row by itself. `weight` and `bias` are as wide as a row, or as a part
+  /// if all share them, or kNone.
   uint32_t layer_norm(const std::string& name, uint32_t x, uint32_t weight, uint32_t bias,
-                      float epsilon);
-  uint32_t rms_norm(const std::string& name, uint32_t x, uint32_t weight, float epsilon);
+                      float epsilon, uint32_t groups = 1);
+  uint32_t rms_norm(const std::string& name, uint32_t x, uint32_t weight, float epsilon,
+                    uint32_t groups = 1);
   /// `bias` may be kNone.
   uint32_t linear(const std::string& name, uint32_t x, uint32_t weight, uint32_t bias);
-  /// `limit` is Clamp's.
+  /// `limit` is that of Clamp and SoftCap.
   uint32_t activate(const std::string& name, uint32_t x, schema::Activation activation,
                     float limit = 0.0f);
+  /// Here and in multiply `b` may be a weight of one row, and its width a divisor of that of `a`.
   uint32_t add(const std::string& name, uint32_t a, uint32_t b);
   uint32_t multiply(const std::string& name, uint32_t a, uint32_t b);
 
@@ -123,12 +135,18 @@ class GraphBuilder {
   struct Segments {
     uint32_t types, table, bias;
   };
+  /// See schema::TermKind. `spans` is a weight of one row.
+  struct AdaptiveSpan {
+    uint32_t spans;
+    float ramp;
+    uint32_t first;
+  };
   /// See schema::AttentionOptions. Tensors that are not used are kNone.
   struct Attention {
     uint32_t heads = 0;
     uint32_t kv_heads = 0;
     float scale = 1.0f;
-    /// From the oldest to, if `own`, this run's own rows.
+    /// From the oldest to, if `own`, this run's own rows. Values may have a width of their own.
     std::vector<Source> sources;
     bool own = true;
     schema::PatternT pattern;
@@ -145,8 +163,11 @@ class GraphBuilder {
     /// States in rings, whose missing rows are added to distances.
     std::vector<uint32_t> rooms;
     bool relative_keys = false;
+    std::optional<AdaptiveSpan> adaptive_span;
   };
-  uint32_t attention(const std::string& name, uint32_t q, const Attention& attention);
+  /// `log_sums`, if it is not null, becomes the tensor of the log-sum-exp, [T, heads].
+  uint32_t attention(const std::string& name, uint32_t q, const Attention& attention,
+                     uint32_t* log_sums = nullptr);
 
   /// Sines and cosines of this run's positions; `frequencies` is a weight of one row.
   uint32_t rope_angles(const std::string& name, uint32_t frequencies, uint32_t last = 0);
@@ -162,18 +183,51 @@ class GraphBuilder {
   uint32_t merge_rows(const std::string& name, uint32_t x, uint32_t rows, uint32_t mask);
   uint32_t slice_columns(const std::string& name, uint32_t x, uint32_t first, uint32_t width);
   uint32_t concat_columns(const std::string& name, const std::vector<uint32_t>& parts);
-  /// `memory` is kNone, or a ring state of options.left rows.
+  /// `memory` is kNone, or a ring state of options.left rows; `bias` may be kNone.
   uint32_t convolution(const std::string& name, uint32_t x, uint32_t kernel, uint32_t memory,
-                       schema::ConvolutionOptionsT options);
+                       schema::ConvolutionOptionsT options, uint32_t bias = kNone);
+  /// From `a` to `b` by `mix`, which has the rows of both or one row for all.
+  uint32_t lerp(const std::string& name, uint32_t a, uint32_t b, uint32_t mix);
+  /// See schema::ScanRule. All outputs: `name`, then `name`.1 and so on.
+  std::vector<uint32_t> scan(const std::string& name, const schema::ScanOptionsT& options,
+                             std::vector<uint32_t> inputs, const std::vector<uint32_t>& states);
   uint32_t gru_gate(const std::string& name, uint32_t input_gates, uint32_t hidden_gates,
                     uint32_t x);
 
   /// Groups of rows that leave the ring of `memory` when `rows` are pushed next.
   uint32_t ring_evict(const std::string& name, uint32_t rows, uint32_t memory,
                       uint32_t groups_symbol, const schema::RingEvictOptionsT& options);
+  /// The plain state becomes a copy of x, which has its shape.
+  void assign(uint32_t state, uint32_t x);
   void ring_push(const std::vector<uint32_t>& rows, const std::vector<uint32_t>& states,
                  const schema::RingPushOptionsT& options = {});
-  uint32_t pool(const std::string& name, uint32_t x, uint32_t group, schema::Pooling pooling);
+  /// Of `group` vectors side by side, or, if `neighbours`, of so many elements.
+  uint32_t pool(const std::string& name, uint32_t x, uint32_t group, schema::Pooling pooling,
+                bool neighbours = false);
+
+  /// See schema::RecurrenceOptions. Tensors that are not used are kNone.
+  struct Recurrence {
+    uint32_t heads = 0;
+    uint32_t key_heads = 0;
+    uint32_t q = kNone, k = kNone, v = kNone;
+    uint32_t state = kNone;
+    uint32_t decay = kNone;
+    uint32_t factor = kNone;
+    bool delta = false;
+    uint32_t a = kNone, b = kNone;
+    bool read_before = false;
+    schema::Normaliser normaliser = schema::Normaliser::None;
+    uint32_t normaliser_state = kNone;
+    uint32_t floor = kNone;
+    float epsilon = 0.0f;
+  };
+  /// What is read; kNone without q.
+  uint32_t recurrence(const std::string& name, const Recurrence& recurrence);
+  /// See schema::RetentionOptions.
+  uint32_t retention(const std::string& name, uint32_t q, uint32_t k, uint32_t v, uint32_t decay,
+                     const schema::RetentionOptionsT& options);
+  uint32_t feature_map(const std::string& name, uint32_t x,
+                       const schema::FeatureMapOptionsT& options);
 
   /// Offers an activation to --debug-outputs, under its own name or another.
   void debug_output(uint32_t x, const std::string& name = "");
@@ -183,13 +237,14 @@ class GraphBuilder {
   /// The first row.
   uint32_t first_row(const std::string& name, uint32_t x);
 
-  // What the entry point gives. Each entry point ends with one of them.
+  // What the entry point gives. Each entry point ends with one of them, and perhaps further outputs.
 
-  /// The head of a language model or classifier.
-  void logits(uint32_t x, uint32_t weight, uint32_t bias);
+  /// The head of a language model or classifier. Unless 0: its output is soft-capped.
+  void logits(uint32_t x, uint32_t weight, uint32_t bias, float soft_cap = 0.0f);
   /// The logarithms of an adaptive softmax; see schema::OpCode::AdaptiveSoftmax.
   void adaptive_logits(uint32_t head, const std::vector<uint32_t>& clusters);
-  /// The last rows of x as they are.
+  /// The last rows of x as they are. The first such output, where there are no logits, is the one that the caller
+  /// gives memory for; further ones are read by their names, those that do not count tokens with all their rows.
   void output(const std::string& name, uint32_t x);
 
  private:
@@ -199,9 +254,10 @@ class GraphBuilder {
   /// An activation with as many rows as the symbol says, or as x has.
   uint32_t activation(const std::string& name, uint32_t rows_symbol, uint32_t width);
   uint32_t like(const std::string& name, uint32_t x, uint32_t width);
+  void require_fit(const std::string& name, uint32_t a, uint32_t b) const;
   /// The same with ids below `limit`.
   uint32_t ids(const std::string& name, uint32_t limit);
-  uint32_t add_input(const std::string& name, uint32_t width);
+  uint32_t add_input(const std::string& name, uint32_t width, uint32_t rows_symbol);
   void set_output(uint32_t y);
   schema::StepT& step(schema::OpCode op, std::vector<uint32_t> inputs,
                       std::vector<uint32_t> outputs);
@@ -210,6 +266,8 @@ class GraphBuilder {
   uint32_t tokens_ = 0;
   uint32_t tokens_symbol_ = 0;
   uint32_t output_symbol_ = 0;
+  /// This entry point has its logits.
+  bool has_output_ = false;
 };
 
 }  // namespace oxbow::convert

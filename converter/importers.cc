@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 

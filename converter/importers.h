@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/checkpoint.h"
+#include "converter/formats/checkpoint.h"
 #include "converter/graph.h"
 
 namespace oxbow::convert {

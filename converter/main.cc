@@ -8,14 +8,14 @@
 #include <system_error>
 #include <vector>
 
-#include "converter/args.h"
+#include "converter/blocks/parts.h"
 #include "converter/convert.h"
-#include "converter/describe.h"
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "converter/parts.h"
-#include "converter/report.h"
-#include "converter/summary.h"
+#include "host/args.h"
+#include "host/describe.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/report.h"
+#include "host/summary.h"
 
 namespace oxbow::convert {
 namespace {
@@ -166,5 +166,5 @@ int run(int argc, char** argv) {
 }  // namespace oxbow::convert
 
 int main(int argc, char** argv) {
-  return oxbow::convert::run_program(oxbow::convert::kProgram, oxbow::convert::run, argc, argv);
+  return oxbow::run_program(oxbow::convert::kProgram, oxbow::convert::run, argc, argv);
 }

@@ -1,35 +1,47 @@
 #include "converter/writer.h"
 
+#include <algorithm>
 #include <cstring>
 
-#include "converter/errors.h"
-#include "converter/io_file.h"
+#include "converter/features.h"
+#include "host/errors.h"
+#include "host/io_file.h"
 #include "runtime/api/oxbow.h"
 #include "runtime/base/checked.h"
 #include "runtime/base/hash.h"
-#include "runtime/file_prefix.h"
+#include "runtime/model/file_prefix.h"
 
 namespace oxbow::convert {
 
 std::vector<std::byte> assemble_file(const schema::ModelT& model, std::span<const std::byte> data) {
+  schema::ModelT named = model;
+  for (const std::string& name : used_features(model)) {
+    auto& required = named.required_features;
+    if (std::find(required.begin(), required.end(), name) == required.end()) {
+      required.push_back(name);
+    }
+  }
   flatbuffers::FlatBufferBuilder builder(1 << 16);
-  schema::FinishModelBuffer(builder, schema::Model::Pack(builder, &model));
+  schema::FinishModelBuffer(builder, schema::Model::Pack(builder, &named));
+  return frame_graph(std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())), data);
+}
 
+std::vector<std::byte> frame_graph(std::span<const std::byte> graph,
+                                   std::span<const std::byte> data) {
   // The first 8 bytes of the buffer, root offset and identifier, stay in front of the prefix's own
   // fields.
   constexpr size_t kShared = offsetof(FilePrefix, version);
   constexpr size_t kInserted = sizeof(FilePrefix) - kShared;
   static_assert(kInserted % 8 == 0, "FlatBuffers aligns its scalars to 8");
-  const size_t graph_bytes = builder.GetSize() + kInserted;
+  const size_t graph_bytes = graph.size() + kInserted;
   const size_t data_offset = round_up(graph_bytes, kSegmentAlignment);
 
   std::vector<std::byte> file(data_offset + data.size());
-  std::memcpy(file.data() + sizeof(FilePrefix), builder.GetBufferPointer() + kShared,
-              builder.GetSize() - kShared);
+  std::memcpy(file.data() + sizeof(FilePrefix), graph.data() + kShared, graph.size() - kShared);
   if (!data.empty()) std::memcpy(file.data() + data_offset, data.data(), data.size());
 
   FilePrefix prefix = {};
-  std::memcpy(&prefix, builder.GetBufferPointer(), kShared);
+  std::memcpy(&prefix, graph.data(), kShared);
   prefix.root_offset += kInserted;
   prefix.version = kFormatVersion;
   prefix.prefix_bytes = sizeof(FilePrefix);

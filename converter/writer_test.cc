@@ -4,10 +4,10 @@
 
 #include <cstring>
 
-#include "converter/errors.h"
-#include "converter/testing/files.h"
+#include "host/errors.h"
+#include "host/testing/files.h"
 #include "runtime/base/hash.h"
-#include "runtime/file_prefix.h"
+#include "runtime/model/file_prefix.h"
 
 namespace oxbow::convert {
 namespace {

@@ -1,14 +1,14 @@
-#include "converter/args.h"
+#include "host/args.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 #include "runtime/base/checked.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 std::string number_text(double value) {
@@ -278,4 +278,4 @@ std::string Args::choice(const std::string& name, const std::string& fallback,
   throw UsageError("--" + name + " is '" + printable(given) + "', expected one of: " + list);
 }
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace oxbow::convert {
+namespace oxbow {
 
 class Args {
  public:
@@ -88,4 +88,4 @@ std::optional<uint64_t> parse_integer(const std::string& text);
 std::optional<double> parse_number(const std::string& text);
 std::optional<uint64_t> parse_size(const std::string& text);
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

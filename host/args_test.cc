@@ -1,10 +1,10 @@
-#include "converter/args.h"
+#include "host/args.h"
 
 #include <gtest/gtest.h>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 Args example() {
@@ -119,4 +119,4 @@ TEST(Errors, TextFromOutsideCannotBreakTheLine) {
 }
 
 }  // namespace
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -1,15 +1,17 @@
-#include "converter/describe.h"
+#include "host/describe.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 
-#include "converter/args.h"
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "runtime/file_prefix.h"
+#include "host/args.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/macs.h"
+#include "ops/traits.h"
+#include "runtime/model/file_prefix.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 using KeyValues = std::vector<std::unique_ptr<schema::KeyValueT>>;
@@ -41,6 +43,22 @@ std::vector<WeightError> read_errors(const schema::MetadataT& metadata) {
   std::stable_sort(errors.begin(), errors.end(),
                    [](const WeightError& a, const WeightError& b) { return a.error > b.error; });
   return errors;
+}
+
+/// Names in the graph were checked by the runtime; these are read by people only, on terminals too.
+void make_printable(schema::MetadataT& metadata) {
+  const auto clean = [](std::string& text) { text = printable(text, text.size()); };
+  for (std::string* text :
+       {&metadata.architecture, &metadata.licence, &metadata.source_hash, &metadata.converter}) {
+    clean(*text);
+  }
+  for (KeyValues* list : {&metadata.settings, &metadata.sizes, &metadata.quality}) {
+    for (auto& pair : *list) {
+      clean(pair->key);
+      clean(pair->value);
+    }
+  }
+  for (std::string& label : metadata.labels) clean(label);
 }
 
 nlohmann::json to_json(const KeyValues& list) {
@@ -89,7 +107,8 @@ nlohmann::json step_json(const schema::ModelT& model, const schema::StepT& step)
 
 nlohmann::json entry_json(const schema::ModelT& model, const schema::EntryPointT& entry) {
   nlohmann::json steps = nlohmann::json::array(), kept = nlohmann::json::array(),
-                 inputs = nlohmann::json::array();
+                 inputs = nlohmann::json::array(), outputs = nlohmann::json::array();
+  for (const uint32_t index : entry.outputs) outputs.push_back(model.tensors[index]->name);
   for (const auto& step : entry.steps) steps.push_back(step_json(model, *step));
   for (size_t i = 0; i < entry.kept.size(); ++i) {
     kept.push_back(i < entry.kept_names.size() ? entry.kept_names[i]
@@ -101,6 +120,9 @@ nlohmann::json entry_json(const schema::ModelT& model, const schema::EntryPointT
                             {"type", schema::EnumNameDataType(tensor.type)},
                             {"width", tensor.width},
                             {"required", index == entry.tokens || tensor.required}};
+    if (tensor.rows_symbol != model.tensors[entry.tokens]->rows_symbol) {
+      input["max_rows"] = tensor.rows;
+    }
     if (tensor.type == schema::DataType::I32) {
       input["limit"] = tensor.limit;
       if (index != entry.tokens) input["default"] = tensor.default_value;
@@ -111,7 +133,9 @@ nlohmann::json entry_json(const schema::ModelT& model, const schema::EntryPointT
           {"inputs", inputs},
           {"output", model.tensors[entry.logits]->name},
           {"output_width", model.tensors[entry.logits]->width},
+          {"more_outputs", outputs},
           {"max_rows", model.tensors[entry.tokens]->rows},
+          {"macs_per_token", macs_per_token(model, entry)},
           {"starts", entry.starts},
           {"any_pieces", entry.any_pieces},
           {"capacity", entry.capacity},
@@ -192,6 +216,7 @@ Description describe_file(const std::string& path) {
   std::memcpy(&prefix, file.bytes().data(), sizeof(prefix));
   d.graph_bytes = prefix.graph_bytes;
   schema::GetModel(file.bytes().data())->UnPackTo(&d.model);
+  make_printable(*d.model.metadata);
   d.lives = lifetimes(d.model);
   d.worst_weights = read_errors(*d.model.metadata);
   return d;
@@ -211,6 +236,7 @@ nlohmann::json to_json(const Description& d) {
       {"task", task_text(d.model.task)},
       {"capacity", d.model.entry_points.back()->capacity},
       {"hash", d.hash},
+      {"required_features", d.model.required_features},
       {"settings", to_json(metadata.settings)},
       {"sizes", to_json(metadata.sizes)},
       {"quality", to_json(metadata.quality)},
@@ -264,37 +290,8 @@ std::string shape_text(const schema::ModelT& model, const schema::TensorT& tenso
 }
 
 std::string options_text(const schema::StepT& step) {
-  std::string text;
-  const auto add = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
-  const auto add_activation = [&](schema::Activation activation) {
-    if (activation == schema::Activation::None) return;
-    std::string name = schema::EnumNameActivation(activation);
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return static_cast<char>(std::tolower(c)); });
-    add(name);
-  };
-  if (const auto* linear = step.options.AsLinearOptions()) {
-    if (linear->has_bias) add("bias");
-    add_activation(linear->activation);
-    if (linear->has_residual) add("residual");
-  } else if (const auto* activate = step.options.AsActivateOptions()) {
-    add_activation(activate->activation);
-  } else if (const auto* attention = step.options.AsAttentionOptions()) {
-    add(std::to_string(attention->heads) + " heads");
-    if (attention->kv_heads != attention->heads) {
-      add(std::to_string(attention->kv_heads) + " for keys and values");
-    }
-    add(std::to_string(attention->sources) + " sources");
-    if (attention->relative) add("relative positions");
-  } else if (const auto* evict = step.options.AsRingEvictOptions()) {
-    add("groups of " + std::to_string(evict->group));
-  } else if (const auto* push = step.options.AsRingPushOptions()) {
-    if (push->group > 1) add("groups of " + std::to_string(push->group));
-  } else if (const auto* pool = step.options.AsPoolOptions()) {
-    add(pool->pooling == schema::Pooling::Mean ? "mean" : "max");
-    add("groups of " + std::to_string(pool->group));
-  }
-  return text;
+  const auto options = op_traits(step.op).options;
+  return options == nullptr ? "" : options(step);
 }
 
 std::string bytes_text(uint64_t bytes) {
@@ -314,4 +311,4 @@ std::string grouped_text(uint64_t number) {
   return text;
 }
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

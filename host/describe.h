@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "converter/passes/passes.h"
+#include "host/lifetimes.h"
 #include "runtime/api/oxbow.h"
 #include "schema/model_generated.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 
 struct WeightError {
   std::string name;
@@ -70,4 +70,4 @@ std::string grouped_text(uint64_t number);
 /// The prefix of metadata keys that hold the errors of single weights.
 inline constexpr const char* kWeightErrorKey = "weight_error.";
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

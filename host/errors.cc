@@ -1,10 +1,10 @@
-#include "converter/errors.h"
+#include "host/errors.h"
 
 #include <cstdio>
 #include <exception>
 #include <new>
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 int report(const std::string& program, const std::string& text, int code) {
@@ -17,9 +17,14 @@ int report(const std::string& program, const std::string& text, int code) {
 
 std::string printable(const std::string& text, size_t limit) {
   std::string out;
-  for (const char c : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
     if (out.size() >= limit) return out + "...";
-    out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F, which terminals obey too.
+    const bool upper = byte == 0xc2 && i + 1 < text.size() &&
+                       (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
+    if (upper) ++i;
+    out += upper || byte < 0x20 || byte == 0x7f ? '?' : text[i];
   }
   return out;
 }
@@ -44,4 +49,4 @@ int run_program(const std::string& program, int (*body)(int, char**), int argc, 
   }
 }
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace oxbow::convert {
+namespace oxbow {
 
 /// The command line makes no sense. Exit code 2.
 class UsageError : public std::runtime_error {
@@ -38,4 +38,4 @@ std::string printable(const std::string& text, size_t limit = 200);
 /// Runs `body` and turns what it throws into one line on stderr, "program: text", and an exit code.
 int run_program(const std::string& program, int (*body)(int, char**), int argc, char** argv);
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

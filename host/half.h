@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace oxbow::convert {
+namespace oxbow {
 
 /// bfloat16 is the upper half of a float.
 inline float float_from_bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
@@ -24,4 +24,4 @@ inline float float_from_f16(uint16_t bits) {
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

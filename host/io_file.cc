@@ -1,4 +1,4 @@
-#include "converter/io_file.h"
+#include "host/io_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 class Descriptor {
@@ -204,4 +204,4 @@ void write_atomically(const std::string& path, const std::string& text) {
   write_atomically(path, std::span(&part, 1));
 }
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

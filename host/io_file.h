@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace oxbow::convert {
+namespace oxbow {
 
 /// A regular file mapped read-only. Throws InputError when it cannot be read.
 class MappedFile {
@@ -44,4 +44,4 @@ void write_atomically(const std::string& path, std::span<const std::span<const s
                       const std::function<void(const std::string& temporary)>& check = {});
 void write_atomically(const std::string& path, const std::string& text);
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -1,12 +1,12 @@
-#include "converter/io_file.h"
+#include "host/io_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include "converter/errors.h"
-#include "converter/testing/files.h"
+#include "host/errors.h"
+#include "host/testing/files.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 using testing::TemporaryDirectory;
@@ -78,4 +78,4 @@ TEST(ReadFile, RefusesWhatIsNoFileOrTooLarge) {
 }
 
 }  // namespace
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -1,11 +1,11 @@
-#include "converter/json_file.h"
+#include "host/json_file.h"
 
 #include <algorithm>
 
-#include "converter/errors.h"
-#include "converter/io_file.h"
+#include "host/errors.h"
+#include "host/io_file.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 // Tokenizers, the deepest of what is read here, have less than ten levels.
@@ -58,4 +58,4 @@ nlohmann::json read_json(const std::string& path, size_t limit) {
   return parse_json(path, read_file(path, limit));
 }
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace oxbow::convert {
+namespace oxbow {
 
 /// Throws InputError when `text` is too deep or has too many values to be parsed; `where` begins the
 /// message.
@@ -20,4 +20,4 @@ nlohmann::json parse_json(const std::string& path, std::string_view text);
 /// The JSON of a file of at most `limit` bytes. Throws InputError.
 nlohmann::json read_json(const std::string& path, size_t limit = size_t{64} << 20);
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -1,12 +1,12 @@
-#include "converter/json_file.h"
+#include "host/json_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "converter/errors.h"
-#include "converter/testing/files.h"
+#include "host/errors.h"
+#include "host/testing/files.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 using ::testing::HasSubstr;
@@ -60,4 +60,4 @@ TEST(JsonFile, WhatIsMalformedIsSaid) {
 }
 
 }  // namespace
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "converter/describe.h"
+#include "host/describe.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 
 /// `title` is shown as given, usually the file's name.
 std::string to_html(const Description& description, const std::string& title);
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

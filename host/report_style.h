@@ -2,7 +2,7 @@
 
 // The style sheet of the report. Colours are variables, so that light and dark differ in one place.
 
-namespace oxbow::convert {
+namespace oxbow {
 
 inline constexpr const char* kReportStyle = R"css(
 :root { color-scheme: light dark;
@@ -46,4 +46,4 @@ summary span { color: var(--soft); font-weight: 400; }
 code { font: 12.5px ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 )css";
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -1,4 +1,4 @@
-#include "converter/safetensors.h"
+#include "host/safetensors.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,10 +6,10 @@
 #include <set>
 #include <string_view>
 
-#include "converter/errors.h"
-#include "converter/json_file.h"
+#include "host/errors.h"
+#include "host/json_file.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 // The same limit as the original library: a header beyond it is an attack or an accident.
@@ -135,4 +135,4 @@ Safetensors::Safetensors(const std::string& path) : TensorFile(path) {
   metadata_ = std::move(contents.metadata);
 }
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 
-#include "converter/tensor_file.h"
+#include "host/tensor_file.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 
 struct SafetensorsContents {
   TensorMap tensors;
@@ -36,4 +36,4 @@ class Safetensors : public TensorFile {
   std::map<std::string, std::string> metadata_;
 };
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -1,14 +1,14 @@
-#include "converter/safetensors.h"
+#include "host/safetensors.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "converter/errors.h"
-#include "converter/half.h"
-#include "converter/testing/files.h"
+#include "host/errors.h"
+#include "host/half.h"
+#include "host/testing/files.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 using testing::safetensors_bytes;
@@ -155,4 +155,4 @@ TEST(Half, WidensExactly) {
 }
 
 }  // namespace
-}  // namespace oxbow::convert
+}  // namespace oxbow

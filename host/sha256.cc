@@ -1,10 +1,10 @@
-#include "converter/sha256.h"
+#include "host/sha256.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 // The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
@@ -83,4 +83,4 @@ std::string Sha256::finish() {
   return hex;
 }
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

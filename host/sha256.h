@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-namespace oxbow::convert {
+namespace oxbow {
 
 class Sha256 {
  public:
@@ -27,4 +27,4 @@ class Sha256 {
   uint64_t total_bytes_ = 0;
 };
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

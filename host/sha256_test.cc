@@ -1,8 +1,8 @@
-#include "converter/sha256.h"
+#include "host/sha256.h"
 
 #include <gtest/gtest.h>
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 std::string digest(const std::string& text) {
@@ -32,4 +32,4 @@ TEST(Sha256, PiecesGiveTheSameAsTheWhole) {
 }
 
 }  // namespace
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -1,11 +1,11 @@
-#include "converter/summary.h"
+#include "host/summary.h"
 
 #include <algorithm>
 #include <cstdio>
 
-#include "converter/args.h"
+#include "host/args.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 std::string row(const std::string& left, const std::string& right) {
@@ -91,4 +91,4 @@ nlohmann::json summary_json(const Description& d, const std::vector<std::string>
   return out;
 }
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "converter/describe.h"
+#include "host/describe.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 
 /// A table for a terminal, ending in a newline.
 std::string summary_table(const Description& description);
@@ -18,4 +18,4 @@ nlohmann::json summary_json(const Description& description,
                             const std::vector<std::string>& warnings,
                             const std::vector<std::string>& notes);
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

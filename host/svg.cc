@@ -1,8 +1,8 @@
-#include "converter/svg.h"
+#include "host/svg.h"
 
 #include <cstdio>
 
-namespace oxbow::convert {
+namespace oxbow {
 
 std::string escape(const std::string& text) {
   std::string out;
@@ -59,4 +59,4 @@ std::string svg_element(double width, double height, const std::string& label,
          "\" style=\"max-width:" + w + "px\">\n" + content + "</svg>\n";
 }
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace oxbow::convert {
+namespace oxbow {
 
 /// Any text as HTML or an attribute's value.
 std::string escape(const std::string& text);
@@ -23,4 +23,4 @@ std::string svg_text(double x, double y, const std::string& css, const std::stri
 std::string svg_element(double width, double height, const std::string& label,
                         const std::string& content);
 
-}  // namespace oxbow::convert
+}  // namespace oxbow

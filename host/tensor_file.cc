@@ -1,17 +1,16 @@
-#include "converter/tensor_file.h"
+#include "host/tensor_file.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string_view>
 
-#include "converter/errors.h"
-#include "converter/half.h"
-#include "converter/safetensors.h"
-#include "converter/torch_file.h"
+#include "host/errors.h"
+#include "host/ggml_blocks.h"
+#include "host/half.h"
 #include "runtime/base/checked.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensor data is copied as it lies");
@@ -24,12 +23,18 @@ struct DtypeRow {
   bool is_float;
 };
 constexpr DtypeRow kDtypes[] = {
-    {Dtype::kF64, "F64", 1, 8, true},     {Dtype::kF32, "F32", 1, 4, true},
-    {Dtype::kF16, "F16", 1, 2, true},     {Dtype::kBF16, "BF16", 1, 2, true},
-    {Dtype::kI64, "I64", 1, 8, false},    {Dtype::kI32, "I32", 1, 4, false},
-    {Dtype::kI16, "I16", 1, 2, false},    {Dtype::kI8, "I8", 1, 1, false},
-    {Dtype::kU8, "U8", 1, 1, false},      {Dtype::kBool, "BOOL", 1, 1, false},
-    {Dtype::kQ8_0, "Q8_0", 32, 34, true}, {Dtype::kQ4_0, "Q4_0", 32, 18, true},
+    {Dtype::kF64, "F64", 1, 8, true},         {Dtype::kF32, "F32", 1, 4, true},
+    {Dtype::kF16, "F16", 1, 2, true},         {Dtype::kBF16, "BF16", 1, 2, true},
+    {Dtype::kI64, "I64", 1, 8, false},        {Dtype::kI32, "I32", 1, 4, false},
+    {Dtype::kI16, "I16", 1, 2, false},        {Dtype::kI8, "I8", 1, 1, false},
+    {Dtype::kU8, "U8", 1, 1, false},          {Dtype::kBool, "BOOL", 1, 1, false},
+    {Dtype::kQ8_0, "Q8_0", 32, 34, true},     {Dtype::kQ4_0, "Q4_0", 32, 18, true},
+    {Dtype::kQ4_1, "Q4_1", 32, 20, true},     {Dtype::kQ5_0, "Q5_0", 32, 22, true},
+    {Dtype::kQ5_1, "Q5_1", 32, 24, true},     {Dtype::kQ2_K, "Q2_K", 256, 84, true},
+    {Dtype::kQ3_K, "Q3_K", 256, 110, true},   {Dtype::kQ4_K, "Q4_K", 256, 144, true},
+    {Dtype::kQ5_K, "Q5_K", 256, 176, true},   {Dtype::kQ6_K, "Q6_K", 256, 210, true},
+    {Dtype::kIQ4_NL, "IQ4_NL", 32, 18, true}, {Dtype::kIQ4_XS, "IQ4_XS", 256, 136, true},
+    {Dtype::kTQ1_0, "TQ1_0", 256, 54, true},  {Dtype::kTQ2_0, "TQ2_0", 256, 66, true},
 };
 
 const DtypeRow& row(Dtype dtype) {
@@ -71,25 +76,20 @@ std::vector<Out> convert_all(const StoredTensor& tensor, Convert convert) {
   return out;
 }
 
-template <typename Number>
-std::vector<float> convert_blocks(const StoredTensor& tensor, Number number) {
+std::vector<float> convert_blocks(const StoredTensor& tensor) {
   const size_t block = dtype_block(tensor.dtype), block_bytes = dtype_bytes(tensor.dtype);
   std::vector<float> out(tensor.count);
   auto* next = out.data();
+  float values[kMaxGgmlBlock];
+  uint64_t decoded = UINT64_MAX;
   for_each_place(tensor, [&](uint64_t place) {
-    const std::byte* at = tensor.bytes.data() + place / block * block_bytes;
-    uint16_t scale;
-    std::memcpy(&scale, at, sizeof(scale));
-    *next++ = static_cast<float>(number(at + sizeof(scale), place % block)) * float_from_f16(scale);
+    if (place / block != decoded) {
+      decoded = place / block;
+      decode_ggml_block(tensor.dtype, tensor.bytes.data() + decoded * block_bytes, values);
+    }
+    *next++ = values[place % block];
   });
   return out;
-}
-
-int q8_0_number(const std::byte* bytes, size_t i) { return std::bit_cast<int8_t>(bytes[i]); }
-
-int q4_0_number(const std::byte* bytes, size_t i) {
-  const auto pair = std::to_integer<int>(bytes[i % 16]);
-  return (i < 16 ? pair & 15 : pair >> 4) - 8;
 }
 
 /// Those of the shape, laid out row by row; they mean nothing for a shape whose product overflows.
@@ -106,23 +106,6 @@ bool is_packed(const std::vector<uint64_t>& shape, const std::vector<uint64_t>& 
     if (shape[d] != 1 && strides[d] != packed[d]) return false;
   }
   return true;
-}
-
-/// What is often found in the place of a tensor file, and what to do about it.
-void refuse_others(const std::string& path, std::span<const std::byte> file) {
-  struct Other {
-    std::string_view start;
-    const char* what;
-  };
-  constexpr Other kOthers[] = {
-      {"version https://git-lfs", "is only a pointer to a file in Git LFS; run git lfs pull"},
-      {"\x89HDF", "is an HDF5 file, expected safetensors or what torch.save writes"},
-      {"\x93NUMPY", "is a NumPy array, expected safetensors or what torch.save writes"},
-  };
-  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  for (const Other& other : kOthers) {
-    if (text.starts_with(other.start)) throw InputError(path + " " + other.what);
-  }
 }
 
 }  // namespace
@@ -229,11 +212,8 @@ std::vector<float> to_floats(const StoredTensor& tensor) {
       return convert_all<uint16_t, float>(tensor, float_from_f16);
     case Dtype::kBF16:
       return convert_all<uint16_t, float>(tensor, float_from_bf16);
-    case Dtype::kQ8_0:
-      return convert_blocks(tensor, q8_0_number);
-    case Dtype::kQ4_0:
-      return convert_blocks(tensor, q4_0_number);
     default:
+      if (is_ggml_block(tensor.dtype)) return convert_blocks(tensor);
       return convert_all<float, float>(tensor, [](float v) { return v; });
   }
 }
@@ -285,23 +265,4 @@ std::vector<int64_t> TensorFile::integers(const std::string& name) const {
   return to_integers(tensor);
 }
 
-std::unique_ptr<TensorFile> open_tensor_file(const std::string& path, const std::string& key) {
-  bool is_torch = false;
-  {
-    const MappedFile file(path);
-    refuse_others(path, file.bytes());
-    is_torch = looks_like_torch(file.bytes());
-    // What is called so is told what is wrong with it by its reader.
-    if (!is_torch && !looks_like_safetensors(file.bytes()) && !path.ends_with(".safetensors")) {
-      throw InputError(path +
-                       " is neither a safetensors file nor one of torch.save; is it cut off?");
-    }
-  }
-  if (is_torch) return std::make_unique<TorchFile>(path, key);
-  if (!key.empty()) {
-    throw InputError(path + " has no dictionaries, as files of torch.save have; leave out --key");
-  }
-  return std::make_unique<Safetensors>(path);
-}
-
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -1,7 +1,7 @@
 #pragma once
 
 // A file that holds tensors, whatever its format: mapped, and every tensor proven to lie within it
-// before anybody reads a value. open_tensor_file() looks at the content to choose the reader.
+// before anybody reads a value.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "converter/io_file.h"
+#include "host/io_file.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 
 enum class Dtype : uint8_t {
   kF64,
@@ -26,10 +26,21 @@ enum class Dtype : uint8_t {
   kI8,
   kU8,
   kBool,
-  // ggml's blocks of 32 numbers: a half d, then 32 bytes q, each d * q ...
+  // ggml's blocks of 32 or 256 elements (host/ggml_blocks.h).
   kQ8_0,
-  // ... or 16 bytes: their lower halves q, then their upper halves, each d * (q - 8).
   kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kTQ1_0,
+  kTQ2_0,
 };
 
 const char* dtype_name(Dtype dtype);
@@ -115,8 +126,4 @@ class TensorFile {
   MappedFile file_;
 };
 
-/// Throws InputError for what is no tensor file of a known format. `key` says which dictionary of a
-/// nested checkpoint holds the tensors, e.g. "model" or "ema.model"; empty: the only one that does.
-std::unique_ptr<TensorFile> open_tensor_file(const std::string& path, const std::string& key = "");
-
-}  // namespace oxbow::convert
+}  // namespace oxbow

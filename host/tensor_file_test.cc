@@ -1,13 +1,13 @@
-#include "converter/tensor_file.h"
+#include "host/tensor_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
-namespace oxbow::convert {
+namespace oxbow {
 namespace {
 
 using ::testing::ElementsAre;
@@ -86,4 +86,4 @@ TEST(TensorView, OfFewElementsDoesNotGrowWithoutLimit) {
 }
 
 }  // namespace
-}  // namespace oxbow::convert
+}  // namespace oxbow

@@ -9,8 +9,10 @@
 #include "ops/concat_columns/concat_columns.h"
 #include "ops/convolution/convolution.h"
 #include "ops/embedding/embedding.h"
+#include "ops/feature_map/feature_map.h"
 #include "ops/gru_gate/gru_gate.h"
 #include "ops/layer_norm/layer_norm.h"
+#include "ops/lerp/lerp.h"
 #include "ops/linear/linear.h"
 #include "ops/mask_rows/mask_rows.h"
 #include "ops/merge_rows/merge_rows.h"
@@ -18,26 +20,40 @@
 #include "ops/pool/pool.h"
 #include "ops/positions/positions.h"
 #include "ops/quantize/quantize.h"
+#include "ops/recurrence/recurrence.h"
+#include "ops/retention/retention.h"
 #include "ops/ring_evict/ring_evict.h"
 #include "ops/ring_push/ring_push.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
 #include "ops/rope_angles/rope_angles.h"
+#include "ops/scan/scan.h"
 #include "ops/select_rows/select_rows.h"
 #include "ops/slice_columns/slice_columns.h"
 #include "ops/take_rows/take_rows.h"
 #include "ops/token_mask/token_mask.h"
+#include "runtime/device/vulkan/vulkan_op.h"
 #include "runtime/op.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
 namespace {
 
+using DeviceBinds = std::array<DeviceBind, kDeviceKinds>;
+
 // The half of an op that runs on a Vulkan device; its function exists only in a build with it.
 #if OXB_BUILD_VULKAN
-#define OXB_VULKAN(function) function
+template <Status (*bind)(VulkanBindContext&)>
+constexpr DeviceBinds on_vulkan() {
+  DeviceBinds binds = {};
+  binds[static_cast<size_t>(DeviceKind::kVulkan)] = [](DeviceBindContext& context) {
+    return bind(static_cast<VulkanBindContext&>(context));
+  };
+  return binds;
+}
+#define OXB_VULKAN(function) on_vulkan<function>()
 #else
-#define OXB_VULKAN(function) nullptr
+#define OXB_VULKAN(function) DeviceBinds()
 #endif
 
 struct Entry {
@@ -76,6 +92,11 @@ constexpr Entry kEntries[] = {
      {"Convolution", bind_convolution, OXB_VULKAN(bind_convolution_vulkan)}},
     {schema::OpCode::GruGate, {"GruGate", bind_gru_gate}},
     {schema::OpCode::AdaptiveSoftmax, {"AdaptiveSoftmax", bind_adaptive_softmax}},
+    {schema::OpCode::Lerp, {"Lerp", bind_lerp}},
+    {schema::OpCode::Scan, {"Scan", bind_scan}},
+    {schema::OpCode::Recurrence, {"Recurrence", bind_recurrence}},
+    {schema::OpCode::FeatureMap, {"FeatureMap", bind_feature_map}},
+    {schema::OpCode::Retention, {"Retention", bind_retention}},
 };
 
 constexpr size_t kCount = std::size(kEntries);
@@ -101,20 +122,5 @@ constexpr std::array<OpDef, kCount> kTable = make_table();
 }  // namespace
 
 std::span<const OpDef> builtin_ops() { return kTable; }
-
-bool is_built_in(Backend backend) {
-  switch (backend) {
-    case Backend::kCpu:
-    case Backend::kReference:
-      return true;
-    case Backend::kXnnpack:
-      return OXB_BUILD_XNNPACK != 0;
-    case Backend::kAcl:
-      return OXB_BUILD_ACL != 0;
-    case Backend::kVulkan:
-      return OXB_BUILD_VULKAN != 0;
-  }
-  return false;
-}
 
 }  // namespace oxbow

@@ -7,6 +7,7 @@
 //       decide from shapes and options alone and never touch tensor data.
 // run   computes. It allocates nothing and checks nothing but what input data can break.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -16,6 +17,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
 #include "runtime/base/thread_pool.h"
+#include "runtime/device/backends.h"
 
 namespace oxbow::schema {
 struct Step;
@@ -23,15 +25,16 @@ struct Step;
 
 namespace oxbow {
 
-inline constexpr size_t kMaxSymbols = 32;
+/// Two for each entry point and one for each kind of rows that leave a memory: enough for a thousand layers that
+/// each have their own, and far below what Tensor::rows_symbol can hold.
+inline constexpr size_t kMaxSymbols = 1024;
+/// Of one entry point; a run finds each by its name.
+inline constexpr size_t kMaxInputs = 64;
 inline constexpr size_t kMaxEntries = 8;
 inline constexpr size_t kMaxParamsBytes = 2048;
 
-/// Who computes. Steps that a library cannot serve run on the CPU kernels.
-enum class Backend : uint8_t { kCpu, kReference, kXnnpack, kAcl, kVulkan };
-
-/// Something an op made at the session's creation and that lives as long as it, such as a layer of
-/// another library. Part of the op's params.
+/// An object that an op creates at bind, such as a layer of another library; destroyed with the session. Part of
+/// the op's params.
 struct OwnedObject {
   void* object = nullptr;
   void (*destroy)(void* object) = nullptr;
@@ -55,9 +58,25 @@ struct RunContext {
   uint64_t position = 0;
   /// Where the caller wants the logits: [rows(output tensor)][width].
   float* caller_output = nullptr;
+  /// Whether a step of this run has set each symbol; null: nobody asks.
+  bool* symbols_set = nullptr;
 
   uint32_t rows(const Tensor& tensor) const {
     return tensor.rows_symbol < 0 ? tensor.rows : symbols[tensor.rows_symbol];
+  }
+  /// For a step that counts the rows it gives. Several may count by one symbol, such as the memories of all
+  /// layers, but if they disagreed there would be rows that nobody wrote in this run.
+  Status set_rows(const Tensor& tensor, uint32_t rows) {
+    uint32_t& symbol = symbols[tensor.rows_symbol];
+    if (symbols_set != nullptr) {
+      if (symbols_set[tensor.rows_symbol] && symbol != rows) {
+        return fail(error, Status::kFileCorrupt, "tensor '%.80s': %u rows, an earlier step gave %u",
+                    tensor.name, rows, symbol);
+      }
+      symbols_set[tensor.rows_symbol] = true;
+    }
+    symbol = rows;
+    return Status::kOk;
   }
 };
 
@@ -76,7 +95,8 @@ class BindContext {
   /// `data` is null in run, the rows go to RunContext::caller_output. With plain output() such a step
   /// is refused.
   virtual Tensor output_or_caller(size_t index) const = 0;
-  /// True when steps may set this symbol: it is neither the caller's token nor logits count.
+  /// True when this step may set the symbol with RunContext::set_rows: it counts no rows of the caller's, and
+  /// no earlier step that did not set it has used it.
   virtual bool may_set_symbol(int32_t symbol) const = 0;
   virtual uint32_t ring_capacity(int32_t ring) const = 0;
   virtual uint32_t symbol_max(int32_t symbol) const = 0;
@@ -92,7 +112,7 @@ class BindContext {
   virtual void own(OwnedObject& owned) = 0;
   /// When placing a session that uses the working memory of another: that one's params of this step,
   /// which outlive these. Otherwise null.
-  virtual const void* elder_params() const = 0;
+  virtual const void* lender_params() const = 0;
   /// At least this many bytes of scratch, aligned to 64, during run.
   virtual void request_scratch(size_t bytes) = 0;
   /// Fails with a message that already names the step and its op.
@@ -111,19 +131,21 @@ class BindContext {
   virtual void* allocate_params(size_t bytes) = 0;
 };
 
-class VulkanBindContext;
+/// What a device shows an op's bind function for it; a device of each kind has a context of its own.
+class DeviceBindContext {
+ protected:
+  ~DeviceBindContext() = default;
+};
+using DeviceBind = Status (*)(DeviceBindContext& context);
 
 /// One op: its place in the registry is its opcode.
 struct OpDef {
   const char* name;
   /// Sets `run` on success; the params are those last asked for with params().
   Status (*bind)(BindContext& context, RunFunction* run);
-  /// Null: the op has no shader (runtime/vulkan_op.h).
-  Status (*bind_vulkan)(VulkanBindContext& context) = nullptr;
+  /// By kind of device; null: the op is the CPU's there.
+  std::array<DeviceBind, kDeviceKinds> bind_device = {};
 };
-
-/// Whether this library was built with it. Defined in ops/registry.cc.
-bool is_built_in(Backend backend);
 
 /// All ops of this library, indexed by schema::OpCode. Defined in ops/registry.cc.
 std::span<const OpDef> builtin_ops();

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "host/errors.h"
+
 namespace oxbow::tools {
 
 std::vector<double> probabilities(std::span<const float> logits) {
@@ -28,7 +30,7 @@ std::vector<size_t> best_first(std::span<const double> values, size_t count) {
 
 std::string class_name(const oxb::Model& model, size_t index) {
   const char* label = oxb_model_label(model.get(), index);
-  return label == nullptr ? std::to_string(index) : label;
+  return label == nullptr ? std::to_string(index) : printable(label);
 }
 
 }  // namespace oxbow::tools

@@ -1,7 +1,7 @@
 #pragma once
 
 // The subcommands: argv[0] is the program, argv[1] the subcommand. They return an exit code or
-// throw what converter/errors.h declares.
+// throw what host/errors.h declares.
 
 namespace oxbow::tools {
 

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -22,15 +23,24 @@ namespace oxbow::tools {
 
 namespace {
 
-constexpr std::pair<const char*, oxb_backend> kBackends[] = {
-    {"auto", OXB_BACKEND_AUTO}, {"reference", OXB_BACKEND_REFERENCE},
-    {"cpu", OXB_BACKEND_CPU},   {"xnnpack", OXB_BACKEND_XNNPACK},
-    {"acl", OXB_BACKEND_ACL},   {"vulkan", OXB_BACKEND_VULKAN}};
+/// The library's, in the order of their numbers.
+std::vector<std::string> backend_names() {
+  std::vector<std::string> names;
+  while (const char* name = oxb_backend_name(static_cast<oxb_backend>(names.size()))) {
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+bool is_built_in(size_t backend) {
+  return oxb_backend_is_built_in(static_cast<oxb_backend>(backend)) != 0;
+}
 
 oxb_backend backend_of(const std::string& wanted) {
-  for (const auto& [name, backend] : kBackends) {
-    if (wanted != name) continue;
-    if (oxb_backend_is_built_in(backend) != 0) return backend;
+  const std::vector<std::string> names = backend_names();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (wanted != names[i]) continue;
+    if (is_built_in(i)) return static_cast<oxb_backend>(i);
     std::string option = "OXBOW_WITH_" + wanted;
     std::transform(option.begin(), option.end(), option.begin(),
                    [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
@@ -66,12 +76,12 @@ uint64_t cpu_mask_of(const Args& args) {
 
 void add_common_options(Args& args) {
   args.option("threads", "N", "threads that work on a run (default 1)");
-  std::string names;
-  for (const auto& [name, backend] : kBackends) {
-    if (oxb_backend_is_built_in(backend) != 0)
-      names += (names.empty() ? "" : ", ") + std::string(name);
+  std::string built_in;
+  const std::vector<std::string> names = backend_names();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (is_built_in(i)) built_in += (built_in.empty() ? "" : ", ") + names[i];
   }
-  args.option("backend", "NAME", "built in are " + names + " (default auto)");
+  args.option("backend", "NAME", "built in are " + built_in + " (default auto)");
   args.option("cpu-mask", "HEX", "cores to run on, bit i being core i, e.g. f0 for cores 4 to 7");
   args.option("memory", "BYTES", "refuse when a session needs more; K, M and G are understood");
 }
@@ -79,8 +89,7 @@ void add_common_options(Args& args) {
 CommonOptions read_common_options(const Args& args) {
   CommonOptions options;
   options.session.threads = static_cast<uint32_t>(args.integer("threads", 1, 1, 256));
-  options.backend =
-      args.choice("backend", "auto", {"auto", "reference", "cpu", "xnnpack", "acl", "vulkan"});
+  options.backend = args.choice("backend", "auto", backend_names());
   options.session.backend = backend_of(options.backend);
   options.session.cpu_mask = cpu_mask_of(args);
   options.memory_limit = args.size("memory", UINT64_MAX, 1, UINT64_MAX);
@@ -110,11 +119,11 @@ oxb_memory session_memory(const oxb::Model& model, const std::string& path,
 
 oxb::Session open_session(const oxb::Model& model, const std::string& path,
                           const CommonOptions& options) {
-  session_memory(model, path, options);
+  const oxb_memory memory = session_memory(model, path, options);
   oxb::Expected<oxb::Session> session = oxb::Session::create(model, options.session);
   check(session.status(), path);
   // A library behind the backend takes memory of its own, and tells how much only then.
-  const uint64_t all = model.memory(options.session)->total + session->backend_bytes();
+  const uint64_t all = memory.total + session->backend_bytes();
   if (all > options.memory_limit) {
     throw InputError(format("%s: a session needs %llu bytes with backend %s; --memory allows %llu",
                             path.c_str(), static_cast<unsigned long long>(all),

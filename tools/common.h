@@ -10,16 +10,11 @@
 #include <span>
 #include <string>
 
-#include "converter/args.h"
-#include "converter/errors.h"
+#include "host/args.h"
+#include "host/errors.h"
 #include "runtime/api/oxbow.hpp"
 
 namespace oxbow::tools {
-
-using convert::Args;
-using convert::CheckFailed;
-using convert::InputError;
-using convert::UsageError;
 
 /// --threads, --backend and --memory.
 struct CommonOptions {

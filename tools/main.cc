@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "converter/args.h"
-#include "converter/errors.h"
+#include "host/args.h"
+#include "host/errors.h"
 #include "runtime/api/oxbow.h"
 #include "tools/commands.h"
 
@@ -43,12 +43,12 @@ int dispatch(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
   if (word == "--help" || word == "-h" || word == "help") {
     print_help(stdout);
-    return oxbow::convert::kExitGood;
+    return oxbow::kExitGood;
   }
   if (word == "--version") {
     const unsigned version = oxb_version();
     std::printf("oxbow %u.%u.%u\n", version / 10000, version / 100 % 100, version % 100);
-    return oxbow::convert::kExitGood;
+    return oxbow::kExitGood;
   }
   std::vector<std::string> names;
   std::string list;
@@ -57,10 +57,10 @@ int dispatch(int argc, char** argv) {
     names.push_back(command.name);
     list += (list.empty() ? "" : ", ") + names.back();
   }
-  if (word.empty()) throw oxbow::convert::UsageError("no command; expected one of " + list);
-  const std::string guess = oxbow::convert::closest_match(word, names);
-  throw oxbow::convert::UsageError(
-      "unknown command '" + oxbow::convert::printable(word) + "'; " +
+  if (word.empty()) throw oxbow::UsageError("no command; expected one of " + list);
+  const std::string guess = oxbow::closest_match(word, names);
+  throw oxbow::UsageError(
+      "unknown command '" + oxbow::printable(word) + "'; " +
       (guess.empty() ? "expected one of " + list : "did you mean " + guess + "?"));
 }
 
@@ -73,5 +73,5 @@ int main(int argc, char** argv) {
     if (argc > 1 && argv[1] == std::string(command.name))
       program += std::string(" ") + command.name;
   }
-  return oxbow::convert::run_program(program, dispatch, argc, argv);
+  return oxbow::run_program(program, dispatch, argc, argv);
 }

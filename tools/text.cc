@@ -237,11 +237,11 @@ std::vector<int32_t> parse_ids(const std::string& text, uint32_t limit, const st
   for (size_t begin = 0; begin <= text.size() && !text.empty();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string word = text.substr(begin, end - begin);
-    const std::optional<uint64_t> value = convert::parse_integer(word);
+    const std::optional<uint64_t> value = parse_integer(word);
     if (!value || *value >= limit) {
       throw UsageError(
           format("%s: '%s' is no token; expected numbers from 0 to %u with commas between",
-                 what.c_str(), convert::printable(word, 40).c_str(), limit - 1));
+                 what.c_str(), printable(word, 40).c_str(), limit - 1));
     }
     ids.push_back(static_cast<int32_t>(*value));
     begin = end + 1;

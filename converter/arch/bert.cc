@@ -2,7 +2,7 @@
 // that predicts masked tokens, or without either. Positions are embedded, or, of two kinds, distances
 // are scored (position_embedding_type).
 
-#include "converter/post_norm_encoder.h"
+#include "converter/blocks/encoder.h"
 
 namespace oxbow::convert {
 namespace {
@@ -10,11 +10,11 @@ namespace {
 /// relative_key: a query's product with a row for each distance is added to its scores, and the key's
 /// product too if relative_key_query. The rows are the same for all heads, and the middle one belongs
 /// to the token itself.
-void add_distances(const Checkpoint& checkpoint, const PostNormConfig& config,
-                   PostNormEncoder& encoder, const PostNormEncoder::Layer& layer,
-                   GraphBuilder::Attention& attention) {
-  const std::string name = layer.prefix + "distance_embedding.weight";
+void add_distances(const Checkpoint& checkpoint, const EncoderConfig& config, Encoder& encoder,
+                   const LayerBuilder::Layer& layer, GraphBuilder::Attention& attention) {
+  const std::string name = layer.prefix + "attention.self.distance_embedding.weight";
   const uint32_t head_width = encoder.head_width(), farthest = config.max_segment - 1;
+  const uint32_t heads = config.layer.heads.count, width = config.layer.width;
   const std::vector<float> stored =
       checkpoint.matrix(name, 2 * uint64_t{config.positions} - 1, head_width);
   const uint32_t rows = 2 * farthest + 1;
@@ -23,21 +23,21 @@ void add_distances(const Checkpoint& checkpoint, const PostNormConfig& config,
   GraphBuilder& builder = encoder.builder();
   attention.relative_zero = farthest;
   attention.relative = {
-      builder.weight(name, rows, config.width, repeated_columns(table, head_width, config.heads)),
-      builder.weight(layer.name + ".no_bias", rows, config.heads,
-                     std::vector<float>(size_t{rows} * config.heads)),
-      builder.weight(layer.name + ".no_query_bias", 1, config.width,
-                     std::vector<float>(config.width))};
+      builder.weight(name, rows, width, repeated_columns(table, head_width, heads)),
+      builder.weight(layer.name + ".no_bias", rows, heads,
+                     std::vector<float>(size_t{rows} * heads)),
+      builder.weight(layer.name + ".no_query_bias", 1, width, std::vector<float>(width))};
 }
 
 }  // namespace
 
 void import_bert(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
-  const PostNormConfig config = read_post_norm_config(checkpoint, options);
+  EncoderConfig config = read_bert_config(checkpoint, options);
+  config.base = "bert.";
   const std::string kind = checkpoint.choice("position_embedding_type", "absolute",
                                              {"absolute", "relative_key", "relative_key_query"});
   const bool relative = kind != "absolute";
-  PostNormEncoder encoder(checkpoint, config, "bert.", graph);
+  Encoder encoder(checkpoint, config, graph);
   uint32_t positions = GraphBuilder::kNone;
   if (relative) {
     // Made for every model, used by those with absolute positions.
@@ -46,16 +46,14 @@ void import_bert(const Checkpoint& checkpoint, const ImportOptions& options, Gra
     positions = encoder.builder().positions("positions", config.positions, {});
   }
   const uint32_t x =
-      encoder.layers(encoder.embeddings(positions), [&](const PostNormEncoder::Layer& layer) {
-        const uint32_t q = encoder.project(layer, "query");
-        GraphBuilder::Attention attention =
-            encoder.full_attention(encoder.project(layer, "key"), encoder.project(layer, "value"));
-        if (relative) add_distances(checkpoint, config, encoder, layer, attention);
-        attention.relative_keys = kind == "relative_key_query";
-        return encoder.builder().attention(layer.name + ".attention", q, attention);
+      encoder.layers(encoder.embeddings(positions), [&](const LayerBuilder::Layer& layer) {
+        return encoder.attend(layer, [&](GraphBuilder::Attention& attention) {
+          if (relative) add_distances(checkpoint, config, encoder, layer, attention);
+          attention.relative_keys = kind == "relative_key_query";
+        });
       });
   MaskedHead head;
-  head.activation = config.activation;
+  head.activation = config.layer.activation;
   encoder.finish(x, head, schema::Activation::Tanh);
   if (checkpoint.has_tensor("cls.seq_relationship.weight")) {
     graph.warnings.push_back(

@@ -4,9 +4,10 @@
 
 #include <string>
 
-#include "converter/errors.h"
 #include "converter/importers.h"
-#include "converter/testing/files.h"
+#include "host/errors.h"
+#include "host/testing/files.h"
+#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
@@ -15,7 +16,7 @@ using testing::EditableCheckpoint;
 using testing::TemporaryDirectory;
 
 EditableCheckpoint golden(const std::string& name) {
-  return EditableCheckpoint::read(OXB_SOURCE_DIR "/tests/golden/" + name);
+  return EditableCheckpoint::read(testing::source_dir() + "/tests/golden/" + name);
 }
 
 /// The graph of a checkpoint that is written and read again.

@@ -1,7 +1,7 @@
 // Transformer-XL as its authors wrote it (kimiyoung/transformer-xl, pytorch/mem_transformer.py).
 
-#include "converter/parts.h"
-#include "converter/transfo_xl.h"
+#include "converter/blocks/parts.h"
+#include "converter/blocks/transformer_xl.h"
 
 namespace oxbow::convert {
 
@@ -9,6 +9,7 @@ void import_kimiyoung_transformer_xl(const Checkpoint& checkpoint, const ImportO
                                      Graph& graph) {
   TransfoXl config;
   config.remembers_output = true;
+  config.may_learn_positions = true;
   config.epsilon = static_cast<float>(checkpoint.number("layer_norm_eps", 1e-12, 1, 1e-5));
 
   AdaptiveWords& words = config.words;

@@ -2,7 +2,7 @@
 // Transformer-XL, but rows that leave the memory are compressed, `compression_rate` into one, and
 // the newest `c_mem_len` of those are attended to as well.
 
-#include "converter/memory_decoder.h"
+#include "converter/blocks/memory_decoder.h"
 
 namespace oxbow::convert {
 

@@ -2,7 +2,7 @@
 // segments are remembered, newest `mem_len` rows kept, and attended to with learned relative
 // positions.
 
-#include "converter/memory_decoder.h"
+#include "converter/blocks/memory_decoder.h"
 
 namespace oxbow::convert {
 

@@ -4,8 +4,8 @@
 // The rows of global tokens go through projections of their own. Only those rows are computed twice:
 // they are selected, attend to every key, and replace what the window gave.
 
-#include "converter/errors.h"
-#include "converter/post_norm_encoder.h"
+#include "converter/blocks/encoder.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {
@@ -31,27 +31,31 @@ std::vector<uint32_t> read_dilations(const Checkpoint& checkpoint, uint32_t laye
 
 class Attention {
  public:
-  Attention(const PostNormConfig& config, PostNormEncoder& encoder, std::vector<uint32_t> windows,
+  Attention(const EncoderConfig& config, Encoder& encoder, std::vector<uint32_t> windows,
             std::vector<uint32_t> dilations)
       : encoder_(encoder),
         builder_(encoder.builder()),
         windows_(std::move(windows)),
         dilations_(std::move(dilations)),
         globals_(builder_.input("global_attention_mask", 2, 0)),
-        global_rows_(builder_.symbol("global_tokens", config.max_segment)) {}
+        global_rows_(builder_.symbol("global_tokens", config.max_segment)),
+        width_(config.layer.width) {}
 
-  uint32_t operator()(const PostNormEncoder::Layer& layer) {
-    const uint32_t merged = builder_.merge_rows(layer.name + ".attention.merged", local(layer),
-                                                global(layer), globals_);
+  uint32_t operator()(const LayerBuilder::Layer& layer) {
+    const uint32_t rows = global(layer);
+    const uint32_t merged =
+        builder_.merge_rows(layer.name + ".attention.merged", local(layer), rows, globals_);
     // A global token that is padding is padding: its row is empty like that of any other.
     return builder_.mask_rows(layer.name + ".attention", merged, encoder_.attention_mask());
   }
 
  private:
-  uint32_t local(const PostNormEncoder::Layer& layer) {
-    const uint32_t q = encoder_.project(layer, "query");
-    GraphBuilder::Attention attention =
-        encoder_.full_attention(encoder_.project(layer, "key"), encoder_.project(layer, "value"));
+  uint32_t local(const LayerBuilder::Layer& layer) {
+    LayerBuilder& layers = encoder_.layer_builder();
+    const uint32_t q = layers.project(layer, LayerBuilder::kQueries, layer.name + ".query");
+    const uint32_t v = layers.project(layer, LayerBuilder::kValues, layer.name + ".value");
+    const uint32_t k = layers.project(layer, LayerBuilder::kKeys, layer.name + ".key");
+    GraphBuilder::Attention attention = encoder_.full_attention(k, v);
     attention.pattern.kind = schema::PatternKind::Window;
     attention.pattern.before = attention.pattern.after = windows_[layer.index];
     attention.pattern.dilation = {dilations_[layer.index]};
@@ -60,21 +64,28 @@ class Attention {
     return builder_.attention(layer.name + ".attention.local", q, attention);
   }
 
-  uint32_t global(const PostNormEncoder::Layer& layer) {
+  uint32_t project(const LayerBuilder::Layer& layer, const std::string& which, uint32_t x) {
+    return encoder_.parts().linear(layer.name + "." + which, x,
+                                   layer.prefix + "attention.self." + which, width_, width_);
+  }
+
+  uint32_t global(const LayerBuilder::Layer& layer) {
     const uint32_t rows =
         builder_.select_rows(layer.name + ".global", layer.x, globals_, global_rows_);
-    const uint32_t q = encoder_.project(layer, "query_global", rows);
-    GraphBuilder::Attention attention = encoder_.full_attention(
-        encoder_.project(layer, "key_global"), encoder_.project(layer, "value_global"));
+    const uint32_t q = project(layer, "query_global", rows);
+    const uint32_t v = project(layer, "value_global", layer.x);
+    const uint32_t k = project(layer, "key_global", layer.x);
+    GraphBuilder::Attention attention = encoder_.full_attention(k, v);
     attention.own = false;
     return builder_.attention(layer.name + ".attention.global", q, attention);
   }
 
-  PostNormEncoder& encoder_;
+  Encoder& encoder_;
   GraphBuilder& builder_;
   std::vector<uint32_t> windows_, dilations_;
   uint32_t globals_;
   uint32_t global_rows_;
+  uint32_t width_;
 };
 
 /// Tokens are counted from behind the row of the pad token, which padding has and nothing else.
@@ -90,11 +101,12 @@ uint32_t positions(GraphBuilder& builder, uint32_t pad_token, uint32_t rows) {
 
 void import_longformer(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
   const uint32_t pad_token = checkpoint.size("pad_token_id", 0, kMaxSize - 1, 1);
-  const PostNormConfig config = read_post_norm_config(checkpoint, options, pad_token + 1);
+  EncoderConfig config = read_bert_config(checkpoint, options, pad_token + 1);
+  config.base = "longformer.";
   require_flag(checkpoint, "ignore_attention_mask", false);
   checkpoint.choice("attention_mode", "longformer", {"longformer"});
 
-  PostNormEncoder encoder(checkpoint, config, "longformer.", graph);
+  Encoder encoder(checkpoint, config, graph);
   const uint32_t embedded =
       encoder.embeddings(positions(encoder.builder(), pad_token, config.positions + pad_token + 1));
   Attention attention(config, encoder, read_windows(checkpoint, config.layers),

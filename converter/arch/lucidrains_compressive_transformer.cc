@@ -10,8 +10,8 @@
 #include <cmath>
 #include <optional>
 
-#include "converter/errors.h"
-#include "converter/parts.h"
+#include "converter/blocks/parts.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

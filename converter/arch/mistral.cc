@@ -1,17 +1,17 @@
 // Mistral: Llama with a window, so that its stream is endless.
 
-#include "converter/llama_decoder.h"
+#include "converter/blocks/decoder_config.h"
 
 namespace oxbow::convert {
 
 void import_mistral(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
-  LlamaDecoder config = read_llama_decoder(checkpoint, options);
+  Decoder decoder = read_llama_like(checkpoint, options);
   // A missing key means the window of the first Mistral; null means none.
   const uint32_t fallback = checkpoint.has_key("sliding_window") ? 0 : 4096;
   const uint32_t window = checkpoint.size("sliding_window", 1, kMaxSize - 1, fallback);
   // The key at a distance of exactly `sliding_window` is still seen.
-  if (window != 0) config.shape.window = window + 1;
-  build_llama_decoder(checkpoint, options, config, graph);
+  if (window != 0) decoder.shape.window = window + 1;
+  build_decoder(checkpoint, options, decoder, graph);
 }
 
 }  // namespace oxbow::convert

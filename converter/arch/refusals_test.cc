@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "converter/checkpoint.h"
-#include "converter/errors.h"
+#include "converter/formats/checkpoint.h"
 #include "converter/importers.h"
-#include "converter/testing/files.h"
+#include "host/errors.h"
+#include "host/testing/files.h"
 
 namespace oxbow::convert {
 namespace {
@@ -46,6 +46,33 @@ json compressive() {
           {"heads", 2},
           {"depth", 2},
           {"seq_len", 4}};
+}
+
+json retnet() {
+  return {{"model_type", "torchscale_retnet"},
+          {"vocab_size", 50},
+          {"decoder_embed_dim", 8},
+          {"decoder_value_embed_dim", 8},
+          {"decoder_retention_heads", 2},
+          {"decoder_ffn_embed_dim", 8},
+          {"decoder_layers", 1}};
+}
+
+json mamba2() {
+  return {{"model_type", "mamba2"}, {"vocab_size", 50}, {"hidden_size", 8},
+          {"num_hidden_layers", 1}, {"num_heads", 4},   {"head_dim", 4},
+          {"state_size", 4},        {"n_groups", 1},    {"conv_kernel", 4}};
+}
+
+json qwen() {
+  return {{"model_type", "qwen3_5_text"}, {"vocab_size", 50},         {"hidden_size", 8},
+          {"num_hidden_layers", 2},       {"num_attention_heads", 2}, {"head_dim", 8},
+          {"intermediate_size", 8}};
+}
+
+json yoco() {
+  return {{"model_type", "yoco"}, {"vocab_size", 50},  {"dim", 8},         {"n_layers", 2},
+          {"hidden_dim", 8},      {"n_self_heads", 2}, {"n_attn_heads", 2}};
 }
 
 /// The message for a configuration with one key changed.
@@ -117,6 +144,36 @@ TEST(LucidrainsCompressiveRefuses, MemoriesTooShort) {
 TEST(LucidrainsCompressiveRefuses, LayersThatAreNotThere) {
   expect_words(refusal(compressive(), "memory_layers", {1, 3}),
                {"memory_layers is [1,3]", "1 to 2"});
+}
+
+TEST(RetNetRefuses, WhatItDoesNotHave) {
+  expect_words(refusal(retnet(), "moe_freq", 2), {"moe_freq is 2"});
+  expect_words(refusal(retnet(), "multiway", true), {"multiway is true"});
+  expect_words(refusal(retnet(), "decoder_retention_heads", 3), {"decoder_embed_dim", "multiple"});
+  expect_words(refusal(retnet(), "decoder_value_embed_dim", 9), {"decoder_value_embed_dim is 9"});
+}
+
+TEST(Mamba2Refuses, SizesAndLimitsThatDoNotFit) {
+  expect_words(refusal(mamba2(), "expand", 3), {"num_heads * head_dim is 16", "24"});
+  expect_words(refusal(mamba2(), "n_groups", 3), {"num_heads is 4", "n_groups, 3"});
+  expect_words(refusal(mamba2(), "hidden_act", "gelu"), {"hidden_act", "gelu"});
+  expect_words(refusal(mamba2(), "time_step_limit", {0.5, 0.1}), {"time_step_limit"});
+  expect_words(refusal(mamba2(), "time_step_limit", {0.5}), {"time_step_limit has 1 numbers"});
+  expect_words(refusal(mamba2(), "time_step_limit", {"a", 1}), {"time_step_limit", "numbers"});
+}
+
+TEST(Qwen35Refuses, LayersAndHeadsItDoesNotKnow) {
+  expect_words(refusal(qwen(), "layer_types", {"linear_attention"}), {"layer_types has 1"});
+  expect_words(refusal(qwen(), "layer_types", {"mamba", "mamba"}), {"layer_types has", "mamba"});
+  expect_words(refusal(qwen(), "attn_output_gate", false), {"attn_output_gate is false"});
+  expect_words(refusal(qwen(), "partial_rotary_factor", 0.4), {"partial_rotary_factor turns 3"});
+  expect_words(refusal(qwen(), "linear_num_value_heads", 5), {"linear_num_value_heads is 5"});
+}
+
+TEST(YocoRefuses, LayersAndHeadsThatDoNotFit) {
+  expect_words(refusal(yoco(), "n_layers", 3), {"n_layers is 3"});
+  expect_words(refusal(yoco(), "n_attn_kv_heads", 3), {"n_attn_kv_heads is 3"});
+  expect_words(refusal(yoco(), "n_self_heads", 3), {"dim is 8", "n_self_heads"});
 }
 
 }  // namespace

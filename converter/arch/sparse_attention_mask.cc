@@ -1,8 +1,8 @@
 // One attention with a pattern of OpenAI's Sparse Transformer (sparse_attention/attention.py): no
 // weights, queries, keys and values are inputs. Numbers that its assertions refuse are refused.
 
-#include "converter/errors.h"
-#include "converter/parts.h"
+#include "converter/blocks/parts.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "converter/errors.h"
-#include "converter/parts.h"
-#include "converter/translator.h"
+#include "converter/blocks/encoder_decoder.h"
+#include "converter/blocks/parts.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

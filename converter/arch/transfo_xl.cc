@@ -1,9 +1,8 @@
 // Transformer-XL as in Hugging Face's transformers (models/transfo_xl, TransfoXLLMHeadModel). Unlike
 // its authors' version a stream begins with memories full of zeros, which are seen.
 
-#include "converter/transfo_xl.h"
-
-#include "converter/parts.h"
+#include "converter/blocks/parts.h"
+#include "converter/blocks/transformer_xl.h"
 #include "ops/adaptive_softmax/adaptive_softmax.h"
 
 namespace oxbow::convert {

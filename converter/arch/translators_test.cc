@@ -3,10 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include "converter/checkpoint.h"
-#include "converter/errors.h"
+#include "converter/formats/checkpoint.h"
 #include "converter/importers.h"
-#include "converter/testing/files.h"
+#include "host/errors.h"
+#include "host/testing/files.h"
+#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
@@ -16,7 +17,7 @@ using testing::EditableCheckpoint;
 using testing::TemporaryDirectory;
 
 EditableCheckpoint golden(const std::string& pack) {
-  return EditableCheckpoint::read(std::string(OXB_SOURCE_DIR) + "/tests/golden/" + pack);
+  return EditableCheckpoint::read(testing::source_dir() + "/tests/golden/" + pack);
 }
 EditableCheckpoint marian() { return golden("marian/ma1"); }
 EditableCheckpoint t5() { return golden("t5/t5a_relu_tied"); }

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "converter/errors.h"
-#include "converter/parts.h"
+#include "converter/blocks/parts.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

@@ -1,9 +1,9 @@
-#include "converter/adaptive_words.h"
+#include "converter/blocks/adaptive_softmax.h"
 
 #include <algorithm>
 #include <map>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 #include "ops/adaptive_softmax/adaptive_softmax.h"
 
 namespace oxbow::convert {

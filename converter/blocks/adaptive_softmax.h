@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "converter/checkpoint.h"
+#include "converter/blocks/parts.h"
+#include "converter/formats/checkpoint.h"
 #include "converter/graph.h"
-#include "converter/parts.h"
 
 namespace oxbow::convert {
 

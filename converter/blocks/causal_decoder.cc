@@ -1,17 +1,18 @@
-#include "converter/causal_decoder.h"
+#include "converter/blocks/causal_decoder.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 
 CausalDecoder::CausalDecoder(const Checkpoint& checkpoint, const ImportOptions& options,
-                             const CausalShape& shape, Graph& graph)
+                             const CausalShape& shape, const AttentionHeads& heads, Graph& graph)
     : checkpoint_(checkpoint),
       shape_(shape),
+      heads_(heads),
       graph_(graph),
       builder_(graph),
       parts_(checkpoint, builder_) {
@@ -35,20 +36,28 @@ CausalDecoder::CausalDecoder(const Checkpoint& checkpoint, const ImportOptions& 
           builder_.rope_angles("rope.pinned_angles", frequencies, sinks_ + context_ - 1);
     }
   }
+  window_angles_ = angles_;
+  if (!shape.window_frequencies.empty()) {
+    const uint32_t frequencies = builder_.weight(
+        "rope.window_frequencies", 1, static_cast<uint32_t>(shape.window_frequencies.size()),
+        shape.window_frequencies);
+    window_angles_ = builder_.rope_angles("rope.window_angles", frequencies);
+  }
   if (!shape.slopes.empty()) {
-    slopes_ = builder_.weight("alibi.slopes", 1, shape.heads, shape.slopes);
+    slopes_ = builder_.weight("alibi.slopes", 1, heads.count, shape.slopes);
   }
 }
 
 void CausalDecoder::plan(const ImportOptions& options) {
   graph_.keeps_context = true;
-  endless_ = options.ring || shape_.window != 0;
+  const uint32_t window = is_mixed() ? 0 : shape_.window;
+  endless_ = options.ring || window != 0;
   sinks_ = options.sinks;
-  const uint32_t most = shape_.window != 0 ? shape_.window : shape_.length;
+  const uint32_t most = window != 0 ? window : shape_.length;
   context_ = options.context != 0 ? options.context : most;
   const std::string given = "--context " + std::to_string(context_);
-  if (shape_.window != 0 && context_ > shape_.window) {
-    throw UsageError(given + " is more than the " + std::to_string(shape_.window) +
+  if (window != 0 && context_ > window) {
+    throw UsageError(given + " is more than the " + std::to_string(window) +
                      " keys that a query of this model sees");
   }
   if (shape_.position_table && context_ > shape_.length) {
@@ -74,7 +83,7 @@ void CausalDecoder::warn_of_lengths() {
                               "again after every " + length +
                               " tokens, which it was not trained for");
   } else if (!shape_.position_table && !shape_.length_key.empty() &&
-             context_ + sinks_ > std::max(shape_.length, shape_.window)) {
+             context_ + sinks_ > std::max(shape_.length, is_mixed() ? 0 : shape_.window)) {
     graph_.warnings.push_back("the context, " + std::to_string(context_ + sinks_) +
                               " tokens, is longer than " + shape_.length_key + ", " + length +
                               ", which the model was made for");
@@ -83,21 +92,27 @@ void CausalDecoder::warn_of_lengths() {
 
 uint32_t CausalDecoder::positions() {
   schema::PositionsOptionsT options;
+  options.offset = shape_.unused_positions;
   options.wrap = endless_ ? shape_.length : 0;
-  return builder_.positions("positions", shape_.length, options);
+  return builder_.positions("positions", shape_.unused_positions + shape_.length, options);
 }
 
-uint32_t CausalDecoder::ring_rows() const {
+uint32_t CausalDecoder::reach(uint32_t layer) const {
+  return has_own_window(layer) ? std::min(context_, shape_.window) : context_;
+}
+
+uint32_t CausalDecoder::ring_rows(uint32_t layer) const {
+  if (!endless_ && !has_own_window(layer)) return context_;
   // A query's own row is not in the ring yet.
-  return endless_ ? sinks_ + context_ - 1 : context_;
+  return std::max(sinks(layer) + reach(layer) - 1, 1u);
 }
 
-schema::PatternT CausalDecoder::pattern() const {
+schema::PatternT CausalDecoder::pattern(uint32_t layer) const {
   schema::PatternT pattern;
-  if (!endless_) return pattern;
+  if (!endless_ && !has_own_window(layer)) return pattern;
   pattern.kind = schema::PatternKind::Window;
-  pattern.before = context_ - 1;
-  pattern.first = sinks_;
+  pattern.before = reach(layer) - 1;
+  pattern.first = sinks(layer);
   pattern.causal = true;
   return pattern;
 }
@@ -105,21 +120,23 @@ schema::PatternT CausalDecoder::pattern() const {
 uint32_t CausalDecoder::attend(uint32_t layer, uint32_t q, uint32_t k, uint32_t v, float scale) {
   const std::string index = std::to_string(layer), name = "layer" + index + ".attention";
   GraphBuilder::Attention options;
-  options.heads = shape_.heads;
-  options.kv_heads = shape_.kv_heads;
+  options.heads = heads_.count;
+  options.kv_heads = heads_.kv;
   options.scale = scale;
-  options.pattern = pattern();
+  options.pattern = pattern(layer);
   options.alibi = slopes_;
   if (angles_ != GraphBuilder::kNone) {
-    if (pinned_angles_ != GraphBuilder::kNone) {
+    const uint32_t angles = has_own_window(layer) ? window_angles_ : angles_;
+    if (pinned_angles_ != GraphBuilder::kNone && sinks(layer) != 0) {
       options.pinned_query =
-          builder_.rope(name + ".q.pinned", q, pinned_angles_, shape_.heads, false);
+          builder_.rope(name + ".q.pinned", q, pinned_angles_, heads_.count, false);
     }
-    q = builder_.rope(name + ".q", q, angles_, shape_.heads, false);
-    k = builder_.rope(name + ".k", k, angles_, shape_.kv_heads, false);
+    q = builder_.rope(name + ".q", q, angles, heads_.count, false);
+    k = builder_.rope(name + ".k", k, angles, heads_.kv, false);
   }
-  const uint32_t ring = builder_.ring("cache.layer" + index, ring_rows(), {.pinned = sinks_});
-  const uint32_t width = shape_.kv_heads * shape_.head_width;
+  const uint32_t ring =
+      builder_.ring("cache.layer" + index, ring_rows(layer), {.pinned = sinks(layer)});
+  const uint32_t width = heads_.keys();
   const uint32_t keys = builder_.ring_state("key.layer" + index, ring, width);
   const uint32_t values = builder_.ring_state("value.layer" + index, ring, width);
   options.sources = {{keys, values}, {k, v}};
@@ -140,22 +157,14 @@ void CausalDecoder::logits(uint32_t last, uint32_t weight, uint32_t bias) {
 
 void CausalDecoder::describe(std::vector<std::pair<std::string, uint32_t>> sizes) {
   sizes.insert(sizes.end(), {{"context", context_},
-                             {"heads", shape_.heads},
-                             {"kv_heads", shape_.kv_heads},
+                             {"heads", heads_.count},
+                             {"kv_heads", heads_.kv},
                              {"layers", shape_.layers},
                              {"max_segment", max_segment_},
                              {"vocabulary", shape_.vocabulary}});
   if (sinks_ != 0) sizes.emplace_back("sinks", sinks_);
   write_metadata(checkpoint_, graph_, sizes);
   read_generation(checkpoint_, shape_.vocabulary, graph_);
-}
-
-std::vector<float> rope_frequencies(double theta, uint32_t width) {
-  std::vector<float> out;
-  for (uint32_t i = 0; i < width / 2; ++i) {
-    out.push_back(static_cast<float>(std::pow(theta, -2.0 * i / width)));
-  }
-  return out;
 }
 
 std::vector<float> alibi_slopes(uint32_t heads) {

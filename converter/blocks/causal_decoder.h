@@ -7,6 +7,8 @@
 //   kept keys      | sinks | the newest, at most context - 1 |   rings: one for each layer
 //   this run               own rows: query i sees those before it, and its own
 //
+// Layers with a window beside layers that see all keep what their window can still see.
+//
 // Without --ring the stream ends when `context` tokens were given. With it the oldest leave, but for
 // the sinks, and each query sees the newest `context` keys and the sinks, however the stream is cut
 // into runs.
@@ -15,9 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "converter/checkpoint.h"
+#include "converter/blocks/parts.h"
+#include "converter/blocks/transformer_layer.h"
+#include "converter/formats/checkpoint.h"
 #include "converter/graph.h"
-#include "converter/parts.h"
 
 namespace oxbow::convert {
 
@@ -28,18 +31,21 @@ inline constexpr uint32_t kDefaultContext = 2048;
 struct CausalShape {
   uint32_t vocabulary = 0;
   uint32_t layers = 0;
-  uint32_t heads = 0;
-  uint32_t kv_heads = 0;
-  uint32_t head_width = 0;
   /// Tokens the model was made for, and the key of config.json that says so.
   uint32_t length = kDefaultContext;
   std::string length_key;
   /// Positions are rows of a table with `length` rows.
   bool position_table = false;
+  /// Rows of that table before the first token's, besides.
+  uint32_t unused_positions = 0;
   /// Keys a query sees by the model's own rule, its own included; 0: all.
   uint32_t window = 0;
+  /// With a window: for each layer, whether its queries see all keys nevertheless. Empty: none do.
+  std::vector<bool> sees_all;
   /// Of rotary positions, one for each pair (i, i + pairs) of a head's first elements; empty: none.
   std::vector<float> frequencies;
+  /// The same for layers with a window; empty: they have those of all.
+  std::vector<float> window_frequencies;
   /// Of ALiBi, one for each head; empty: none.
   std::vector<float> slopes;
 };
@@ -48,7 +54,7 @@ class CausalDecoder {
  public:
   /// Begins the entry point. All of these outlive the decoder.
   CausalDecoder(const Checkpoint& checkpoint, const ImportOptions& options,
-                const CausalShape& shape, Graph& graph);
+                const CausalShape& shape, const AttentionHeads& heads, Graph& graph);
 
   GraphBuilder& builder() { return builder_; }
   Parts& parts() { return parts_; }
@@ -70,26 +76,31 @@ class CausalDecoder {
  private:
   void plan(const ImportOptions& options);
   void warn_of_lengths();
-  uint32_t ring_rows() const;
-  schema::PatternT pattern() const;
+  /// Some layers have a window, others see all keys that are kept.
+  bool is_mixed() const { return !shape_.sees_all.empty(); }
+  bool has_own_window(uint32_t layer) const { return is_mixed() && !shape_.sees_all[layer]; }
+  /// Keys a query of this layer sees, its own included, and the first tokens it sees besides.
+  uint32_t reach(uint32_t layer) const;
+  uint32_t sinks(uint32_t layer) const { return has_own_window(layer) ? 0 : sinks_; }
+  uint32_t ring_rows(uint32_t layer) const;
+  schema::PatternT pattern(uint32_t layer) const;
 
   const Checkpoint& checkpoint_;
   const CausalShape& shape_;
+  const AttentionHeads& heads_;
   Graph& graph_;
   GraphBuilder builder_;
   Parts parts_;
-  /// Keys a query sees, its own included, and the first tokens it sees besides.
+  /// Of layers that have no window of their own beside others that see all.
   uint32_t context_ = 0;
   uint32_t sinks_ = 0;
   bool endless_ = false;
   uint32_t max_segment_ = 0;
   uint32_t angles_ = GraphBuilder::kNone;
+  uint32_t window_angles_ = GraphBuilder::kNone;
   uint32_t pinned_angles_ = GraphBuilder::kNone;
   uint32_t slopes_ = GraphBuilder::kNone;
 };
-
-/// theta^(-2i/width) for the width / 2 pairs of a head's first `width` elements.
-std::vector<float> rope_frequencies(double theta, uint32_t width);
 
 /// The slopes of ALiBi for any number of heads: 2^(-8i/n) with n the largest power of two that is not
 /// more, then every second one of those for 2n.

@@ -1,7 +1,7 @@
 // Decoders that keep keys and values: what --context, --ring and --sinks do to a stream, and which
 // configurations are refused.
 
-#include "converter/causal_decoder.h"
+#include "converter/blocks/causal_decoder.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,10 @@
 #include <functional>
 
 #include "converter/convert.h"
-#include "converter/errors.h"
-#include "converter/testing/files.h"
 #include "converter/testing/stream.h"
+#include "host/errors.h"
+#include "host/testing/files.h"
+#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
@@ -25,7 +26,7 @@ constexpr const char* kGpt2 = "gpt2/g2_inner_relu";
 constexpr const char* kMpt = "mpt/mp1";
 
 EditableCheckpoint golden(const std::string& name) {
-  return EditableCheckpoint::read(std::string(OXB_SOURCE_DIR) + "/tests/golden/" + name);
+  return EditableCheckpoint::read(testing::source_dir() + "/tests/golden/" + name);
 }
 
 /// With one layer a key depends on its own token alone, so that a stream whose old keys are gone can be

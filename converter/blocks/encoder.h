@@ -1,40 +1,49 @@
 #pragma once
 
-// Encoders built like BERT (Devlin et al. 2018): embeddings, then layers that normalise behind each
-// residual addition, then one of a few heads. Tensors have the names BERT's have in Hugging Face's
-// library; what a model does differently, mostly its attention, its importer in arch/ says.
+// Encoders built like BERT (Devlin et al. 2018): embeddings, layers, then one of a few heads. Tensors
+// have the names BERT's have in Hugging Face's library, or those of a table; what a model does
+// differently, mostly its attention, its importer in arch/ says.
 
 #include <cstdint>
 #include <functional>
 #include <string>
 
-#include "converter/checkpoint.h"
+#include "converter/blocks/parts.h"
+#include "converter/blocks/transformer_layer.h"
+#include "converter/formats/checkpoint.h"
 #include "converter/graph.h"
-#include "converter/parts.h"
 
 namespace oxbow::convert {
 
-struct PostNormConfig {
+struct EncoderConfig {
   uint32_t vocabulary = 0;
+  /// Kinds of tokens; 0: the model knows none.
   uint32_t types = 0;
   /// Tokens of one run at most, by the model's positions.
   uint32_t positions = 0;
-  /// Of the embeddings; differs from `width` when there is a projection between them.
+  /// Of the embeddings; differs from the layers' when there is a projection between them.
   uint32_t embedding_width = 0;
-  uint32_t width = 0;
-  uint32_t heads = 0;
-  uint32_t inner_width = 0;
   uint32_t layers = 0;
   uint32_t max_segment = 0;
-  float epsilon = 1e-12f;
-  schema::Activation activation = schema::Activation::Gelu;
   bool tied = true;
+  TransformerLayer layer;
+  /// What the names of all tensors but the heads' begin with in a model that has a head.
+  std::string base;
+  std::string words = "embeddings.word_embeddings.weight";
+  std::string embedding_norm = "embeddings.LayerNorm";
+  /// Behind the last layer; empty: there is none.
+  std::string final_norm;
+  /// Before a layer's index.
+  std::string layers_prefix = "encoder.layer.";
 };
 
 /// Reads the keys that BERT and its descendants share. `unused_positions`: how many of the position
 /// embeddings no token can have.
-PostNormConfig read_post_norm_config(const Checkpoint& checkpoint, const ImportOptions& options,
-                                     uint32_t unused_positions = 0);
+EncoderConfig read_bert_config(const Checkpoint& checkpoint, const ImportOptions& options,
+                               uint32_t unused_positions = 0);
+
+/// Most tokens of one run: what the user asked for, or all positions.
+uint32_t read_encoder_segment(const ImportOptions& options, uint32_t positions);
 
 /// Names of the tensors that predict masked tokens, and what is between its matrices.
 struct MaskedHead {
@@ -46,63 +55,52 @@ struct MaskedHead {
 };
 
 /// One model being built, as its only entry point "encode".
-class PostNormEncoder {
+class Encoder {
  public:
-  /// `base`: what the names of all tensors but the heads' begin with in a model that has a head.
-  PostNormEncoder(const Checkpoint& checkpoint, const PostNormConfig& config,
-                  const std::string& base, Graph& graph);
+  Encoder(const Checkpoint& checkpoint, const EncoderConfig& config, Graph& graph);
 
   GraphBuilder& builder() { return builder_; }
   Parts& parts() { return parts_; }
-  /// "bert." or nothing.
+  LayerBuilder& layer_builder() { return layers_; }
+  /// The base, or nothing.
   const std::string& prefix() const { return prefix_; }
-  uint32_t head_width() const { return config_.width / config_.heads; }
+  uint32_t head_width() const { return config_.layer.heads.width; }
   /// Which keys are no padding, by the caller.
   uint32_t attention_mask() const { return attention_mask_; }
 
   /// Sum of the embeddings of tokens, types and, unless kNone, positions, normalised.
   uint32_t embeddings(uint32_t position_ids);
-
-  struct Layer {
-    uint32_t index;
-    /// For tensors of the graph.
-    std::string name;
-    /// Of the attention's tensors in the checkpoint.
-    std::string prefix;
-    /// Input rows.
-    uint32_t x;
-  };
-  /// From the input of a layer to the heads' outputs side by side.
-  using Attend = std::function<uint32_t(const Layer&)>;
-  uint32_t layers(uint32_t x, const Attend& attend);
-
-  /// The linear layer `which` of the attention: query, key, value, ...
-  uint32_t project(const Layer& layer, const std::string& which, uint32_t x);
-  uint32_t project(const Layer& layer, const std::string& which) {
-    return project(layer, which, layer.x);
-  }
+  uint32_t layers(uint32_t x, const LayerBuilder::Attend& attend);
   /// Every token sees every one that is no padding.
   GraphBuilder::Attention full_attention(uint32_t k, uint32_t v) const;
+  /// The same with the layer's three projections, unless `change` alters it.
+  uint32_t attend(const LayerBuilder::Layer& layer,
+                  const std::function<void(GraphBuilder::Attention&)>& change = {});
 
   /// Whatever head there are tensors for, or the hidden states themselves. `first_token`: the
   /// activation of a classifier that has a layer of its own on the first token.
   void finish(uint32_t x, const MaskedHead& masked, schema::Activation first_token);
 
- private:
-  uint32_t norm(const std::string& name, uint32_t x, const std::string& prefix, uint32_t width);
-  uint32_t feed_forward(const Layer& layer, const std::string& prefix, uint32_t x);
-  uint32_t pooled(uint32_t x);
-  void classify(uint32_t x, const std::string& prefix);
-  void fill_mask(uint32_t x, const MaskedHead& head);
+  // The heads, for models that have others besides.
+
   void write_sizes();
+  /// A head on row(s) x, whose classes are the rows of its matrix.
+  void classify(uint32_t x, const std::string& prefix);
+  void fill_mask(uint32_t x, const MaskedHead& head, Bias dense_bias = Bias::kAll,
+                 Bias decoder_bias = Bias::kAll);
+  void hidden_states(uint32_t x);
+
+ private:
+  uint32_t pooled(uint32_t x);
 
   const Checkpoint& checkpoint_;
-  const PostNormConfig& config_;
+  const EncoderConfig& config_;
   Graph& graph_;
   GraphBuilder builder_;
   Parts parts_;
   std::string prefix_;
   uint32_t attention_mask_ = 0;
+  LayerBuilder layers_;
 };
 
 }  // namespace oxbow::convert

@@ -1,9 +1,9 @@
-#include "converter/translator.h"
+#include "converter/blocks/encoder_decoder.h"
 
 #include <algorithm>
 
-#include "converter/errors.h"
-#include "converter/parts.h"
+#include "converter/blocks/parts.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

@@ -1,11 +1,11 @@
-#include "converter/memory_decoder.h"
+#include "converter/blocks/memory_decoder.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "converter/errors.h"
-#include "converter/parts.h"
+#include "converter/blocks/parts.h"
+#include "host/errors.h"
 #include "runtime/base/checked.h"
 
 namespace oxbow::convert {

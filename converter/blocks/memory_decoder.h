@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "converter/checkpoint.h"
+#include "converter/formats/checkpoint.h"
 #include "converter/graph.h"
 
 namespace oxbow::convert {

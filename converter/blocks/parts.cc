@@ -1,9 +1,9 @@
-#include "converter/parts.h"
+#include "converter/blocks/parts.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {
@@ -275,19 +275,50 @@ uint32_t Parts::vector(const std::string& name, uint32_t width) {
 
 uint32_t Parts::linear(const std::string& name, uint32_t x, const std::string& prefix, uint32_t in,
                        uint32_t out, bool bias) {
-  return builder_.linear(name, x, matrix(prefix + ".weight", out, in),
-                         bias ? vector(prefix + ".bias", out) : GraphBuilder::kNone);
+  const uint32_t added = bias ? vector(prefix + ".bias", out) : GraphBuilder::kNone;
+  return builder_.linear(name, x, matrix(prefix + ".weight", out, in), added);
 }
 
 uint32_t Parts::layer_norm(const std::string& name, uint32_t x, const std::string& prefix,
                            uint32_t width, float epsilon) {
-  return builder_.layer_norm(name, x, vector(prefix + ".weight", width),
-                             vector(prefix + ".bias", width), epsilon);
+  const uint32_t bias = vector(prefix + ".bias", width);
+  return builder_.layer_norm(name, x, vector(prefix + ".weight", width), bias, epsilon);
 }
 
 uint32_t Parts::rms_norm(const std::string& name, uint32_t x, const std::string& prefix,
                          uint32_t width, float epsilon) {
   return builder_.rms_norm(name, x, vector(prefix + ".weight", width), epsilon);
+}
+
+uint32_t Parts::causal_convolution(const std::string& name, uint32_t x, const std::string& prefix,
+                                   uint32_t width, uint32_t taps, bool bias,
+                                   const std::string& state) {
+  schema::ConvolutionOptionsT options;
+  options.heads = width;
+  options.taps = taps;
+  options.left = taps - 1;
+  const uint32_t kernel = builder_.weight(prefix + ".weight", width, taps,
+                                          checkpoint_.tensor(prefix + ".weight", {width, 1, taps}));
+  uint32_t memory = GraphBuilder::kNone;
+  if (taps > 1) memory = builder_.ring_state(state, builder_.ring(state, taps - 1), width);
+  const uint32_t y =
+      builder_.convolution(name, x, kernel, memory, options,
+                           bias ? vector(prefix + ".bias", width) : GraphBuilder::kNone);
+  if (taps > 1) builder_.ring_push({x}, {memory});
+  return y;
+}
+
+uint32_t Parts::linear_rows(const std::string& name, uint32_t x, const std::string& prefix,
+                            uint32_t in, uint32_t all, uint32_t first, uint32_t out, bool bias) {
+  const std::string suffix = ":" + std::to_string(first);
+  const uint32_t weight =
+      builder_.weight(prefix + ".weight" + suffix, out, in,
+                      rows_of(checkpoint_.matrix(prefix + ".weight", all, in), in, first, out));
+  const uint32_t offset =
+      bias ? builder_.weight(prefix + ".bias" + suffix, 1, out,
+                             rows_of(checkpoint_.vector(prefix + ".bias", all), 1, first, out))
+           : GraphBuilder::kNone;
+  return builder_.linear(name, x, weight, offset);
 }
 
 }  // namespace oxbow::convert

@@ -8,14 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "converter/checkpoint.h"
+#include "converter/formats/checkpoint.h"
+#include "converter/formats/limits.h"
 #include "converter/graph.h"
 
 namespace oxbow::convert {
 
-// Far above any model this runs, far below where a product of two sizes could overflow.
-inline constexpr uint32_t kMaxSize = 1u << 20;
-inline constexpr uint32_t kMaxLayers = 1024;
 /// Tokens of one run of a model that streams, unless the user says otherwise.
 inline constexpr uint32_t kDefaultSegment = 64;
 
@@ -92,6 +90,13 @@ class Parts {
   /// prefix.weight alone.
   uint32_t rms_norm(const std::string& name, uint32_t x, const std::string& prefix, uint32_t width,
                     float epsilon);
+  /// nn.Conv1d with a filter of `taps` rows for each channel, the last tap on the own row: prefix.weight
+  /// [width, 1, taps], and prefix.bias if `bias`. The rows before are kept in the state `state`.
+  uint32_t causal_convolution(const std::string& name, uint32_t x, const std::string& prefix,
+                              uint32_t width, uint32_t taps, bool bias, const std::string& state);
+  /// The rows of a linear layer's matrix [first, first + out) as a layer of their own.
+  uint32_t linear_rows(const std::string& name, uint32_t x, const std::string& prefix, uint32_t in,
+                       uint32_t all, uint32_t first, uint32_t out, bool bias);
 
  private:
   const Checkpoint& checkpoint_;

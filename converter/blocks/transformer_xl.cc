@@ -1,29 +1,16 @@
-#include "converter/transfo_xl.h"
+#include "converter/blocks/transformer_xl.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "converter/errors.h"
-#include "converter/parts.h"
+#include "converter/blocks/parts.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
-namespace {
-
-/// y = W x for W [rows, width].
-std::vector<float> product(const std::vector<float>& matrix, const std::vector<float>& x) {
-  std::vector<float> y;
-  for (size_t first = 0; first < matrix.size(); first += x.size()) {
-    double sum = 0;
-    for (size_t i = 0; i < x.size(); ++i) sum += double{matrix[first + i]} * x[i];
-    y.push_back(static_cast<float>(sum));
-  }
-  return y;
-}
-
-/// X W^T for X [count, width] and W [rows, width]. The innermost loop runs over outputs, which lets
-/// the compiler use vectors: the tables of large models take billions of products.
-std::vector<float> products(const std::vector<float>& x, const std::vector<float>& matrix,
-                            size_t width) {
+/// The innermost loop runs over outputs, which lets the compiler use vectors: the tables of large models take
+/// billions of products.
+std::vector<float> matrix_products(const std::vector<float>& x, const std::vector<float>& matrix,
+                                   size_t width) {
   const size_t rows = matrix.size() / width;
   const std::vector<float> columns = transposed(matrix, rows, width);
   std::vector<float> out;
@@ -39,6 +26,34 @@ std::vector<float> products(const std::vector<float>& x, const std::vector<float
   }
   return out;
 }
+
+std::vector<float> sinusoid_distances(uint32_t count, uint32_t width) {
+  std::vector<double> positions, frequencies;
+  for (uint32_t t = 0; t < count; ++t) positions.push_back(t);
+  for (uint32_t i = 0; i < width; i += 2) {
+    frequencies.push_back(std::pow(10000.0, -static_cast<double>(i) / width));
+  }
+  return sinusoids(positions, frequencies);
+}
+
+std::vector<float> head_products(const std::vector<float>& table, const std::vector<float>& vector,
+                                 size_t heads) {
+  const size_t head_width = vector.size() / heads;
+  std::vector<float> out;
+  for (size_t first = 0; first < table.size(); first += vector.size()) {
+    for (size_t head = 0; head < heads; ++head) {
+      double sum = 0;
+      for (size_t i = 0; i < head_width; ++i) {
+        const size_t column = head * head_width + i;
+        sum += double{table[first + column]} * vector[column];
+      }
+      out.push_back(static_cast<float>(sum));
+    }
+  }
+  return out;
+}
+
+namespace {
 
 /// One model being built: the builder, the checkpoint, and what all layers share.
 class Decoder {
@@ -81,17 +96,16 @@ class Decoder {
     std::vector<float> q, k, v;
   };
 
-  /// Sinusoids of all distances that are told apart, which every layer projects for itself.
+  /// All distances that are told apart; their sinusoids, which every layer projects for itself.
   void make_positions() {
     const uint32_t furthest = config_.same_length ? config_.memory_rows - 1
                                                   : config_.memory_rows + config_.max_segment - 1;
-    distances_ = (config_.clamp > 0 ? std::min(config_.clamp, furthest) : furthest) + 1;
-    std::vector<double> positions, frequencies;
-    for (uint32_t t = 0; t < distances_; ++t) positions.push_back(t);
-    for (uint32_t i = 0; i < width_; i += 2) {
-      frequencies.push_back(std::pow(10000.0, -static_cast<double>(i) / width_));
+    if (config_.learned_distances > 0) {
+      distances_ = std::min(config_.learned_distances, furthest + 1);
+      return;
     }
-    positions_ = sinusoids(positions, frequencies);
+    distances_ = (config_.clamp > 0 ? std::min(config_.clamp, furthest) : furthest) + 1;
+    positions_ = sinusoid_distances(distances_, width_);
   }
 
   Projections read_projections(const std::string& prefix) const {
@@ -133,7 +147,8 @@ class Decoder {
     }
     const std::vector<float> zero = checkpoint_.vector(prefix + "layer_norm.bias", width_);
     const auto initial = [&](const std::string& name, const std::vector<float>& matrix) {
-      return builder_.weight(prefix + name, 1, attention_width_, product(matrix, zero));
+      return builder_.weight(prefix + name, 1, attention_width_,
+                             matrix_products(zero, matrix, width_));
     };
     return remember(index, initial("initial_key", weights.k), initial("initial_value", weights.v));
   }
@@ -145,22 +160,41 @@ class Decoder {
                               {config_.heads, config_.head_width});
   }
 
+  /// The rows of layer `index` in a tensor of all layers by distance: the last belongs to 0.
+  std::vector<float> from_last(const std::vector<float>& all, uint32_t index,
+                               uint32_t width) const {
+    std::vector<float> out;
+    for (uint32_t d = 0; d < distances_; ++d) {
+      const size_t row = size_t{index + 1} * config_.stored_distances - 1 - d;
+      const std::vector<float> values = rows_of(all, width, row, 1);
+      out.insert(out.end(), values.begin(), values.end());
+    }
+    return out;
+  }
+
+  /// The layers share their tensors of positions.
+  GraphBuilder::Relative read_learned(uint32_t index, const std::string& prefix) {
+    const uint32_t layers = config_.layers, heads = config_.heads;
+    const uint64_t rows = config_.stored_distances;
+    const std::vector<float> vectors =
+        checkpoint_.tensor(config_.prefix + "r_emb", {layers, rows, heads, config_.head_width});
+    const std::vector<float> biases =
+        checkpoint_.tensor(config_.prefix + "r_bias", {layers, rows, heads});
+    const std::vector<float> own =
+        checkpoint_.tensor(config_.prefix + "r_w_bias", {layers, heads, config_.head_width});
+    return {builder_.weight(prefix + "r_emb", distances_, attention_width_,
+                            from_last(vectors, index, attention_width_)),
+            builder_.weight(prefix + "r_bias", distances_, heads, from_last(biases, index, heads)),
+            builder_.weight(prefix + "r_w_bias", 1, attention_width_,
+                            rows_of(own, attention_width_, index, 1))};
+  }
+
   GraphBuilder::Relative read_relative(const std::string& prefix) {
     const std::string net = prefix + "r_net.weight";
     std::vector<float> table =
-        products(positions_, checkpoint_.matrix(net, attention_width_, width_), width_);
-    const std::vector<float> row_bias = position_bias(prefix, "r_r_bias");
-    std::vector<float> bias;
-    for (size_t t = 0; t < distances_; ++t) {
-      for (size_t head = 0; head < config_.heads; ++head) {
-        double sum = 0;
-        for (size_t i = 0; i < config_.head_width; ++i) {
-          const size_t column = head * config_.head_width + i;
-          sum += double{table[t * attention_width_ + column]} * row_bias[column];
-        }
-        bias.push_back(static_cast<float>(sum));
-      }
-    }
+        matrix_products(positions_, checkpoint_.matrix(net, attention_width_, width_), width_);
+    std::vector<float> bias =
+        head_products(table, position_bias(prefix, "r_r_bias"), config_.heads);
     return {builder_.weight(prefix + "positions", distances_, attention_width_, std::move(table)),
             builder_.weight(prefix + "position_bias", distances_, config_.heads, std::move(bias)),
             builder_.weight(prefix + "r_w_bias", 1, attention_width_,
@@ -184,7 +218,8 @@ class Decoder {
     options.heads = options.kv_heads = config_.heads;
     options.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_width)));
     options.pattern = pattern();
-    options.relative = read_relative(prefix);
+    options.relative =
+        config_.learned_distances > 0 ? read_learned(index, prefix) : read_relative(prefix);
     Memory memory = {};
     if (config_.memory_rows > 0) {
       memory = remember_layer(index, prefix, weights);
@@ -260,14 +295,18 @@ void require_key(const Checkpoint& checkpoint, const std::string& key, double ma
 
 void read_transfo_xl(const Checkpoint& checkpoint, const ImportOptions& options,
                      TransfoXl* config) {
-  require_key(checkpoint, "attn_type", 0, "0: other kinds of positions are not supported");
+  const bool learns = config->may_learn_positions;
+  require_key(
+      checkpoint, "attn_type", learns ? 1 : 0,
+      std::string(learns ? "0 or 1" : "0") + ": other kinds of positions are not supported");
   require_key(checkpoint, "ext_len", 0, "0: extended contexts are not supported");
   require_key(checkpoint, "sample_softmax", 0,
               "none or a number below 1: a sampled softmax is not supported");
   AdaptiveWords& words = config->words;
   words.width = checkpoint.size("d_model", 1, kMaxSize);
+  const bool learned = checkpoint.number("attn_type", -1e9, 1e9, 0) == 1;
   // Half of a position's vector are sines.
-  require_multiple("d_model", words.width, "sine and cosine", 2);
+  if (!learned) require_multiple("d_model", words.width, "sine and cosine", 2);
   read_adaptive_words(checkpoint, &words);
   config->heads = checkpoint.size("n_head", 1, kMaxSize);
   config->head_width = checkpoint.size("d_head", 1, kMaxSize / config->heads);
@@ -284,6 +323,13 @@ void read_transfo_xl(const Checkpoint& checkpoint, const ImportOptions& options,
         "expected at least 1, or same_length false");
   }
   config->max_segment = read_segment(checkpoint, options);
+  if (learned) {
+    config->stored_distances = checkpoint.size("tgt_len", 1, kMaxSize) + config->memory_rows;
+    config->learned_distances = config->stored_distances;
+    if (config->clamp > 0) {
+      config->learned_distances = std::min(config->clamp, config->learned_distances);
+    }
+  }
   // Training, and the adaptive softmax, which is told by cutoffs alone.
   checkpoint.ignore_keys({"adaptive", "adapt_inp", "dropatt", "init", "init_range", "init_std",
                           "proj_init_std", "tgt_len", "trainer_compatible"});

@@ -1,14 +1,15 @@
 #pragma once
 
-// Transformer-XL (Dai et al. 2019) with sinusoids for relative positions, as its authors wrote it and
+// Transformer-XL (Dai et al. 2019) with sinusoids or learned vectors for relative positions, as its authors wrote it and
 // as it was taken over by others: the inputs of each layer are remembered, newest `memory_rows` rows
 // kept. The importers in arch/ say where theirs differs.
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "converter/adaptive_words.h"
-#include "converter/checkpoint.h"
+#include "converter/blocks/adaptive_softmax.h"
+#include "converter/formats/checkpoint.h"
 #include "converter/graph.h"
 
 namespace oxbow::convert {
@@ -33,9 +34,25 @@ struct TransfoXl {
   bool starts_with_zeros = false;
   /// The last layer's output is remembered too, though nothing reads it.
   bool remembers_output = false;
+  /// Positions are vectors of each layer for the distances below `learned_distances`, the furthest of
+  /// which stands for all beyond; 0: sinusoids.
+  uint32_t learned_distances = 0;
+  /// For so many distances the checkpoint has vectors.
+  uint32_t stored_distances = 0;
+  /// attn_type may be 1, which is that.
+  bool may_learn_positions = false;
   /// In front of the names of the layers' tensors.
   std::string prefix;
 };
+
+/// X W^T for X [count, width] and W [rows, width].
+std::vector<float> matrix_products(const std::vector<float>& x, const std::vector<float>& matrix,
+                                   size_t width);
+/// The sinusoids of the distances below `count`.
+std::vector<float> sinusoid_distances(uint32_t count, uint32_t width);
+/// The product of each head's part of the rows of `table` with that of `vector`: [rows, heads].
+std::vector<float> head_products(const std::vector<float>& table, const std::vector<float>& vector,
+                                 size_t heads);
 
 /// Reads the keys that all models of this kind share. `config` has the defaults of those that may be
 /// missing, the size of the vocabulary, and what no key tells.

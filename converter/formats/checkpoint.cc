@@ -1,14 +1,16 @@
-#include "converter/checkpoint.h"
+#include "converter/formats/checkpoint.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
+#include <string_view>
 
-#include "converter/args.h"
-#include "converter/checkpoint_files.h"
-#include "converter/errors.h"
-#include "converter/json_file.h"
-#include "converter/sha256.h"
+#include "converter/formats/checkpoint_files.h"
+#include "host/args.h"
+#include "host/errors.h"
+#include "host/json_file.h"
+#include "host/sha256.h"
 
 namespace oxbow::convert {
 namespace {
@@ -25,6 +27,27 @@ std::string number_text(double value) {
   return text;
 }
 
+/// The key of an object that stands for a number JSON has none for.
+constexpr const char* kFloat = "__float__";
+
+/// Python writes Infinity, which is no JSON, or newer versions an object; here it becomes the object.
+std::string with_infinities(const std::string& text) {
+  constexpr std::string_view kWord = "Infinity";
+  std::string out;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (in_string && text[i] == '\\') out += text[i++];
+    if (i < text.size() && text[i] == '"') in_string = !in_string;
+    if (!in_string && text.compare(i, kWord.size(), kWord) == 0) {
+      out += std::string("{\"") + kFloat + "\": \"Infinity\"}";
+      i += kWord.size() - 1;
+    } else if (i < text.size()) {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 /// Keys of an object, as outer.inner, that nobody asked for and that say something.
 std::vector<std::string> unknown_keys(const nlohmann::json& object, const std::string& prefix,
                                       const std::set<std::string>& known) {
@@ -38,8 +61,7 @@ std::vector<std::string> unknown_keys(const nlohmann::json& object, const std::s
     const bool has_known_keys =
         std::any_of(known.begin(), known.end(),
                     [&](const std::string& other) { return other.starts_with(name + "."); });
-    // No configuration has objects in objects, and nobody asks for their keys.
-    if (prefix.empty() && value.is_object() && has_known_keys) {
+    if (value.is_object() && has_known_keys) {
       const std::vector<std::string> inner = unknown_keys(value, name + ".", known);
       out.insert(out.end(), inner.begin(), inner.end());
     } else {
@@ -61,9 +83,11 @@ Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
   if (!file_exists(directory)) throw InputError("there is no directory or file " + directory);
   if (const std::string gguf = find_gguf(directory); !gguf.empty()) {
     open_gguf(gguf);
-  } else {
+  } else if (file_exists(config_path_)) {
     read_config();
     open_tensors(key);
+  } else {
+    open_without_config(key);
   }
   if (!extra.empty()) add_file(open_tensor_file(extra, ""), true);
 }
@@ -77,15 +101,38 @@ void Checkpoint::open_gguf(const std::string& path) {
   add_file(std::move(file), false);
 }
 
-void Checkpoint::read_config() {
-  if (!file_exists(config_path_)) {
-    throw InputError(directory_ +
-                     " has no config.json; expected a checkpoint directory, whose "
-                     "config.json says what the model is: at least model_type and its sizes, see "
-                     "docs/convert.md");
+void Checkpoint::open_without_config(const std::string& key) {
+  const InputError missing(directory_ +
+                           " has no config.json; expected a checkpoint directory, whose "
+                           "config.json says what the model is: at least model_type and its sizes, "
+                           "see docs/convert.md");
+  config_ = nlohmann::json::object();
+  if (const std::string params = directory_ + "/params.json"; file_exists(params)) {
+    config_path_ = params;
+    config_text_ = read_file(params);
+    config_ = parse_json(params, config_text_);
+    if (!config_.is_object()) throw InputError(params + " is not a JSON object");
   }
+  try {
+    open_tensors(key);
+  } catch (const InputError&) {
+    throw missing;
+  }
+  if (config_.contains("n_self_heads")) {
+    model_type_ = "yoco";
+  } else if (config_.empty() && has_tensor("blocks.0.att.r_k")) {
+    model_type_ = "rwkv7";
+  } else if (config_.empty() && has_tensor("blocks.0.att.time_mix_k") &&
+             !has_tensor("blocks.0.att.ln_x.weight")) {
+    model_type_ = "rwkv";
+  } else {
+    throw missing;
+  }
+}
+
+void Checkpoint::read_config() {
   config_text_ = read_file(config_path_);
-  config_ = parse_json(config_path_, config_text_);
+  config_ = parse_json(config_path_, with_infinities(config_text_));
   if (!config_.is_object()) throw InputError(config_path_ + " is not a JSON object");
   read_model_type();
 }
@@ -202,6 +249,11 @@ std::string Checkpoint::choice(const std::string& name, const std::string& fallb
   fail_key(name, choices.size() == 1 ? list : "one of: " + list);
 }
 
+bool Checkpoint::is_word(const std::string& name, const std::string& word) const {
+  const nlohmann::json* value = key(name);
+  return value != nullptr && value->is_string() && value->get_ref<const std::string&>() == word;
+}
+
 std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, uint32_t max) const {
   const nlohmann::json* value = key(name);
   if (value == nullptr) return {};
@@ -216,6 +268,23 @@ std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, u
   if (!good) {
     fail_key(name, "a list of integers from " + std::to_string(min) + " to " + std::to_string(max));
   }
+  return out;
+}
+
+std::vector<double> Checkpoint::numbers(const std::string& name) const {
+  const nlohmann::json* value = key(name);
+  if (value == nullptr) return {};
+  std::vector<double> out;
+  bool good = value->is_array();
+  for (size_t i = 0; good && i < value->size(); ++i) {
+    const nlohmann::json& element = (*value)[i];
+    const bool infinite = element == nlohmann::json{{kFloat, "Infinity"}};
+    good = infinite || element.is_number();
+    if (good) {
+      out.push_back(infinite ? std::numeric_limits<double>::infinity() : element.get<double>());
+    }
+  }
+  if (!good) fail_key(name, "a list of numbers");
   return out;
 }
 

@@ -13,15 +13,16 @@
 #include <string>
 #include <vector>
 
-#include "converter/gguf_model.h"
-#include "converter/tensor_file.h"
+#include "converter/formats/gguf_model.h"
+#include "converter/formats/open_tensor_file.h"
 
 namespace oxbow::convert {
 
 class Checkpoint {
  public:
   /// `directory` may also be a GGUF file, or have one and nothing else: see gguf_model.h. Otherwise
-  /// reads `directory`/config.json and maps the tensor files beside it; see checkpoint_files.h.
+  /// reads `directory`/config.json, which RWKV-7 does without and YOCO calls params.json, and maps the tensor
+  /// files beside it; see checkpoint_files.h.
   /// `extra`, when not empty, is a tensor file whose tensors complete or replace those by name. `key`
   /// is for the files of the directory, as in open_tensor_file(). Throws InputError.
   explicit Checkpoint(const std::string& directory, const std::string& extra = "",
@@ -44,8 +45,12 @@ class Checkpoint {
   bool flag(const std::string& key, bool fallback) const;
   std::string choice(const std::string& key, const std::string& fallback,
                      const std::vector<std::string>& choices) const;
+  /// The key's value is this text, where it may as well be something else.
+  bool is_word(const std::string& key, const std::string& word) const;
   /// A list of sizes; empty when the key is missing.
   std::vector<uint32_t> sizes(const std::string& key, uint32_t min, uint32_t max) const;
+  /// A list of numbers, infinite ones as Python writes them; empty when the key is missing.
+  std::vector<double> numbers(const std::string& key) const;
   /// A list of texts; empty when the key is missing or null.
   std::vector<std::string> texts(const std::string& key) const;
   /// A list of true and false; empty when the key is missing.
@@ -107,6 +112,8 @@ class Checkpoint {
 
   void read_config();
   void read_model_type();
+  /// Models that are published without one, known by their tensors or by another file of settings.
+  void open_without_config(const std::string& key);
   void open_gguf(const std::string& path);
   void open_tensors(const std::string& key);
   void add_file(std::unique_ptr<TensorFile> file, bool extra);

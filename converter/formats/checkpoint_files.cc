@@ -1,4 +1,4 @@
-#include "converter/checkpoint_files.h"
+#include "converter/formats/checkpoint_files.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,9 +7,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "converter/json_file.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/json_file.h"
 
 namespace oxbow::convert {
 namespace {

@@ -1,12 +1,13 @@
-#include "converter/checkpoint.h"
+#include "converter/formats/checkpoint.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "converter/errors.h"
 #include "converter/importers.h"
-#include "converter/testing/files.h"
+#include "host/errors.h"
+#include "host/testing/files.h"
+#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
@@ -225,8 +226,8 @@ TEST_F(CheckpointTest, ImportersRefuseWhatWouldChangeTheResults) {
       {"compression", "does not know: transformer.layers.0.compress.conv.bias", "mean"},
       {"mem_len", "mem_len is 0, expected", 0},
   };
-  const EditableCheckpoint golden =
-      EditableCheckpoint::read(OXB_SOURCE_DIR "/tests/golden/labml_compressive/c1_d32_fullP");
+  const EditableCheckpoint golden = EditableCheckpoint::read(
+      testing::source_dir() + "/tests/golden/labml_compressive/c1_d32_fullP");
   for (const Case& c : cases) {
     EditableCheckpoint changed = golden;
     changed.config[c.key] = c.value;

@@ -8,13 +8,14 @@
 #include <filesystem>
 
 #include "converter/convert.h"
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "converter/safetensors.h"
-#include "converter/testing/files.h"
-#include "converter/torch_file.h"
+#include "converter/formats/torch_file.h"
 #include "converter/writer.h"
-#include "runtime/file_prefix.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/safetensors.h"
+#include "host/testing/files.h"
+#include "host/testing/paths.h"
+#include "runtime/model/file_prefix.h"
 
 namespace oxbow::convert {
 namespace {
@@ -23,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::TemporaryDirectory;
 
-const std::string kFolder = std::string(OXB_SOURCE_DIR) + "/tests/formats";
+const std::string kFolder = testing::source_dir() + "/tests/formats";
 
 struct Converted {
   std::vector<std::byte> file;
@@ -132,9 +133,9 @@ TEST(FormatNotes, TellWhatWasChosen) {
 class FormatFiles : public ::testing::Test {
  protected:
   void SetUp() override { copy_case("safetensors", directory_ / "in"); }
-  void add(const std::string& name) { testing::write_text(directory_ / "in/" + name, "x"); }
+  void add(const std::string& name) { testing::write_text(directory_ / ("in/" + name), "x"); }
   void copy(const std::string& from, const std::string& to) {
-    std::filesystem::copy(kFolder + "/cases/" + from, directory_ / "in/" + to);
+    std::filesystem::copy(kFolder + "/cases/" + from, directory_ / ("in/" + to));
   }
   std::vector<std::string> notes() { return convert_directory(directory_ / "in", false).notes; }
   std::string refusal() {

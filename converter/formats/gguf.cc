@@ -1,10 +1,10 @@
-#include "converter/gguf.h"
+#include "converter/formats/gguf.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 #include "runtime/base/checked.h"
 #include "runtime/text/utf8.h"
 
@@ -42,7 +42,11 @@ struct TensorTypeRow {
   Dtype dtype;
 };
 constexpr TensorTypeRow kTensorTypes[] = {
-    {0, Dtype::kF32}, {1, Dtype::kF16}, {2, Dtype::kQ4_0}, {8, Dtype::kQ8_0}, {30, Dtype::kBF16}};
+    {0, Dtype::kF32},     {1, Dtype::kF16},     {2, Dtype::kQ4_0},  {3, Dtype::kQ4_1},
+    {6, Dtype::kQ5_0},    {7, Dtype::kQ5_1},    {8, Dtype::kQ8_0},  {10, Dtype::kQ2_K},
+    {11, Dtype::kQ3_K},   {12, Dtype::kQ4_K},   {13, Dtype::kQ5_K}, {14, Dtype::kQ6_K},
+    {20, Dtype::kIQ4_NL}, {23, Dtype::kIQ4_XS}, {30, Dtype::kBF16}, {34, Dtype::kTQ1_0},
+    {35, Dtype::kTQ2_0}};
 
 /// Those of ggml that are not read, for the message.
 struct OtherTypeRow {
@@ -50,11 +54,9 @@ struct OtherTypeRow {
   const char* name;
 };
 constexpr OtherTypeRow kOtherTypes[] = {
-    {3, "Q4_1"},     {6, "Q5_0"},   {7, "Q5_1"},    {9, "Q8_1"},   {10, "Q2_K"},    {11, "Q3_K"},
-    {12, "Q4_K"},    {13, "Q5_K"},  {14, "Q6_K"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"},
-    {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"},   {23, "IQ4_XS"},
-    {24, "I8"},      {25, "I16"},   {26, "I32"},    {27, "I64"},   {28, "F64"},     {29, "IQ1_M"},
-    {34, "TQ1_0"},   {35, "TQ2_0"}, {39, "MXFP4"},  {40, "NVFP4"},
+    {9, "Q8_1"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"},
+    {21, "IQ3_S"}, {22, "IQ2_S"}, {24, "I8"},      {25, "I16"},    {26, "I32"},     {27, "I64"},
+    {28, "F64"},   {29, "IQ1_M"}, {39, "MXFP4"},   {40, "NVFP4"},
 };
 
 Dtype tensor_type(const std::string& where, uint32_t number) {
@@ -65,9 +67,10 @@ Dtype tensor_type(const std::string& where, uint32_t number) {
   for (const OtherTypeRow& row : kOtherTypes) {
     if (row.number == number) name = row.name;
   }
-  throw InputError(where + " is " + name +
-                   ", expected F32, F16, BF16, Q8_0 or Q4_0; make the file again as one of these, "
-                   "e.g. with llama-quantize and Q8_0");
+  throw InputError(
+      where + " is " + name +
+      ", expected F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS, TQ1_0 or "
+      "TQ2_0; make the file again as one of these, e.g. with llama-quantize and Q8_0");
 }
 
 /// Reads one thing after another, and none beyond the end.

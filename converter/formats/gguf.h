@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "converter/tensor_file.h"
+#include "host/tensor_file.h"
 
 namespace oxbow::convert {
 

@@ -1,9 +1,9 @@
-#include "converter/gguf_keys.h"
+#include "converter/formats/gguf_keys.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "converter/gguf.h"
+#include "converter/formats/gguf.h"
 
 namespace oxbow::convert {
 

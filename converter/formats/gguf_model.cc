@@ -1,4 +1,4 @@
-#include "converter/gguf_model.h"
+#include "converter/formats/gguf_model.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,10 +7,10 @@
 #include <string_view>
 #include <system_error>
 
-#include "converter/errors.h"
-#include "converter/gguf_keys.h"
-#include "converter/gguf_rope.h"
-#include "converter/parts.h"
+#include "converter/formats/gguf_keys.h"
+#include "converter/formats/gguf_rope.h"
+#include "converter/formats/limits.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {
@@ -286,7 +286,7 @@ void refuse_parts(const Gguf& gguf) {
   constexpr uint64_t kVersion = 2;
   if (gguf.integer("general.quantization_version").value_or(kVersion) != kVersion &&
       std::any_of(gguf.tensors().begin(), gguf.tensors().end(), is_block)) {
-    gguf.fail("general.quantization_version", "2, today's layout of Q8_0 and Q4_0");
+    gguf.fail("general.quantization_version", "2, today's layout of blocks");
   }
 }
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "converter/gguf.h"
-#include "converter/tensor_file.h"
+#include "converter/formats/gguf.h"
+#include "host/tensor_file.h"
 
 namespace oxbow::convert {
 

@@ -1,20 +1,21 @@
 // GGUF files give the same models as the checkpoints they were made from.
 
-#include "converter/gguf_model.h"
+#include "converter/formats/gguf_model.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <functional>
 
-#include "converter/checkpoint.h"
 #include "converter/convert.h"
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "converter/testing/files.h"
+#include "converter/formats/checkpoint.h"
 #include "converter/testing/gguf.h"
 #include "converter/writer.h"
-#include "runtime/file_prefix.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/testing/files.h"
+#include "host/testing/paths.h"
+#include "runtime/model/file_prefix.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {
@@ -23,7 +24,7 @@ namespace {
 using testing::GgufBuilder;
 using testing::TemporaryDirectory;
 
-const std::string kTests = OXB_SOURCE_DIR "/tests/";
+const std::string kTests = testing::source_dir() + "/tests/";
 const std::string kFolder = kTests + "formats/gguf/";
 
 /// The file that `checkpoint` becomes, without what it says about the checkpoint.

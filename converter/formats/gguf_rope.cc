@@ -1,4 +1,4 @@
-#include "converter/gguf_rope.h"
+#include "converter/formats/gguf_rope.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "converter/causal_decoder.h"
-#include "converter/errors.h"
+#include "converter/blocks/rope.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "converter/gguf.h"
-#include "converter/gguf_keys.h"
+#include "converter/formats/gguf.h"
+#include "converter/formats/gguf_keys.h"
 
 namespace oxbow::convert {
 

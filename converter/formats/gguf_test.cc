@@ -1,14 +1,15 @@
-#include "converter/gguf.h"
+#include "converter/formats/gguf.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <limits>
 
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "converter/safetensors.h"
 #include "converter/testing/gguf.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/safetensors.h"
+#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
@@ -17,7 +18,7 @@ using testing::GgufBuilder;
 using testing::raw;
 using testing::raw_text;
 
-constexpr const char* kFolder = OXB_SOURCE_DIR "/tests/formats/gguf/";
+const std::string kFolder = testing::source_dir() + "/tests/formats/gguf/";
 
 Gguf read(const std::string& bytes) { return {"t.gguf", std::as_bytes(std::span(bytes))}; }
 
@@ -241,8 +242,8 @@ const Damage kDamages[] = {
      [](GgufBuilder& f) { f.tensors[0].type = 1000; },
      {"first", "unknown type, number 1000"}},
     {"TypeThatIsNotRead",
-     [](GgufBuilder& f) { f.tensors[0].type = 12; },
-     {"first is Q4_K", "Q8_0 or Q4_0", "llama-quantize"}},
+     [](GgufBuilder& f) { f.tensors[0].type = 16; },
+     {"first is IQ2_XXS", "Q8_0", "llama-quantize"}},
     {"RowsOfPartialBlocks",
      [](GgufBuilder& f) { f.tensors[0].type = 8; },
      {"first", "whole blocks of 32"}},

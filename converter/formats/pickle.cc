@@ -1,11 +1,11 @@
-#include "converter/pickle.h"
+#include "converter/formats/pickle.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <unordered_map>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

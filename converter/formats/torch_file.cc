@@ -1,13 +1,13 @@
-#include "converter/torch_file.h"
+#include "converter/formats/torch_file.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 
-#include "converter/errors.h"
-#include "converter/pickle.h"
-#include "converter/torch_tensors.h"
-#include "converter/zip.h"
+#include "converter/formats/pickle.h"
+#include "converter/formats/torch_tensors.h"
+#include "converter/formats/zip.h"
+#include "host/errors.h"
 #include "runtime/base/checked.h"
 
 namespace oxbow::convert {

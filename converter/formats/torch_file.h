@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/tensor_file.h"
+#include "host/tensor_file.h"
 
 namespace oxbow::convert {
 

@@ -1,14 +1,16 @@
-#include "converter/torch_file.h"
+#include "converter/formats/torch_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "converter/testing/files.h"
+#include "converter/formats/open_tensor_file.h"
 #include "converter/testing/torch_bytes.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/testing/files.h"
+#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
@@ -233,7 +235,7 @@ TEST(TorchFile, CutOffAnywhereItIsRefused) {
 TEST(TorchFile, StandsFlippedBits) {
   std::mt19937 random(11);
   for (const char* name : {"bin", "old_strided", "fairseq/checkpoint_best.pt"}) {
-    std::string path = std::string(OXB_SOURCE_DIR) + "/tests/formats/cases/" + name;
+    std::string path = testing::source_dir() + "/tests/formats/cases/" + name;
     if (!path.ends_with(".pt")) path += "/pytorch_model.bin";
     const std::string good = read_file(path);
     ASSERT_EQ(refusal(good), "accepted");

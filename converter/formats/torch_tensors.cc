@@ -1,9 +1,9 @@
-#include "converter/torch_tensors.h"
+#include "converter/formats/torch_tensors.h"
 
 #include <algorithm>
 #include <set>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "converter/pickle.h"
-#include "converter/torch_file.h"
+#include "converter/formats/pickle.h"
+#include "converter/formats/torch_file.h"
 
 namespace oxbow::convert {
 

@@ -1,11 +1,11 @@
-#include "converter/zip.h"
+#include "converter/formats/zip.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 #include "runtime/base/checked.h"
 
 namespace oxbow::convert {

@@ -1,10 +1,10 @@
-#include "converter/zip.h"
+#include "converter/formats/zip.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "converter/errors.h"
 #include "converter/testing/torch_bytes.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

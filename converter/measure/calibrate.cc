@@ -1,11 +1,12 @@
-#include "converter/calibrate.h"
+#include "converter/measure/calibrate.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <set>
 
-#include "converter/errors.h"
+#include "host/errors.h"
+#include "ops/traits.h"
 #include "runtime/base/quantize.h"
 
 namespace oxbow::convert {
@@ -20,14 +21,23 @@ constexpr uint32_t kBins = 0x7f800000u >> kBinShift;
 constexpr uint32_t kMostBinsClipped = 128;
 constexpr char kPrefix[] = "calibrate.";
 
-using schema::OpCode;
+/// A step that multiplies a matrix: the tensors its scales belong to.
+struct MatrixStep {
+  size_t entry;
+  schema::StepT& step;
+  uint32_t x, weight, y;
+};
 
-/// Calls visit(entry index, schema::StepT&).
+/// Calls visit(const MatrixStep&).
 template <typename Visit>
-void for_each_linear(const Graph& graph, const Visit& visit) {
+void for_each_matrix(const Graph& graph, const Visit& visit) {
   for (size_t e = 0; e < graph.model.entry_points.size(); ++e) {
     for (const auto& step : graph.model.entry_points[e]->steps) {
-      if (step->op == OpCode::Linear) visit(e, *step);
+      const OpTraits& traits = op_traits(step->op);
+      const auto weight = weight_input(traits);
+      if (traits.multiplied_input < 0 || !weight) continue;
+      visit(MatrixStep{e, *step, step->inputs[static_cast<size_t>(traits.multiplied_input)],
+                       step->inputs[weight->input], step->outputs[0]});
     }
   }
 }
@@ -117,20 +127,17 @@ float Spread::best_scale() const {
 }
 
 void observe_matrices(Graph& graph) {
-  for (const auto& entry : graph.model.entry_points) {
-    std::set<uint32_t> wanted;
-    for (const auto& step : entry->steps) {
-      if (step->op == OpCode::Linear) wanted.insert({step->inputs[0], step->outputs[0]});
+  std::vector<std::set<uint32_t>> wanted(graph.model.entry_points.size());
+  for_each_matrix(graph, [&](const MatrixStep& m) { wanted[m.entry].insert({m.x, m.y}); });
+  for (size_t e = 0; e < wanted.size(); ++e) {
+    schema::EntryPointT& entry = *graph.model.entry_points[e];
+    if (entry.kept_names.empty()) {
+      for (const uint32_t kept : entry.kept) entry.kept_names.push_back(graph.tensor(kept).name);
     }
-    if (entry->kept_names.empty()) {
-      for (const uint32_t kept : entry->kept) {
-        entry->kept_names.push_back(graph.tensor(kept).name);
-      }
-    }
-    for (const uint32_t index : wanted) {
+    for (const uint32_t index : wanted[e]) {
       if (graph.tensor(index).kind != schema::TensorKind::Activation) continue;
-      entry->kept.push_back(index);
-      entry->kept_names.push_back(kPrefix + graph.tensor(index).name);
+      entry.kept.push_back(index);
+      entry.kept_names.push_back(kPrefix + graph.tensor(index).name);
     }
   }
 }
@@ -141,8 +148,8 @@ Calibration calibrate(const Graph& graph, std::span<const std::byte> file,
   const std::vector<int32_t> tokens = source.take(runner, kMostTokens);
   Recorder recorder(runner);
   std::vector<std::set<std::string>> written(graph.model.entry_points.size());
-  for_each_linear(graph, [&](size_t entry, const schema::StepT& step) {
-    written[entry].insert({graph.tensor(step.inputs[0]).name, graph.tensor(step.outputs[0]).name});
+  for_each_matrix(graph, [&](const MatrixStep& m) {
+    written[m.entry].insert({graph.tensor(m.x).name, graph.tensor(m.y).name});
   });
   std::vector<float> output;
   feed(
@@ -155,12 +162,12 @@ Calibration calibrate(const Graph& graph, std::span<const std::byte> file,
       });
 
   Calibration calibration;
-  for_each_linear(graph, [&](size_t, const schema::StepT& step) {
-    const std::string& x = graph.tensor(step.inputs[0]).name;
-    const std::string& y = graph.tensor(step.outputs[0]).name;
+  for_each_matrix(graph, [&](const MatrixStep& m) {
+    const std::string& x = graph.tensor(m.x).name;
+    const std::string& y = graph.tensor(m.y).name;
     // A matrix may be used twice with the same rows: then it gives the same.
     calibration.inputs[x] = recorder.spreads[x].best_scale();
-    calibration.outputs[{x, graph.tensor(step.inputs[1]).name}] = recorder.spreads[y].best_scale();
+    calibration.outputs[{x, graph.tensor(m.weight).name}] = recorder.spreads[y].best_scale();
   });
   return calibration;
 }
@@ -170,7 +177,7 @@ size_t set_static_scales(Graph& graph, const Calibration& calibration) {
   std::map<uint32_t, uint32_t> copied;
   for (const auto& entry : graph.model.entry_points) {
     for (const auto& step : entry->steps) {
-      if (step->op == OpCode::Quantize) copied[step->outputs[0]] = step->inputs[0];
+      if (copies_as_i8(op_traits(step->op))) copied[step->outputs[0]] = step->inputs[0];
     }
   }
   const auto known = [](const auto& map, const auto& key) -> float {
@@ -178,10 +185,10 @@ size_t set_static_scales(Graph& graph, const Calibration& calibration) {
     return found != map.end() && is_static_scale(found->second) ? found->second : 0.0f;
   };
   size_t unseen = 0;
-  for_each_linear(graph, [&](size_t, schema::StepT& step) {
-    schema::TensorT& x = graph.tensor(step.inputs[0]);
+  for_each_matrix(graph, [&](const MatrixStep& m) {
+    schema::TensorT& x = graph.tensor(m.x);
     if (x.type != schema::DataType::I8 || x.kind != schema::TensorKind::Activation) return;
-    const auto copy = copied.find(step.inputs[0]);
+    const auto copy = copied.find(m.x);
     const std::string name = copy == copied.end() ? x.name : graph.tensor(copy->second).name;
     const float scale = known(calibration.inputs, name);
     if (scale == 0.0f) {
@@ -189,9 +196,11 @@ size_t set_static_scales(Graph& graph, const Calibration& calibration) {
       return;
     }
     x.static_scale = scale;
-    const auto key = std::pair(name, graph.tensor(step.inputs[1]).name);
-    if (const float output = known(calibration.outputs, key); output != 0.0f) {
-      step.options.AsLinearOptions()->output_scale = output;
+    const auto set_output_scale = op_traits(m.step.op).set_output_scale;
+    const auto key = std::pair(name, graph.tensor(m.weight).name);
+    if (const float output = known(calibration.outputs, key);
+        output != 0.0f && set_output_scale != nullptr) {
+      set_output_scale(m.step, output);
     }
   });
   return unseen;

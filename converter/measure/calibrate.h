@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "converter/graph.h"
-#include "converter/model_runner.h"
+#include "converter/measure/model_runner.h"
 
 namespace oxbow::convert {
 

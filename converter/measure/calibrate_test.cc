@@ -1,4 +1,4 @@
-#include "converter/calibrate.h"
+#include "converter/measure/calibrate.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "converter/convert.h"
-#include "converter/describe.h"
-#include "converter/errors.h"
-#include "converter/testing/files.h"
+#include "host/describe.h"
+#include "host/errors.h"
+#include "host/testing/files.h"
+#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 using testing::TemporaryDirectory;
 
 std::string golden(const std::string& name) {
-  return std::string(OXB_SOURCE_DIR) + "/tests/golden/" + name;
+  return testing::source_dir() + "/tests/golden/" + name;
 }
 
 double loss(const std::vector<float>& values, double scale) {

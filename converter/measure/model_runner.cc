@@ -1,10 +1,10 @@
-#include "converter/model_runner.h"
+#include "converter/measure/model_runner.h"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 #include "runtime/base/tensor.h"
 
 namespace oxbow::convert {

@@ -1,4 +1,4 @@
-#include "converter/quality.h"
+#include "converter/measure/quality.h"
 
 #include <algorithm>
 #include <cmath>

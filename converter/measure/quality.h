@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "converter/model_runner.h"
+#include "converter/measure/model_runner.h"
 
 namespace oxbow::convert {
 

@@ -1,10 +1,11 @@
-// Folds what follows a linear step into it. The step computes activation(x W + b) + residual, so an
-// activation may follow directly, and an addition may follow that, never the other way round.
+// Folds steps into the one before them where that one can compute both (OpTraits::absorb), as a linear step can an
+// activation and the addition of a residual.
 
 #include <algorithm>
 #include <optional>
 
 #include "converter/passes/passes.h"
+#include "ops/traits.h"
 
 namespace oxbow::convert {
 namespace {
@@ -27,48 +28,37 @@ Uses find_uses(const Graph& graph, const schema::EntryPointT& entry) {
     }
   }
   for (const uint32_t kept : entry.kept) ++uses.count[kept];
+  for (const uint32_t output : entry.outputs) ++uses.count[output];
   return uses;
 }
 
-/// The linear step that makes `tensor` for nobody but the step that asks, when it can still take
-/// more.
-schema::StepT* fusible(Graph& graph, schema::EntryPointT& entry, const Uses& uses,
-                       uint32_t tensor) {
-  if (uses.count[tensor] != 1 || !uses.producer[tensor]) return nullptr;
-  if (graph.tensor(tensor).kind != schema::TensorKind::Activation) return nullptr;
-  schema::StepT* step = entry.steps[*uses.producer[tensor]].get();
-  if (step->op != schema::OpCode::Linear || step->options.AsLinearOptions()->has_residual) {
-    return nullptr;
-  }
-  return step;
+/// Fused, a state would be read or written earlier than before, and others may change or read it between.
+bool touches_state(const Graph& graph, const schema::StepT& step) {
+  const auto is_state = [&](uint32_t tensor) {
+    return graph.tensor(tensor).kind == schema::TensorKind::State;
+  };
+  return std::any_of(step.inputs.begin(), step.inputs.end(), is_state) ||
+         std::any_of(step.outputs.begin(), step.outputs.end(), is_state);
 }
 
-bool fuse_activate(Graph& graph, schema::EntryPointT& entry, const Uses& uses,
-                   const schema::StepT& step) {
-  schema::StepT* linear = fusible(graph, entry, uses, step.inputs[0]);
-  if (linear == nullptr) return false;
-  schema::LinearOptionsT& options = *linear->options.AsLinearOptions();
-  if (options.activation != schema::Activation::None) return false;
-  options.activation = step.options.AsActivateOptions()->activation;
-  options.limit = step.options.AsActivateOptions()->limit;
-  linear->outputs = step.outputs;
-  return true;
-}
-
-bool fuse_add(Graph& graph, schema::EntryPointT& entry, const Uses& uses,
-              const schema::StepT& step) {
-  // The second operand first: it is the newer one in x + f(x).
-  for (const size_t side : {1, 0}) {
-    const uint32_t sum = step.inputs[side], residual = step.inputs[1 - side];
-    schema::StepT* linear = fusible(graph, entry, uses, sum);
-    if (linear == nullptr || sum == residual) continue;
-    const bool ready = !uses.producer[residual] || *uses.producer[residual] < *uses.producer[sum];
-    const schema::TensorT &a = graph.tensor(sum), &b = graph.tensor(residual);
-    if (!ready || a.width != b.width || a.rows_symbol != b.rows_symbol || a.rows != b.rows)
+/// Lets the step that makes one of the inputs of `step`, for nobody else, compute what `step` does.
+bool absorb(Graph& graph, schema::EntryPointT& entry, const Uses& uses, const schema::StepT& step) {
+  // The last input first: it is the newer one in x + f(x).
+  for (size_t input = step.inputs.size(); input-- > 0;) {
+    const uint32_t tensor = step.inputs[input];
+    if (uses.count[tensor] != 1 || !uses.producer[tensor]) continue;
+    if (graph.tensor(tensor).kind != schema::TensorKind::Activation) continue;
+    const size_t place = *uses.producer[tensor];
+    schema::StepT& producer = *entry.steps[place];
+    const auto absorb_into = op_traits(producer.op).absorb;
+    // What else the step reads must be there when its producer runs.
+    const bool ready = std::all_of(step.inputs.begin(), step.inputs.end(), [&](uint32_t other) {
+      return other == tensor || !uses.producer[other] || *uses.producer[other] < place;
+    });
+    if (absorb_into == nullptr || !ready || !absorb_into(graph.model, producer, step, input)) {
       continue;
-    linear->options.AsLinearOptions()->has_residual = true;
-    linear->inputs.push_back(residual);
-    linear->outputs = step.outputs;
+    }
+    producer.outputs = step.outputs;
     return true;
   }
   return false;
@@ -81,11 +71,7 @@ void fuse(Graph& graph) {
     auto& steps = entry->steps;
     for (size_t i = 0; i < steps.size();) {
       const Uses uses = find_uses(graph, *entry);
-      const schema::StepT& step = *steps[i];
-      const bool fused =
-          (step.op == schema::OpCode::Activate && fuse_activate(graph, *entry, uses, step)) ||
-          (step.op == schema::OpCode::Add && fuse_add(graph, *entry, uses, step));
-      if (fused) {
+      if (!touches_state(graph, *steps[i]) && absorb(graph, *entry, uses, *steps[i])) {
         steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i));
       } else {
         ++i;

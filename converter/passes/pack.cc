@@ -9,7 +9,7 @@
 
 #include "converter/passes/passes.h"
 #include "runtime/base/tensor.h"
-#include "runtime/file_prefix.h"
+#include "runtime/model/file_prefix.h"
 
 namespace oxbow::convert {
 namespace {

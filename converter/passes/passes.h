@@ -35,16 +35,6 @@ void remove_dead(Graph& graph, bool keep_states);
 
 void quantize(Graph& graph, const QuantizeOptions& options);
 
-/// Steps during which an activation's memory is its own; both ends count.
-struct Lifetime {
-  uint32_t first = 0;
-  uint32_t last = 0;
-  bool overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
-};
-
-/// Of every tensor of kind Activation and Input, by index; the others stay as constructed.
-std::vector<Lifetime> lifetimes(const schema::ModelT& model);
-
 /// Throws InputError when a tensor has a size no file can hold.
 void plan(Graph& graph);
 
@@ -57,9 +47,5 @@ struct PackedWeights {
 
 /// Sets the offsets and bytes of weights.
 PackedWeights pack(Graph& graph);
-
-/// Multiply-accumulates for one token of an endless stream: every memory full, one row of logits,
-/// rows that are compressed shared out over the tokens they come from.
-uint64_t macs_per_token(const schema::ModelT& model);
 
 }  // namespace oxbow::convert

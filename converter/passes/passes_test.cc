@@ -7,6 +7,8 @@
 #include <random>
 #include <set>
 
+#include "host/lifetimes.h"
+#include "host/macs.h"
 #include "runtime/base/tensor.h"
 
 namespace oxbow::convert {
@@ -130,6 +132,18 @@ TEST(Fuse, OfTwoLinearStepsTheLaterTakesTheOtherAsResidual) {
   EXPECT_EQ(m.graph.main_entry().steps[2]->inputs.back(), a);
 }
 
+TEST(Fuse, WhatReadsOrWritesAStateStaysWhereItIs) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  const uint32_t state = m.builder.state("state", 8, 4);
+  m.graph.tensor(state).rows_symbol = m.graph.tensor(x).rows_symbol;
+  const uint32_t l = m.builder.linear("l", x, m.matrix(4, 4), kNone);
+  m.finish(m.builder.add("sum", l, state));
+  const size_t before = m.ops().size();
+  fuse(m.graph);
+  EXPECT_EQ(m.ops().size(), before);
+}
+
 /// x -> memory of raw rows, keys and values; attention over it.
 void add_memory(Maker& m, uint32_t x, uint32_t heads) {
   const uint32_t width = m.graph.tensor(x).width;
@@ -203,6 +217,18 @@ TEST(RemoveDead, AMemoryOnlyItsOwnUpdateReadsIsDead) {
   EXPECT_TRUE(m.graph.model.rings.empty());
 }
 
+TEST(RemoveDead, AStepThatIsNeededKeepsAllItsOutputs) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  const uint32_t state = m.builder.state("state", 1, 4);
+  const uint32_t y = m.builder.activate("y", x, schema::Activation::Relu);
+  m.graph.main_entry().steps.back()->outputs.push_back(state);
+  m.finish(y);
+  remove_dead(m.graph, false);
+  ASSERT_NE(m.find("state"), nullptr);
+  EXPECT_EQ(m.graph.tensor(m.graph.main_entry().steps[1]->outputs[1]).name, "state");
+}
+
 TEST(Quantize, ChoosesTypes) {
   Maker m;
   add_memory(m, m.embed(8), 2);
@@ -262,6 +288,24 @@ TEST(Quantize, OneStepServesAllReadersAndFollowsTheProducer) {
   EXPECT_EQ(std::count(ops.begin(), ops.end(), OpCode::Quantize), 2);
 }
 
+TEST(Quantize, EveryReaderOfAPlainStateGetsItsOwnCopy) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  const uint32_t state = m.builder.state("state", 1, 4);
+  m.builder.debug_output(m.builder.linear("a", state, m.matrix(4, 4), kNone));
+  auto update = std::make_unique<schema::StepT>();
+  update->op = OpCode::TakeRows;
+  update->inputs = {x};
+  update->outputs = {state};
+  m.graph.main_entry().steps.push_back(std::move(update));
+  m.finish(m.builder.linear("b", state, m.matrix(4, 4), kNone));
+  quantize(m.graph, {});
+  EXPECT_EQ(m.find("state")->type, DataType::F32);
+  EXPECT_EQ(m.ops(), (std::vector<OpCode>{OpCode::Embedding, OpCode::Quantize, OpCode::Linear,
+                                          OpCode::TakeRows, OpCode::Quantize, OpCode::Linear,
+                                          OpCode::TakeRows, OpCode::Quantize, OpCode::Linear}));
+}
+
 TEST(Quantize, ATiedTableIsStoredInBothLayouts) {
   Maker m;
   const uint32_t table = m.matrix(16, 4);
@@ -274,6 +318,52 @@ TEST(Quantize, ATiedTableIsStoredInBothLayouts) {
   EXPECT_EQ(rows.layout, schema::Layout::RowMajor);
   EXPECT_EQ(blocks.layout, schema::Layout::Block8x4);
   EXPECT_EQ(m.graph.weights.size(), 2u);
+}
+
+TEST(Quantize, AStateStaysFloatUnlessEveryStepThatTouchesItAllowsInt8) {
+  Maker m;
+  const uint32_t x = m.embed(4);
+  m.graph.model.rings.push_back(std::make_unique<schema::RingT>());
+  const auto add_state = [&](const std::string& name) {
+    auto state = std::make_unique<schema::TensorT>();
+    state->name = name;
+    state->kind = schema::TensorKind::State;
+    state->ring = 0;
+    state->rows = 8;
+    state->width = 4;
+    m.graph.model.tensors.push_back(std::move(state));
+    return static_cast<uint32_t>(m.graph.model.tensors.size() - 1);
+  };
+  const auto add_step = [&](OpCode op, std::vector<uint32_t> inputs, uint32_t output) {
+    auto step = std::make_unique<schema::StepT>();
+    step->op = op;
+    step->inputs = std::move(inputs);
+    step->outputs = {output};
+    m.graph.main_entry().steps.push_back(std::move(step));
+  };
+  const uint32_t pushed = add_state("pushed"), recurrent = add_state("recurrent"),
+                 both = add_state("both");
+  add_step(OpCode::RingPush, {x}, pushed);
+  add_step(OpCode::Add, {x, recurrent}, recurrent);
+  add_step(OpCode::RingPush, {x}, both);
+  add_step(OpCode::Add, {x, both}, x);
+  m.finish(x);
+  quantize(m.graph, {});
+  EXPECT_EQ(m.find("pushed")->type, DataType::I8);
+  EXPECT_EQ(m.find("recurrent")->type, DataType::F32);
+  EXPECT_EQ(m.find("both")->type, DataType::F32);
+}
+
+TEST(Quantize, ANormThatOnlyAttentionReadsWritesTheScalesOfItsHeads) {
+  Maker m;
+  const uint32_t x = m.embed(8);
+  GraphBuilder::Attention attention;
+  attention.heads = attention.kv_heads = 2;
+  attention.sources = {{m.norm(x, 8), m.builder.linear("v", x, m.matrix(8, 8), kNone)}};
+  m.finish(m.builder.attention("a", x, attention));
+  quantize(m.graph, {});
+  EXPECT_EQ(m.find("norm")->type, DataType::I8);
+  EXPECT_EQ(m.find("norm")->scale_groups, 2u);
 }
 
 TEST(Plan, RandomGraphsNeverOverlapLiveTensors) {

@@ -3,30 +3,25 @@
 // An activation needs its bytes from the step that writes it to the last step that reads it. Two
 // whose lifetimes do not meet may share bytes. Greedy by size, as in TensorFlow Lite:
 //
-//   1. Sort the activations by bytes, the largest first; equals by index, so that the result is the
-//   same
-//      every time.
+//   1. Sort the activations by bytes, the largest first; equals by index, so that the result is
+//      the same every time.
 //   2. Take each in turn. Look at those already placed that live at the same time, in the order of
-//   their
-//      offsets, and put it into the lowest gap between them that is large enough, or behind the
-//      last.
+//      their offsets, and put it into the lowest gap between them that is large enough, or behind
+//      the last.
 //
 // Large tensors get the low offsets and small ones fill the holes. A step's inputs and outputs live
-// at the same time, so no step works in place. Inputs and kept activations live until the end.
+// at the same time, so no step works in place. Inputs, further outputs and kept activations live until the end.
 // States are never shared: they lie one after another.
 
 #include <algorithm>
 
-#include "converter/errors.h"
 #include "converter/passes/passes.h"
+#include "host/errors.h"
+#include "host/lifetimes.h"
 #include "runtime/base/tensor.h"
 
 namespace oxbow::convert {
 namespace {
-
-bool is_planned(const schema::TensorT& tensor) {
-  return tensor.kind == schema::TensorKind::Activation || tensor.kind == schema::TensorKind::Input;
-}
 
 uint64_t aligned(uint64_t bytes) { return round_up(bytes, kTensorAlignment); }
 
@@ -73,36 +68,6 @@ uint64_t place_activations(schema::ModelT& model) {
 }
 
 }  // namespace
-
-std::vector<Lifetime> lifetimes(const schema::ModelT& model) {
-  std::vector<Lifetime> lives(model.tensors.size());
-  std::vector<bool> seen(model.tensors.size());
-  const auto touch = [&](uint32_t tensor, uint32_t step) {
-    if (!is_planned(*model.tensors[tensor])) return;
-    if (!seen[tensor]) lives[tensor] = {step, step};
-    seen[tensor] = true;
-    lives[tensor].first = std::min(lives[tensor].first, step);
-    lives[tensor].last = std::max(lives[tensor].last, step);
-  };
-  uint32_t first = 0;  // Entry points run one after another and share all bytes.
-  for (const auto& entry : model.entry_points) {
-    const uint32_t steps = static_cast<uint32_t>(entry->steps.size());
-    const uint32_t end = first + (steps == 0 ? 0 : steps - 1);
-    for (uint32_t i = 0; i < steps; ++i) {
-      for (const uint32_t tensor : entry->steps[i]->inputs) touch(tensor, first + i);
-      for (const uint32_t tensor : entry->steps[i]->outputs) touch(tensor, first + i);
-    }
-    std::vector<uint32_t> inputs = entry->inputs;
-    inputs.push_back(entry->tokens);
-    for (const uint32_t tensor : inputs) {
-      touch(tensor, first);
-      touch(tensor, end);
-    }
-    for (const uint32_t tensor : entry->kept) touch(tensor, end);
-    first = end + 1;
-  }
-  return lives;
-}
 
 void plan(Graph& graph) {
   schema::ModelT& model = graph.model;

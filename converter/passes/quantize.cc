@@ -1,7 +1,7 @@
-// Decides the type of every tensor.
+// Decides the type of every tensor, by what the ops' signatures allow and their traits ask for.
 //
-//   weights        matrices of linear steps: int8 in blocks, one scale per output channel
-//                  embedding tables: int8 rows, one scale per row
+//   weights        matrices: int8 in blocks, one scale per output channel
+//                  tables that rows are looked up in: int8 rows, one scale per row
 //                  norms, biases and everything small: float
 //   activations    what enters an int8 matrix: int8, one scale per row. A step that can write int8
 //                  does so when all its readers want it; otherwise one quantise step serves them.
@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "converter/passes/passes.h"
+#include "ops/traits.h"
 
 namespace oxbow::convert {
 namespace {
@@ -36,10 +37,8 @@ void make_i8(schema::TensorT& tensor, uint32_t scale_groups,
   tensor.scale_groups = scale_groups;
 }
 
-bool is_key_or_value(const Reader& reader) {
-  return reader.step->op == OpCode::Attention && reader.input >= 1 &&
-         reader.input <= 2 * reader.step->options.AsAttentionOptions()->sources;
-}
+/// What an input is wanted as int8 for.
+enum class Want { kBesideMemories, kMatrix };
 
 class Quantizer {
  public:
@@ -48,20 +47,19 @@ class Quantizer {
   void weights() {
     split_shared_tables();
     for_each_step([&](schema::StepT& step) {
-      if (step.op == OpCode::Linear) {
-        make_i8(graph_.tensor(step.inputs[1]), 1, schema::Layout::Block8x4);
-      } else if (step.op == OpCode::Embedding && !makes_angles(step)) {
-        make_i8(graph_.tensor(step.inputs[1]), 1);
-      }
+      const auto weight = weight_input(op_traits(step.op));
+      if (!weight || feeds_exact_input(step)) return;
+      make_i8(graph_.tensor(step.inputs[weight->input]), 1, weight->layout);
     });
   }
 
   void activations() {
-    states_and_tables();
+    states();
     // Quantise steps are added to the list, so collect the tensors first.
     const uint32_t count = static_cast<uint32_t>(graph_.model.tensors.size());
-    for (uint32_t i = 0; i < count; ++i) keys_and_values(i);
-    for (uint32_t i = 0; i < count; ++i) matrix_input(i);
+    for (const Want want : {Want::kBesideMemories, Want::kMatrix}) {
+      for (uint32_t i = 0; i < count; ++i) rows(i, want);
+    }
   }
 
  private:
@@ -83,113 +81,117 @@ class Quantizer {
     }
   }
 
-  /// A table of sines and cosines: eight bits are too few for angles.
-  bool makes_angles(const schema::StepT& step) const {
+  /// Whether a reader cannot do with eight bits of what the step looks up: sines and cosines.
+  bool feeds_exact_input(const schema::StepT& step) const {
     const std::vector<Reader>& readers = readers_[step.outputs[0]];
     return std::any_of(readers.begin(), readers.end(), [](const Reader& reader) {
-      return reader.step->op == OpCode::Rope && reader.input == 1;
+      return op_traits(reader.step->op).exact_input == static_cast<int>(reader.input);
     });
   }
 
-  /// A table that is also a matrix (tied weights) needs both layouts: the embedding gets its own
-  /// copy.
+  /// A table that is also a matrix (tied weights) needs both layouts: who looks up rows gets a copy.
   void split_shared_tables() {
+    const auto wants = [](const schema::StepT& step, uint32_t tensor, schema::Layout layout) {
+      const auto weight = weight_input(op_traits(step.op));
+      return weight && weight->layout == layout && step.inputs[weight->input] == tensor;
+    };
     for_each_step([&](schema::StepT& step) {
-      if (step.op != OpCode::Embedding) return;
-      const uint32_t table = step.inputs[1];
-      const bool shared = std::any_of(readers_[table].begin(), readers_[table].end(),
-                                      [](const Reader& r) { return r.step->op == OpCode::Linear; });
+      const auto weight = weight_input(op_traits(step.op));
+      if (!weight || weight->layout != schema::Layout::RowMajor) return;
+      const uint32_t table = step.inputs[weight->input];
+      const bool shared =
+          std::any_of(readers_[table].begin(), readers_[table].end(), [&](const Reader& reader) {
+            return wants(*reader.step, table, schema::Layout::Block8x4);
+          });
       if (!shared) return;
       auto copy = std::make_unique<schema::TensorT>();
-      copy->name = graph_.tensor(table).name + ".embedding";
+      copy->name = graph_.tensor(table).name + "." + in_lower_case(schema::EnumNameOpCode(step.op));
       copy->kind = schema::TensorKind::Weight;
       copy->rows = graph_.tensor(table).rows;
       copy->width = graph_.tensor(table).width;
       const uint32_t added = static_cast<uint32_t>(graph_.model.tensors.size());
       graph_.model.tensors.push_back(std::move(copy));
       graph_.weights[added] = graph_.weights.at(table);
-      step.inputs[1] = added;
+      step.inputs[weight->input] = added;
     });
     index();
   }
 
-  void states_and_tables() {
-    for (uint32_t i = 0; i < readers_.size(); ++i) {
+  /// Memories: all steps that touch one must be content with int8.
+  void states() {
+    std::vector<bool> keep(graph_.model.tensors.size());
+    for_each_step([&](const schema::StepT& step) {
+      if (op_traits(step.op).i8_states) return;
+      for (const uint32_t input : step.inputs) keep[input] = true;
+      for (const uint32_t output : step.outputs) keep[output] = true;
+    });
+    for (uint32_t i = 0; i < keep.size(); ++i) {
       schema::TensorT& tensor = graph_.tensor(i);
-      if (tensor.kind == schema::TensorKind::State) {
-        uint32_t groups = 1;
-        // The few rows a convolution looks back to are not worth an error.
-        bool keep = tensor.type == DataType::I32;
-        for (const Reader& reader : readers_[i]) {
-          if (is_key_or_value(reader)) groups = reader.step->options.AsAttentionOptions()->kv_heads;
-          keep = keep || reader.step->op == OpCode::Convolution;
-        }
-        if (!keep) make_i8(tensor, groups);
-      } else if (tensor.kind == schema::TensorKind::Weight) {
-        for (const Reader& reader : readers_[i]) {
-          if (reader.step->op != OpCode::Attention) continue;
-          const schema::AttentionOptionsT& options = *reader.step->options.AsAttentionOptions();
-          if (options.relative && reader.input == 1 + 2 * options.sources) {
-            make_i8(tensor, options.heads);
-          }
+      // A plain state is changed a little by every run, which eight bits would lose.
+      const bool is_memory = tensor.kind == schema::TensorKind::State && tensor.ring >= 0;
+      if (!is_memory || tensor.type != DataType::F32 || keep[i]) {
+        continue;
+      }
+      uint32_t groups = 1;
+      for (const Reader& reader : readers_[i]) {
+        if (const uint32_t wanted = scales(reader, Want::kBesideMemories); wanted != 0) {
+          groups = wanted;
         }
       }
+      make_i8(tensor, groups);
     }
   }
 
-  /// Keys and values of this run: attention wants them as the memories hold them.
-  void keys_and_values(uint32_t index) {
-    const schema::TensorKind kind = graph_.tensor(index).kind;
-    if (kind != schema::TensorKind::Activation && kind != schema::TensorKind::Input) return;
+  /// How many scales a row a reader wants; 0: it does not want int8 for this.
+  uint32_t scales(const Reader& reader, Want want) const {
+    const schema::StepT& step = *reader.step;
+    const OpTraits& traits = op_traits(step.op);
+    if (want == Want::kBesideMemories) {
+      return traits.remembered_scales == nullptr
+                 ? 0
+                 : traits.remembered_scales(graph_.model, step, reader.input);
+    }
+    const auto weight = weight_input(traits);
+    return traits.multiplied_input == static_cast<int>(reader.input) && weight &&
+                   graph_.tensor(step.inputs[weight->input]).type == DataType::I8
+               ? 1
+               : 0;
+  }
+
+  /// Rows of this run, and tables, as their readers want them.
+  void rows(uint32_t index, Want want) {
+    schema::TensorT& tensor = graph_.tensor(index);
+    if (tensor.type != DataType::F32) return;
     const std::vector<Reader> readers = readers_[index];
+    if (tensor.kind == schema::TensorKind::State) {
+      if (want != Want::kMatrix) return;
+      // It may change between two readers.
+      for (const Reader& one : readers) {
+        if (scales(one, want) == 0) continue;
+        add_quantize_step(index, 1, {one}, [](const Reader&) { return true; });
+      }
+      return;
+    }
     std::map<uint32_t, size_t> wanted;  // How many readers want how many scales.
+    bool needed = false;
     for (const Reader& reader : readers) {
-      if (const uint32_t groups = key_groups(reader); groups != 0) ++wanted[groups];
+      const uint32_t groups = scales(reader, want);
+      if (groups == 0) continue;
+      ++wanted[groups];
+      needed = needed || !op_traits(reader.step->op).quantizes_rows;
     }
     if (wanted.empty()) return;
-    // A push alone quantises by itself.
-    const bool attended = std::any_of(readers.begin(), readers.end(), is_key_or_value);
     const schema::StepT* producer = producers_[index];
-    const bool can_write =
-        producer != nullptr && (producer->op == OpCode::Linear || producer->op == OpCode::Rope);
-    if (can_write && wanted.size() == 1 && wanted.begin()->second == readers.size()) {
-      make_i8(graph_.tensor(index), wanted.begin()->first);
-    } else if (attended) {
+    const bool can_be = tensor.kind == schema::TensorKind::Weight ||
+                        (producer != nullptr && may_write_i8(op_traits(producer->op)));
+    if (can_be && wanted.size() == 1 && wanted.begin()->second == readers.size()) {
+      make_i8(tensor, wanted.begin()->first);
+    } else if (needed) {
       for (const auto& [groups, count] : wanted) {
         add_quantize_step(index, groups, readers, [&, groups = groups](const Reader& reader) {
-          return key_groups(reader) == groups;
+          return scales(reader, want) == groups;
         });
       }
-    }
-  }
-
-  /// Scales per row that a reader of keys or values wants; 0: it reads them as something else.
-  uint32_t key_groups(const Reader& reader) const {
-    if (is_key_or_value(reader)) return reader.step->options.AsAttentionOptions()->kv_heads;
-    if (reader.step->op != OpCode::RingPush) return 0;
-    const schema::TensorT& state = graph_.tensor(reader.step->outputs[reader.input]);
-    return state.type == DataType::I8 ? state.scale_groups : 0;
-  }
-
-  bool wants_i8(const Reader& reader) const {
-    return reader.step->op == OpCode::Linear && reader.input == 0 &&
-           graph_.tensor(reader.step->inputs[1]).type == DataType::I8;
-  }
-
-  void matrix_input(uint32_t index) {
-    const std::vector<Reader> readers = readers_[index];
-    const size_t wanting = static_cast<size_t>(std::count_if(
-        readers.begin(), readers.end(), [&](const Reader& reader) { return wants_i8(reader); }));
-    if (wanting == 0) return;
-    const schema::StepT* producer = producers_[index];
-    const bool can_write = producer != nullptr &&
-                           (producer->op == OpCode::LayerNorm || producer->op == OpCode::RmsNorm ||
-                            producer->op == OpCode::Attention || producer->op == OpCode::Linear ||
-                            producer->op == OpCode::Multiply);
-    if (can_write && wanting == readers.size()) {
-      make_i8(graph_.tensor(index), 1);
-    } else {
-      add_quantize_step(index, 1, readers, [&](const Reader& reader) { return wants_i8(reader); });
     }
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "converter/passes/passes.h"
+#include "ops/traits.h"
 
 namespace oxbow::convert {
 namespace {
@@ -18,6 +19,7 @@ std::vector<bool> find_live(const Graph& graph, bool keep_states) {
     live[entry->tokens] = live[entry->logits] = true;
     for (const uint32_t input : entry->inputs) live[input] = true;
     for (const uint32_t kept : entry->kept) live[kept] = true;
+    for (const uint32_t output : entry->outputs) live[output] = true;
   }
   for (size_t i = 0; keep_states && i < live.size(); ++i) {
     live[i] = live[i] || graph.model.tensors[i]->kind == schema::TensorKind::State;
@@ -30,12 +32,16 @@ std::vector<bool> find_live(const Graph& graph, bool keep_states) {
     changed = false;
     for (auto it = steps.rbegin(); it != steps.rend(); ++it) {
       const schema::StepT& step = **it;
-      const bool is_push = step.op == schema::OpCode::RingPush;
+      const bool paired = op_traits(step.op).signature->is_paired();
+      const bool is_live = std::any_of(step.outputs.begin(), step.outputs.end(),
+                                       [&](uint32_t output) { return live[output]; });
+      // Steps write all their outputs or none, but for a push, which is several pushes side by side: rows
+      // matter when their own state does.
+      for (const uint32_t output : step.outputs) {
+        if (is_live && !paired && !live[output]) live[output] = changed = true;
+      }
       for (size_t i = 0; i < step.inputs.size(); ++i) {
-        // A push is several pushes side by side: rows matter when their own state does.
-        const bool needed = is_push ? live[step.outputs[i]]
-                                    : std::any_of(step.outputs.begin(), step.outputs.end(),
-                                                  [&](uint32_t output) { return live[output]; });
+        const bool needed = paired ? live[step.outputs[i]] : is_live;
         if (needed && !live[step.inputs[i]]) live[step.inputs[i]] = changed = true;
       }
     }
@@ -50,7 +56,7 @@ std::vector<bool> find_live(const Graph& graph, bool keep_states) {
 void drop_dead_steps(schema::EntryPointT& entry, const std::vector<bool>& live) {
   auto& steps = entry.steps;
   for (auto& step : steps) {
-    if (step->op != schema::OpCode::RingPush) continue;
+    if (!op_traits(step->op).signature->is_paired()) continue;
     for (size_t i = step->outputs.size(); i-- > 0;) {
       if (live[step->outputs[i]]) continue;
       step->inputs.erase(step->inputs.begin() + static_cast<std::ptrdiff_t>(i));
@@ -89,6 +95,7 @@ void renumber_tensors(Graph& graph, const std::vector<bool>& live) {
     entry->logits = moved[entry->logits];
     for (uint32_t& input : entry->inputs) input = moved[input];
     for (uint32_t& kept : entry->kept) kept = moved[kept];
+    for (uint32_t& output : entry->outputs) output = moved[output];
   }
   for (auto& tensor : graph.model.tensors) {
     if (tensor->initial >= 0) {

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "converter/gguf.h"
+#include "converter/formats/gguf.h"
 
-namespace oxbow::convert::testing {
+namespace oxbow::testing {
+
+using convert::GgufType;
 
 template <typename T>
 std::string raw(T value) {
@@ -85,4 +87,4 @@ struct GgufBuilder {
   }
 };
 
-}  // namespace oxbow::convert::testing
+}  // namespace oxbow::testing

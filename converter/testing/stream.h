@@ -12,7 +12,7 @@
 
 #include "runtime/api/oxbow.h"
 
-namespace oxbow::convert::testing {
+namespace oxbow::testing {
 
 class Stream {
  public:
@@ -65,4 +65,4 @@ class Stream {
   std::vector<std::byte> arena_;
 };
 
-}  // namespace oxbow::convert::testing
+}  // namespace oxbow::testing

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace oxbow::convert::testing {
+namespace oxbow::testing {
 
 template <typename T>
 std::string little(T value) {
@@ -120,4 +120,4 @@ inline std::string old_torch_bytes(const std::string& pickle, int64_t elements =
   return out;
 }
 
-}  // namespace oxbow::convert::testing
+}  // namespace oxbow::testing

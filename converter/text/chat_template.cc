@@ -1,10 +1,10 @@
-#include "converter/chat_template.h"
+#include "converter/text/chat_template.h"
 
 #include <span>
 
-#include "converter/errors.h"
-#include "converter/jinja/evaluator.h"
-#include "converter/jinja/parser.h"
+#include "converter/text/jinja/evaluator.h"
+#include "converter/text/jinja/parser.h"
+#include "host/errors.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow::convert {

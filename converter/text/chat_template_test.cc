@@ -1,4 +1,4 @@
-#include "converter/chat_template.h"
+#include "converter/text/chat_template.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,8 @@
 #include <random>
 #include <vector>
 
-#include "converter/errors.h"
+#include "host/errors.h"
+#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
@@ -21,7 +22,7 @@ using ::testing::HasSubstr;
 const std::map<std::string, std::string> kTokens = {
     {"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}};
 const std::filesystem::path kFolder =
-    std::filesystem::path(OXB_SOURCE_DIR) / "tests/chat_templates";
+    std::filesystem::path(testing::source_dir()) / "tests/chat_templates";
 
 std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

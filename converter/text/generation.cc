@@ -1,11 +1,11 @@
-#include "converter/generation.h"
+#include "converter/text/generation.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "converter/errors.h"
-#include "converter/json_file.h"
+#include "host/errors.h"
+#include "host/json_file.h"
 
 namespace oxbow::convert {
 namespace {

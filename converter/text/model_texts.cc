@@ -1,11 +1,11 @@
-#include "converter/model_texts.h"
+#include "converter/text/model_texts.h"
 
 #include <filesystem>
 
-#include "converter/checkpoint_files.h"
-#include "converter/errors.h"
-#include "converter/generation.h"
-#include "converter/io_file.h"
+#include "converter/formats/checkpoint_files.h"
+#include "converter/text/generation.h"
+#include "host/errors.h"
+#include "host/io_file.h"
 
 namespace oxbow::convert {
 namespace {

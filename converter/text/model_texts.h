@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "converter/checkpoint.h"
+#include "converter/formats/checkpoint.h"
 #include "converter/graph.h"
-#include "converter/tokenizer/find.h"
+#include "converter/text/tokenizer/find.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {

@@ -1,9 +1,6 @@
 #pragma once
 
-// Files for the converter's tests: a directory that goes away, tensor files made by hand, and checkpoints
-// with something changed.
-
-#include <stdlib.h>
+// Files for tests: tensor files made by hand, and checkpoints with something changed.
 
 #include <cstdint>
 #include <cstring>
@@ -11,40 +8,13 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "converter/safetensors.h"
+#include "host/safetensors.h"
+#include "host/testing/temporary_directory.h"
 
-namespace oxbow::convert::testing {
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "oxbow-conv-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    path_ = pattern;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  size_t file_count() const {
-    size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-      count += entry.exists() ? 1 : 0;
-    }
-    return count;
-  }
-
- private:
-  std::filesystem::path path_;
-};
+namespace oxbow::testing {
 
 inline void write_text(const std::string& path, const std::string& text) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
@@ -98,4 +68,4 @@ struct EditableCheckpoint {
   }
 };
 
-}  // namespace oxbow::convert::testing
+}  // namespace oxbow::testing

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "ops/common/checks.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -20,7 +19,12 @@ static_assert(same(schema::Activation::Sigmoid, Activation::kSigmoid));
 static_assert(same(schema::Activation::Tanh, Activation::kTanh));
 static_assert(same(schema::Activation::GeluQuick, Activation::kGeluQuick));
 static_assert(same(schema::Activation::Clamp, Activation::kClamp));
-static_assert(same(schema::Activation::MAX, Activation::kClamp));
+static_assert(same(schema::Activation::ReluSquared, Activation::kReluSquared));
+static_assert(same(schema::Activation::EluPlusOne, Activation::kEluPlusOne));
+static_assert(same(schema::Activation::Exp, Activation::kExp));
+static_assert(same(schema::Activation::Softplus, Activation::kSoftplus));
+static_assert(same(schema::Activation::SoftCap, Activation::kSoftCap));
+static_assert(same(schema::Activation::MAX, Activation::kSoftCap));
 
 // Elements in one piece of parallel work: enough to be worth a thread's while.
 constexpr size_t kPiece = 4096;
@@ -46,6 +50,12 @@ Status run_activate(RunContext& context, const void* params) {
 
 }  // namespace
 
+constexpr OpSignature kActivateSignature = {
+    .options = schema::OpOptions::ActivateOptions,
+    .inputs = {{.name = "x"}},
+    .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::of(0)}},
+};
+
 ActivateKernel pick_activate_kernel(bool reference_only) {
 #define OXB_KERNEL(isa, fn) \
   if (may_use(isa, reference_only)) return fn;
@@ -62,16 +72,17 @@ Status check_activation(BindContext& context, uint32_t activation, float limit,
   }
   *params = {static_cast<Activation>(activation), limit};
   // Others do not look at it.
-  if (params->activation == Activation::kClamp && (!std::isfinite(limit) || limit <= 0)) {
+  const bool limited =
+      params->activation == Activation::kClamp || params->activation == Activation::kSoftCap;
+  if (limited && (!std::isfinite(limit) || limit <= 0)) {
     return context.fail("limit is %g, expected a positive number", double{limit});
   }
   return Status::kOk;
 }
 
 Status bind_activate(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 1, 1));
+  OXB_TRY(check_signature(context, kActivateSignature));
   const auto* options = context.step().options_as_ActivateOptions();
-  if (options == nullptr) return fail_options(context, "ActivateOptions");
   ActivateParams activation;
   OXB_TRY(check_activation(context, static_cast<uint32_t>(options->activation()), options->limit(),
                            &activation));
@@ -81,11 +92,6 @@ Status bind_activate(BindContext& context, RunFunction* run) {
   }
   const Tensor x = context.input(0);
   const Tensor y = context.output(0);
-  OXB_TRY(check_f32(context, x));
-  OXB_TRY(check_f32(context, y));
-  OXB_TRY(check_width(context, y, x.width));
-  OXB_TRY(check_same_rows(context, x, y));
-
   auto& p = context.params<Params>();
   p = {x, y, activation, pick_activate_kernel(context.reference_only())};
   *run = run_activate;

@@ -9,11 +9,17 @@
 //   tanh       tanh x
 //   gelu_quick x * sigmoid(1.702 x)
 //   clamp      x between -limit and limit
+//   relu_squared  max(x, 0)^2
+//   elu_plus_one  x + 1 for x > 0, else e^x
+//   exp        e^x
+//   softplus   ln(1 + e^x)
+//   soft_cap   limit * tanh(x / limit)
 // NaN stays NaN.
 
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -30,11 +36,16 @@ enum class Activation : uint8_t {
   kTanh = 6,
   kGeluQuick = 7,
   kClamp = 8,
+  kReluSquared = 9,
+  kEluPlusOne = 10,
+  kExp = 11,
+  kSoftplus = 12,
+  kSoftCap = 13,
 };
 
 struct ActivateParams {
   Activation activation = Activation::kNone;
-  /// Clamp only: finite and positive.
+  /// Clamp and soft_cap only: finite and positive.
   float limit = 0;
 };
 
@@ -53,6 +64,7 @@ ActivateKernel pick_activate_kernel(bool reference_only);
 Status check_activation(BindContext& context, uint32_t activation, float limit,
                         ActivateParams* params);
 
+extern const OpSignature kActivateSignature;
 Status bind_activate(BindContext& context, RunFunction* run);
 Status bind_activate_vulkan(VulkanBindContext& context);
 

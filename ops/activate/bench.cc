@@ -23,7 +23,7 @@ void bench(BenchRun& run, ActivateKernel kernel) {
 testing::BenchShapes shapes() {
   testing::BenchShapes shapes = {{"activation", "width"}, {}};
   for (auto activation = static_cast<int64_t>(Activation::kRelu);
-       activation <= static_cast<int64_t>(Activation::kClamp); ++activation) {
+       activation <= static_cast<int64_t>(Activation::kSoftCap); ++activation) {
     for (int64_t width : {160, 768, 3072}) shapes.values.push_back({activation, width});
   }
   return shapes;

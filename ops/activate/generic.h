@@ -34,6 +34,25 @@ namespace {
   return v < -limit ? -limit : v;
 }
 
+[[gnu::always_inline]] inline float relu_squared(float x) {
+  const float v = relu(x);
+  return v * v;
+}
+
+[[gnu::always_inline]] inline float elu_plus_one(float x) {
+  const float below = exp_f32(x);
+  return x > 0.0f ? x + 1.0f : below;
+}
+
+[[gnu::always_inline]] inline float softplus(float x) {
+  // Of -|x|, so that nothing overflows and what is small is small from the start.
+  return relu(x) + log1p_f32(exp_f32(-abs_f32(x)));
+}
+
+[[gnu::always_inline]] inline float soft_cap(float x, float limit) {
+  return limit * tanh_f32(x / limit);
+}
+
 [[gnu::always_inline]] inline void activate(const ActivateParams& params, const float* x,
                                             size_t count, float* y) {
   // A copy: y might be the params, for all the compiler knows.
@@ -65,6 +84,21 @@ namespace {
       break;
     case Activation::kClamp:
       for (size_t i = 0; i < count; ++i) y[i] = clamp(x[i], limit);
+      break;
+    case Activation::kReluSquared:
+      for (size_t i = 0; i < count; ++i) y[i] = relu_squared(x[i]);
+      break;
+    case Activation::kEluPlusOne:
+      for (size_t i = 0; i < count; ++i) y[i] = elu_plus_one(x[i]);
+      break;
+    case Activation::kExp:
+      for (size_t i = 0; i < count; ++i) y[i] = exp_f32(x[i]);
+      break;
+    case Activation::kSoftplus:
+      for (size_t i = 0; i < count; ++i) y[i] = softplus(x[i]);
+      break;
+    case Activation::kSoftCap:
+      for (size_t i = 0; i < count; ++i) y[i] = soft_cap(x[i], limit);
       break;
   }
 }

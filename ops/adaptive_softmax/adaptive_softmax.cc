@@ -44,20 +44,19 @@ AdaptiveSoftmaxKernel pick_kernel(bool reference_only) {
 
 }  // namespace
 
+constexpr OpSignature kAdaptiveSoftmaxSignature = {
+    .inputs = {{.name = "head"},
+               {.name = "cluster", .rows = Rows::of(0), .least = 0, .most = kMaxClusters}},
+    .outputs = {{.name = "y", .rows = Rows::of(0), .to_caller = true}},
+};
+
 Status bind_adaptive_softmax(BindContext& context, RunFunction* run) {
-  const size_t inputs = context.input_count();
-  if (inputs == 0 || inputs > 1 + kMaxClusters || context.output_count() != 1) {
-    return context.fail("has %zu inputs and %zu outputs, expected 1 to %zu and 1", inputs,
-                        context.output_count(), 1 + kMaxClusters);
-  }
+  OXB_TRY(check_signature(context, kAdaptiveSoftmaxSignature));
   auto& p = context.params<Params>();
   p.head = context.input(0);
   p.y = context.output_or_caller(0);
-  p.count = inputs - 1;
+  p.count = context.input_count() - 1;
   p.kernel = pick_kernel(context.reference_only());
-  OXB_TRY(check_f32(context, p.head));
-  OXB_TRY(check_f32(context, p.y));
-  OXB_TRY(check_same_rows(context, p.head, p.y));
   if (p.head.width <= p.count) {
     return context.fail("tensor '%s' is %s, expected words besides its %zu clusters", p.head.name,
                         describe(p.head).text, p.count);
@@ -65,8 +64,6 @@ Status bind_adaptive_softmax(BindContext& context, RunFunction* run) {
   uint64_t words = p.head.width - p.count;
   for (size_t i = 0; i < p.count; ++i) {
     p.clusters[i] = context.input(1 + i);
-    OXB_TRY(check_f32(context, p.clusters[i]));
-    OXB_TRY(check_same_rows(context, p.head, p.clusters[i]));
     if (p.clusters[i].width == 0) {
       return context.fail("tensor '%s' is %s, expected words", p.clusters[i].name,
                           describe(p.clusters[i]).text);

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -24,6 +25,7 @@ using AdaptiveSoftmaxKernel = void (*)(const float* x, size_t count, float base,
 #include "ops/adaptive_softmax/kernels.inc"
 #undef OXB_KERNEL
 
+extern const OpSignature kAdaptiveSoftmaxSignature;
 Status bind_adaptive_softmax(BindContext& context, RunFunction* run);
 
 }  // namespace oxbow

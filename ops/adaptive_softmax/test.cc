@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ops/adaptive_softmax/adaptive_softmax.h"
-#include "ops/testing/refusals.h"
+#include "ops/testing/kernel_test.h"
 
 namespace oxbow {
 namespace {
@@ -14,13 +14,7 @@ using testing::f32_tensor;
 using testing::OpRunner;
 using testing::TestTensor;
 
-struct Variant {
-  Isa isa;
-  AdaptiveSoftmaxKernel kernel;
-  const char* name;
-};
-
-constexpr Variant kVariants[] = {
+constexpr testing::Variant<AdaptiveSoftmaxKernel> kVariants[] = {
 #define OXB_KERNEL(isa, fn) {isa, fn, #fn},
 #include "ops/adaptive_softmax/kernels.inc"
 #undef OXB_KERNEL
@@ -50,13 +44,11 @@ TEST(AdaptiveSoftmax, ReferenceFollowsTheFormulaAndEveryVariantTheReference) {
     for (uint32_t i = 0; i < size; ++i) {
       ASSERT_NEAR(y.f32()[i], expected[i] - 2.5, tolerance(size)) << i;
     }
-    for (const Variant& variant : kVariants) {
-      if (!cpu_supports(variant.isa)) continue;
-      SCOPED_TRACE(variant.name);
+    testing::for_each_variant(kVariants, [&](AdaptiveSoftmaxKernel kernel) {
       TestTensor z = f32_tensor("z", 1, size);
-      variant.kernel(x.f32(), size, -2.5f, z.f32());
+      kernel(x.f32(), size, -2.5f, z.f32());
       for (uint32_t i = 0; i < size; ++i) ASSERT_EQ(z.f32()[i], y.f32()[i]) << i;
-    }
+    });
   }
 }
 

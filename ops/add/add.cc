@@ -1,6 +1,6 @@
 #include "ops/add/add.h"
 
-#include "ops/common/checks.h"
+#include "ops/common/broadcast.h"
 
 namespace oxbow {
 namespace {
@@ -10,6 +10,7 @@ constexpr size_t kPiece = 8192;
 
 struct Params {
   Tensor a, b, y;
+  Broadcast broadcast;
   AddKernel kernel;
 };
 
@@ -27,7 +28,22 @@ Status run_add(RunContext& context, const void* params) {
   return Status::kOk;
 }
 
+Status run_broadcast_add(RunContext& context, const void* params) {
+  const auto& p = *static_cast<const Params*>(params);
+  parallel_for(context.pool, context.rows(p.a), [&](size_t row, size_t) {
+    broadcast_row(p.a.f32(row), p.b.f32(p.broadcast.one_row ? 0 : row), p.a.width,
+                  p.broadcast.repeat, Tensor(p.y).f32(row),
+                  [](float one, float other) { return one + other; });
+  });
+  return Status::kOk;
+}
+
 }  // namespace
+
+constexpr OpSignature kAddSignature = {
+    .inputs = {{.name = "a"}, {.name = "b"}},
+    .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::of(0)}},
+};
 
 AddKernel pick_add_kernel(bool reference_only) {
 #define OXB_KERNEL(isa, fn) \
@@ -38,18 +54,14 @@ AddKernel pick_add_kernel(bool reference_only) {
 }
 
 Status bind_add(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 2, 1));
+  OXB_TRY(check_signature(context, kAddSignature));
   const Tensor a = context.input(0);
   const Tensor b = context.input(1);
   const Tensor y = context.output(0);
-  for (const Tensor& tensor : {a, b, y}) {
-    OXB_TRY(check_f32(context, tensor));
-    OXB_TRY(check_width(context, tensor, a.width));
-    OXB_TRY(check_same_rows(context, a, tensor));
-  }
   auto& p = context.params<Params>();
-  p = {a, b, y, pick_add_kernel(context.reference_only())};
-  *run = run_add;
+  p = {a, b, y, {}, pick_add_kernel(context.reference_only())};
+  OXB_TRY(check_broadcast(context, a, b, &p.broadcast));
+  *run = p.broadcast.plain() ? run_add : run_broadcast_add;
   return Status::kOk;
 }
 

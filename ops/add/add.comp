@@ -11,5 +11,5 @@ layout(std430, binding = 3) writeonly buffer Y { float y[]; };
 
 void main() {
   const uint i = element_index();
-  if (i < slot.values[0]) y[i] = a[i] + b[i];
+  if (i < dispatch.values[0]) y[i] = a[i] + b[i];
 }

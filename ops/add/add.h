@@ -1,9 +1,10 @@
 #pragma once
 
-// y = a + b, element by element.
+// y = a + b, element by element. b may be a row or a column for each head, see ops/common/broadcast.h.
 
 #include <cstddef>
 
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -18,6 +19,7 @@ using AddKernel = void (*)(const float* a, const float* b, size_t count, float* 
 
 AddKernel pick_add_kernel(bool reference_only);
 
+extern const OpSignature kAddSignature;
 Status bind_add(BindContext& context, RunFunction* run);
 Status bind_add_vulkan(VulkanBindContext& context);
 

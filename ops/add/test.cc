@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ops/add/add.h"
-#include "ops/testing/refusals.h"
+#include "ops/testing/kernel_test.h"
 
 namespace oxbow {
 namespace {
@@ -13,36 +13,28 @@ using testing::f32_tensor;
 using testing::OpRunner;
 using testing::TestTensor;
 
-struct Variant {
-  Isa isa;
-  AddKernel kernel;
-  const char* name;
-};
-
-constexpr Variant kVariants[] = {
+constexpr testing::Variant<AddKernel> kVariants[] = {
 #define OXB_KERNEL(isa, fn) {isa, fn, #fn},
 #include "ops/add/kernels.inc"
 #undef OXB_KERNEL
 };
 
 TEST(Add, EveryVariantAddsExactlyAlsoInPlace) {
-  for (const Variant& variant : kVariants) {
-    if (!cpu_supports(variant.isa)) continue;
-    SCOPED_TRACE(variant.name);
+  testing::for_each_variant(kVariants, [&](AddKernel kernel) {
     for (uint32_t size : testing::simd_sizes_up_to(130)) {
       TestTensor a = f32_tensor("a", 1, size), b = f32_tensor("b", 1, size);
       TestTensor y = f32_tensor("y", 1, size);
       fill_uniform(a, size);
       fill_uniform(b, size + 1000, -1e3f, 1e3f);
-      variant.kernel(a.f32(), b.f32(), size, y.f32());
+      kernel(a.f32(), b.f32(), size, y.f32());
       // A sum of two floats in double, rounded once, is the float sum.
       for (uint32_t i = 0; i < size; ++i) {
         ASSERT_EQ(y.f32()[i], static_cast<float>(a.value(0, i) + b.value(0, i)));
       }
-      variant.kernel(a.f32(), b.f32(), size, b.f32());
+      kernel(a.f32(), b.f32(), size, b.f32());
       for (uint32_t i = 0; i < size; ++i) ASSERT_EQ(b.f32()[i], y.f32()[i]) << "in place";
     }
-  }
+  });
 }
 
 struct Fixture {
@@ -56,14 +48,31 @@ struct Fixture {
   }
 };
 
+TEST(Add, ARowServesAllRowsAndAColumnItsNeighbours) {
+  for (const uint32_t rows : {1u, 90u}) {
+    for (const uint32_t width : {1u, 4u, 100u}) {
+      Fixture s;
+      fill_uniform(s.a, 1);
+      fill_uniform(s.b, 2);
+      s.b.rows = rows;
+      s.b.width = width;
+      ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+      for (size_t row = 0; row < 90; ++row) {
+        for (size_t i = 0; i < 100; ++i) {
+          const float b = s.b.f32(rows == 1 ? 0 : row)[i / (100 / width)];
+          ASSERT_EQ(s.y.f32(row)[i], s.a.f32(row)[i] + b) << row << " " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(Add, RunsOverTheActualRowsOnly) {
   Fixture s;
   fill_uniform(s.a, 1);
   fill_uniform(s.b, 2);
-  for (TestTensor* tensor : {&s.a, &s.b, &s.y}) tensor->rows_symbol = 0;
-  ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+  testing::expect_only_actual_rows(s.op);
   for (size_t i = 0; i < 8900; ++i) ASSERT_EQ(s.y.f32()[i], s.a.f32()[i] + s.b.f32()[i]);
-  for (size_t i = 8900; i < 9000; ++i) ASSERT_TRUE(std::isnan(s.y.f32()[i])) << "untouched";
 }
 
 TEST(Add, PassesInfinityAndNanOn) {

@@ -10,20 +10,26 @@
 
 #include "ops/common/vulkan/math.glsl"
 
+#include "ops/attention/dispatch_values.h"
+
 const uint threads = 64u, tile_keys = 64u, lanes = 8u;
-// kItemsAtOnce and kMaxVulkanHeadWidth of vulkan.cc.
-const uint items_at_once = 4u;
+const uint items_at_once = OXB_ITEMS_AT_ONCE;
 
 layout(local_size_x = 64) in;
 // head_width in whole groups of 64 columns: what arrays are made for.
 layout(constant_id = 0) const uint width_room = 64;
 layout(constant_id = 1) const uint flags = 0;
 
-// The same numbers are in vulkan.cc.
-const bool relative = (flags & 1u) != 0u, distance_bias = (flags & 2u) != 0u, alibi = (flags & 4u) != 0u;
-const bool key_mask = (flags & 8u) != 0u, mask_queries = (flags & 16u) != 0u, pinned_query = (flags & 32u) != 0u;
+// Which terms there are, by their numbers in terms/terms.inc.
+#define HAS_TERM(number) ((flags >> number & 1u) != 0u)
+#define OXB_TERM(number, Kind, Name, member) const bool member = HAS_TERM(number);
+#define OXB_CPU_TERM(number, Kind, Name, member)
+#include "ops/attention/terms/terms.inc"
+#undef OXB_CPU_TERM
+#undef OXB_TERM
+const bool mask_queries = HAS_TERM(OXB_MASKS_QUERIES);
 // Of int8 keys: heads do not begin at whole words.
-const bool odd_heads = (flags & 64u) != 0u;
+const bool odd_heads = HAS_TERM(OXB_ODD_HEADS);
 
 layout(std430, binding = 1) readonly buffer Q { float q[]; };
 layout(std430, binding = 2) writeonly buffer Out { float result[]; };
@@ -36,43 +42,44 @@ layout(std430, binding = 14) readonly buffer Mask { int mask[]; };
 layout(std430, binding = 15) readonly buffer PinnedQ { float pinned_q[]; };
 
 // Slot. Shapes are no constants: compiling a shader takes longer than reading them.
-uint query_rows() { return slot.values[0]; }
-uint memory_slots() { return slot.values[1]; }
-int relative_zero() { return int(slot.values[2]); }
+uint query_rows() { return dispatch.values[OXB_QUERY_ROWS]; }
+// Where the rows of the last source begin; the number of positions when it is a ring.
+uint last_source() { return dispatch.values[OXB_LAST_SOURCE]; }
+int relative_zero() { return int(dispatch.values[OXB_RELATIVE_ZERO]); }
 // Blocks of items for each head of keys.
-uint blocks() { return slot.values[3]; }
-// Of three sources: rows held, head of the ring, rows there is room for, pinned rows.
-uint source_count(uint source) { return slot.values[4u + source]; }
-uint source_head(uint source) { return slot.values[7u + source]; }
-uint source_capacity(uint source) { return slot.values[10u + source]; }
-uint source_pinned(uint source) { return slot.values[13u + source]; }
-// Only the last source may have room for more or fewer values than keys.
-uint value_capacity(uint source) { return slot.values[16u] != source ? source_capacity(source) : slot.values[17]; }
-#define head_width slot.values[18]
-#define heads slot.values[19]
+uint blocks() { return dispatch.values[OXB_BLOCKS]; }
+// Of each source: rows held, head of the ring, rows there is room for, pinned rows.
+uint source_count(uint source) { return dispatch.values[OXB_SOURCE_COUNT + source]; }
+uint source_head(uint source) { return dispatch.values[OXB_SOURCE_HEAD + source]; }
+uint source_capacity(uint source) { return dispatch.values[OXB_SOURCE_CAPACITY + source]; }
+uint source_pinned(uint source) { return dispatch.values[OXB_SOURCE_PINNED + source]; }
+uint value_capacity(uint source) {
+  return dispatch.values[OXB_UNEVEN_SOURCE] != source ? source_capacity(source) : dispatch.values[OXB_VALUE_CAPACITY];
+}
+#define head_width dispatch.values[OXB_HEAD_WIDTH]
+#define heads dispatch.values[OXB_HEADS]
 // For each head of keys.
-#define heads_of_group slot.values[20]
-#define scale uintBitsToFloat(slot.values[21])
+#define heads_of_group dispatch.values[OXB_GROUP_HEADS]
+#define scale uintBitsToFloat(dispatch.values[OXB_SCALE])
 // Rows of the table and the bias.
-#define distances slot.values[22]
-// The pattern, as schema::Pattern; numbers beyond all slots are cut. Flags: its kind in the low byte.
-#define pattern_flags slot.values[23]
-#define before slot.values[24]
-#define after slot.values[25]
-#define first_slots slot.values[26]
+#define distances dispatch.values[OXB_DISTANCES]
+// The pattern, as schema::Pattern; numbers beyond all positions are cut.
+#define pattern_flags dispatch.values[OXB_PATTERN_FLAGS]
+#define before dispatch.values[OXB_BEFORE]
+#define after dispatch.values[OXB_AFTER]
+#define first_positions dispatch.values[OXB_FIRST]
 // Or the dilation of a window.
-#define length slot.values[27]
-#define pattern (pattern_flags & 255u)
-#define causal ((pattern_flags & 256u) != 0u)
-#define wrap ((pattern_flags & 512u) != 0u)
-#define own ((pattern_flags & 1024u) != 0u)
+#define length dispatch.values[OXB_LENGTH]
+#define causal ((pattern_flags & OXB_CAUSAL) != 0u)
+#define wrap ((pattern_flags & OXB_WRAP) != 0u)
+#define own ((pattern_flags & OXB_OWN) != 0u)
 // Queries of different rows share a group of threads.
-#define aligned ((pattern_flags & 2048u) != 0u)
+#define aligned ((pattern_flags & OXB_ALIGNED) != 0u)
 
-uint all_slots() { return source_count(0u) + source_count(1u) + source_count(2u); }
+uint all_positions() { return source_count(0u) + source_count(1u) + source_count(2u); }
 uint q_width() { return heads * head_width; }
 
-// --- Which keys a query sees: two spans of slots at equal distances, in ascending order.
+// --- Which keys a query sees: two spans of positions at equal distances, in ascending order.
 
 uint span_first[2], span_count[2], span_step[2];
 
@@ -82,72 +89,24 @@ void add_range(uint index, uint first, uint end) {
   span_step[index] = 1u;
 }
 
-// As patterns/window.h.
-void window_spans(uint query, uint slots) {
-  const uint dilation = length;
-  const uint end = causal ? min(query + 1u, slots) : slots;
-  const uint kept = min(first_slots, end);
-  add_range(0u, 0u, kept);
-  uint key = query - min(before, query / dilation) * dilation;
-  if (key < kept) key += (kept - key + dilation - 1u) / dilation * dilation;
-  uint newest = query;
-  if (query + 1u < end) newest += min(after, (end - 1u - query) / dilation) * dilation;
-  if (newest >= end) {
-    if (newest < dilation) return;
-    newest -= dilation;
-  }
-  if (key > newest) return;
-  span_first[1] = key;
-  span_count[1] = (newest - key) / dilation + 1u;
-  span_step[1] = dilation;
-}
+#define OXB_GLSL
+#include "ops/attention/patterns/patterns.inc"
+#undef OXB_GLSL
 
-// As patterns/chunked.h.
-void chunked_spans(uint query, uint slots) {
-  const uint end = causal ? min(query + 1u, slots) : slots;
-  const uint chunk = query / length;
-  const uint chunks = max((slots + length - 1u) / length, chunk + 1u);
-  if (wrap && before + after + 1u >= chunks) {
-    add_range(0u, 0u, end);
-  } else if (wrap && chunk < before) {
-    add_range(0u, 0u, min((chunk + after + 1u) * length, end));
-    add_range(1u, (chunks - (before - chunk)) * length, min(chunks * length, end));
-  } else if (wrap && chunk + after >= chunks) {
-    add_range(0u, 0u, min((chunk + after + 1u - chunks) * length, end));
-    add_range(1u, (chunk - before) * length, min(chunks * length, end));
-  } else {
-    add_range(0u, (chunk - min(before, chunk)) * length, min(min(chunk + after + 1u, chunks) * length, end));
-  }
-}
-
-// The numbers of schema::PatternKind.
 void find_spans(uint query) {
-  const uint slots = all_slots();
+  const uint positions = all_positions();
   add_range(0u, 0u, 0u);
   add_range(1u, 0u, 0u);
-  if (slots == 0u) return;
-  const uint causal_end = min(query + 1u, slots);
-  if (pattern == 0u) {
-    add_range(0u, 0u, causal_end);
-  } else if (pattern == 1u) {
-    add_range(0u, 0u, slots);
-  } else if (pattern == 2u) {
-    window_spans(query, slots);
-  } else if (pattern == 3u) {
-    add_range(0u, 0u, min(max(query + 1u, length), slots));
-  } else if (pattern == 4u) {
-    chunked_spans(query, slots);
-  } else if (pattern == 5u) {
-    const uint window = query - min(before, query), start = query % length;
-    if (start < window) {
-      span_first[0] = start;
-      span_count[0] = (window - start + length - 1u) / length;
-      span_step[0] = length;
-    }
-    add_range(1u, window, causal_end);
-  } else {
-    const uint block = query / length * length;
-    add_range(0u, block - min(before, block), causal_end);
+  if (positions == 0u) return;
+  switch (pattern_flags & 255u) {
+#define OXB_PATTERN(number, Kind, Name) \
+  case number:                          \
+    Name(query, positions);             \
+    break;
+#define OXB_CPU_PATTERN(number, Kind, Name)
+#include "ops/attention/patterns/patterns.inc"
+#undef OXB_CPU_PATTERN
+#undef OXB_PATTERN
   }
 }
 
@@ -155,12 +114,12 @@ void find_spans(uint query) {
 uint keys_seen(uint row) {
   if (mask_queries && mask[row] == 0) return 0u;
   const uint count = span_count[0] + span_count[1];
-  if (!key_mask || count <= memory_slots()) return count;
-  return memory_slots() + seen[2u * (count - memory_slots()) - 1u];
+  if (!key_mask || count <= last_source()) return count;
+  return last_source() + seen[2u * (count - last_source()) - 1u];
 }
 
-uint slot_of_key(uint n) {
-  if (key_mask) return n < memory_slots() ? n : memory_slots() + seen[2u * (n - memory_slots())];
+uint position_of_key(uint n) {
+  if (key_mask) return n < last_source() ? n : last_source() + seen[2u * (n - last_source())];
   return n < span_count[0] ? span_first[0] + n * span_step[0]
                            : span_first[1] + (n - span_count[0]) * span_step[1];
 }
@@ -173,20 +132,20 @@ struct Key {
   bool pinned;
   // Distances count from here to a query that is further on.
   uint reach;
-  uint slot;
+  uint position;
 };
 
 Key find_key(uint n) {
   Key key;
-  key.slot = slot_of_key(n);
+  key.position = position_of_key(n);
   uint first = 0u;
   key.source = 0u;
-  while (key.source < 2u && key.slot >= first + source_count(key.source)) {
+  while (key.source < 2u && key.position >= first + source_count(key.source)) {
     first += source_count(key.source);
     ++key.source;
   }
   const uint capacity = source_capacity(key.source), pinned = source_pinned(key.source);
-  const uint r = key.slot - first;
+  const uint r = key.position - first;
   key.pinned = r < pinned;
   key.reach = key.pinned ? first + capacity : 0xffffffffu;
   key.row = r;
@@ -204,7 +163,7 @@ uint first_item, item_count, kv_head;
 
 uint row_of(uint item) { return (first_item + item) / heads_of_group; }
 uint head_of(uint item) { return kv_head * heads_of_group + (first_item + item) % heads_of_group; }
-uint slot_of_query(uint row) { return own ? memory_slots() + row : all_slots(); }
+uint position_of_query(uint row) { return own ? last_source() + row : all_positions(); }
 
 void find_items(uint group) {
   kv_head = group / blocks();
@@ -239,8 +198,8 @@ bool is_needed(uint kind) { return kind == 0u || (kind == 1u && relative) || (ki
 // --- What the type of the keys decides.
 
 void load_queries();
-// Scores of this thread's key, without what follows the relative term. All threads call it.
-void find_products(Key key, uint keys, uint rows[items_at_once], out float products[items_at_once]);
+// Products of this thread's key with the queries. All threads call it.
+void find_products(Key key, uint keys, out float products[items_at_once]);
 // Adds the tile's values, weighted by `weights`, to the columns of this thread.
 void add_values(uint keys);
 
@@ -253,20 +212,27 @@ uint item_keys[items_at_once];
 float rescales[items_at_once];
 
 uint table_row(Key key, uint query) {
-  const int d = int(min(query, key.reach)) - int(key.slot);
+  const int d = int(min(query, key.reach)) - int(key.position);
   return uint(clamp(d + relative_zero(), 0, int(distances) - 1));
 }
 
-float with_terms(float product, Key key, uint item, uint row) {
-  const uint head = head_of(item), query = slot_of_query(row_of(item));
-  precise float score = product * scale;
-  if (distance_bias) score = score + bias[row * heads + head];
-  if (alibi) {
-    const int d = int(min(query, key.reach)) - int(key.slot);
-    precise float term = slopes[head] * float(d);
-    score = score - term;
-  }
+#define OXB_GLSL
+#include "ops/attention/terms/terms.inc"
+#undef OXB_GLSL
+
+float with_terms_of(uint stage, float score, Key key, uint item, uint row) {
+#define OXB_TERM(number, Kind, Name, member) \
+  if (member) score = Name(stage, score, key, item, row);
+#define OXB_CPU_TERM(number, Kind, Name, member)
+#include "ops/attention/terms/terms.inc"
+#undef OXB_CPU_TERM
+#undef OXB_TERM
   return score;
+}
+
+float with_terms(float product, Key key, uint item, uint row) {
+  precise float score = with_terms_of(OXB_BEFORE_SCALE, product, key, item, row) * scale;
+  return with_terms_of(OXB_AFTER_SCALE, score, key, item, row);
 }
 
 // Lane i of an item's eight takes what is at i, i + 8, ... of its keys.
@@ -348,7 +314,7 @@ void attend(uint group) {
   for (uint item = 0u; item < items_at_once; ++item) {
     counts[item] = 0u;
     if (item < item_count) {
-      find_spans(slot_of_query(row_of(item)));
+      find_spans(position_of_query(row_of(item)));
       counts[item] = keys_seen(row_of(item));
     }
     most = max(most, counts[item]);
@@ -366,13 +332,13 @@ void attend(uint group) {
     if (thread < keys) key = find_key(begin + thread);
     uint rows[items_at_once];
     for (uint item = 0u; item < items_at_once; ++item) {
-      rows[item] = item < item_count ? table_row(key, slot_of_query(row_of(item))) : 0u;
+      rows[item] = item < item_count ? table_row(key, position_of_query(row_of(item))) : 0u;
     }
     key_sources[thread] = key.source;
     key_rows[thread] = key.row;
     barrier();
     float products[items_at_once];
-    find_products(key, keys, rows, products);
+    find_products(key, keys, products);
     for (uint item = 0u; item < item_count; ++item) {
       if (thread < item_keys[item]) {
         weights[item * tile_keys + thread] = with_terms(products[item], key, item, rows[item]);

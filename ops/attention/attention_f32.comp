@@ -58,7 +58,7 @@ float table_product(uint item, uint row) {
   return combine_sums(s);
 }
 
-void find_products(Key key, uint keys, uint rows[items_at_once], out float products[items_at_once]) {
+void find_products(Key key, uint keys, out float products[items_at_once]) {
   const uint thread = gl_LocalInvocationID.x;
   const uint kind = pinned_query && key.pinned ? 2u : 0u;
   precise float s[items_at_once * 8u];
@@ -81,10 +81,6 @@ void find_products(Key key, uint keys, uint rows[items_at_once], out float produ
     const uint i = item * 8u;
     precise float sum =
         combine_sums(float[8](s[i], s[i + 1u], s[i + 2u], s[i + 3u], s[i + 4u], s[i + 5u], s[i + 6u], s[i + 7u]));
-    if (relative && thread < item_keys[item]) {
-      sum = sum + table_product(item, rows[item]);
-      sum = sum + bias[rows[item] * heads + head_of(item)];
-    }
     products[item] = sum;
   }
 }

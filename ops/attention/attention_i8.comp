@@ -117,7 +117,7 @@ void stage_keys(uint keys, uint begin, uint width) {
   barrier();
 }
 
-float relative_term(uint item, uint row) {
+float table_product(uint item, uint row) {
   const uint at = query_at(1u, item), byte = head_of(item) * head_width;
   int sum = 0;
   for (uint w = 0u; w < head_words; ++w) sum += dot_i8(queries[at + w], table_codes(row * table_stride(), byte + w * 4u));
@@ -127,7 +127,7 @@ float relative_term(uint item, uint row) {
   return term;
 }
 
-void find_products(Key key, uint keys, uint rows[items_at_once], out float products[items_at_once]) {
+void find_products(Key key, uint keys, out float products[items_at_once]) {
   const uint thread = gl_LocalInvocationID.x;
   const uint kind = pinned_query && key.pinned ? 2u : 0u;
   int dots[items_at_once] = int[4](0, 0, 0, 0);
@@ -148,10 +148,6 @@ void find_products(Key key, uint keys, uint rows[items_at_once], out float produ
   for (uint item = 0u; item < item_count; ++item) {
     precise float both = query_scales[kind * items_at_once + item] * of_key;
     precise float sum = float(dots[item]) * both;
-    if (relative && thread < item_keys[item]) {
-      sum = sum + relative_term(item, rows[item]);
-      sum = sum + bias[rows[item] * heads + head_of(item)];
-    }
     products[item] = sum;
   }
 }

@@ -23,39 +23,41 @@ void bench(testing::BenchRun& run, const AttentionKernel<Element>& kernel) {
   const auto q = testing::bench_data<float>(width), query_bias = q;
   const std::vector<float> scales(keys * kHeads, 0.01f), bias(keys * kHeads, 0.1f);
   std::vector<float> out(width);
-  const size_t scratch_bytes = attention_scratch_bytes(head_width, false);
+  AttentionShape shape;
+  shape.head_width = shape.value_width = head_width;
+  shape.scale = 0.125f;
+  shape.key_stride = shape.value_stride = width;
+  shape.scale_stride = sizeof(Element) == 1 ? kHeads : 0;
+  shape.distances = relative ? keys : 0;
+  AttentionTerms terms;
+  if (relative) {
+    terms.relative = {reinterpret_cast<const std::byte*>(table.data()),
+                      scales.data(),
+                      bias.data(),
+                      query_bias.data(),
+                      width,
+                      kHeads};
+    terms.kinds = 1u << static_cast<unsigned>(schema::TermKind::Relative);
+  }
+  const size_t scratch_bytes = attention_scratch_bytes(shape, false);
   std::vector<std::byte> memory(kHeads * scratch_bytes + kTensorAlignment);
   auto* scratch = reinterpret_cast<std::byte*>(
       round_up(reinterpret_cast<uintptr_t>(memory.data()), kTensorAlignment));
-
-  AttentionShape shape;
-  shape.head_width = head_width;
-  shape.scale = 0.125f;
-  shape.key_stride = shape.table_stride = width;
-  shape.key_scale_stride = sizeof(Element) == 1 ? kHeads : 0;
-  shape.table_scale_stride = shape.bias_stride = kHeads;
-  shape.relative = relative;
-  shape.distances = relative ? keys : 0;
   KeyPieces<Element> pieces;
-  pieces.pieces[0] = {0,       keys,  k.data(),  v.data(), scales.data(), scales.data(),
-                      nullptr, false, UINT64_MAX};
+  pieces.pieces[0] = {0,      keys,  k.data(),  v.data(), scales.data(), scales.data(),
+                      kNoRow, false, UINT64_MAX};
   pieces.count = 1;
-  HeadTask<Element> tasks[kHeads];
+  HeadTask tasks[kHeads];
   for (size_t head = 0; head < kHeads; ++head) {
-    const size_t column = head * head_width;
-    AttentionQuery<Element>& query = tasks[head].query;
-    query.q = q.data() + column;
-    query.slot = keys - 1;
-    query.query_bias = query_bias.data() + column;
-    query.table = table.data() + column;
-    query.table_scales = scales.data() + head;
-    query.bias = bias.data() + head;
+    tasks[head].query.q = q.data() + head * head_width;
+    tasks[head].query.position = keys - 1;
+    tasks[head].query.head = head;
     tasks[head].state.scratch = scratch + head * scratch_bytes;
-    tasks[head].out = out.data() + column;
+    tasks[head].out = out.data() + head * head_width;
     tasks[head].kv_head = head;
   }
   run.measure(keys * width * (relative ? 3 : 2), [&] {
-    KeyStream<Element> stream(kernel, shape, pieces, tasks);
+    KeyStream<Element> stream(kernel, shape, terms, pieces, tasks);
     stream.begin();
     stream.push({0, keys, 1});
     stream.end();

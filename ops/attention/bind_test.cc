@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
-#include "ops/attention/test_case.h"
+#include "ops/attention/testing/test_case.h"
 
 namespace oxbow {
 namespace {
@@ -57,7 +57,8 @@ TEST_P(AttentionBind, RefusesWhatAFileMustNotHold) {
       {"2^32 sources", [](Attention& a) { a.options.sources = UINT32_MAX; }},
       {"a missing input", [](Attention& a) { a.op.inputs.pop_back(); }},
       {"no output", [](Attention& a) { a.op.outputs.clear(); }},
-      {"two outputs", [](Attention& a) { a.op.outputs.push_back(a.out); }},
+      {"a second output that is no log-sum-exp",
+       [](Attention& a) { a.op.outputs.push_back(a.out); }},
       {"an unexpected relative term", [](Attention& a) { a.options.relative = false; }},
       {"a scale that is NaN", [](Attention& a) { a.options.scale = std::nanf(""); }},
       {"q of integers", [](Attention& a) { a.q->type = DataType::kI32; }},
@@ -207,6 +208,72 @@ TEST_P(AttentionBind, RefusesRoomsThatDoNotFit) {
   expect_refusals(c, breaks);
 }
 
+TEST_P(AttentionBind, RefusesListsOfTermsThatDoNotFit) {
+  using Term = schema::TermKind;
+  const Breaks breaks = {
+      {"an unknown term", [](Attention& a) { a.options.terms[0]->kind = static_cast<Term>(10); }},
+      {"the last number", [](Attention& a) { a.options.terms[0]->kind = static_cast<Term>(255); }},
+      {"a further term without inputs", [](Attention& a) { a.add_term(Term::RelativeKeys, 0); }},
+      {"a further term with an input", [](Attention& a) { a.add_term(Term::Globals, 1); }},
+      {"a term twice",
+       [](Attention& a) {
+         a.add_term(Term::AdaptiveSpan, 1);
+         a.op.inputs.push_back(a.spans);
+       }},
+      {"a term as flag and in the list",
+       [](Attention& a) {
+         a.add_term(Term::Alibi, 1);
+         a.op.inputs.push_back(a.slopes);
+       }},
+      {"a thousand terms",
+       [](Attention& a) {
+         for (int i = 0; i < 1000; ++i) a.add_term(Term::RelativeKeys, 0);
+       }},
+      {"no inputs", [](Attention& a) { a.options.terms[0]->inputs = 0; }},
+      {"too many inputs",
+       [](Attention& a) {
+         a.options.terms[0]->inputs = 2;
+         a.op.inputs.push_back(a.spans);
+       }},
+      {"2^32 inputs", [](Attention& a) { a.options.terms[0]->inputs = UINT32_MAX; }},
+      {"spans of two rows", [](Attention& a) { a.spans->rows = 2; }},
+      {"too few spans", [](Attention& a) { a.spans->width = 1; }},
+      {"spans of integers", [](Attention& a) { a.spans->type = DataType::kI32; }},
+      {"no ramp", [](Attention& a) { a.options.terms[0]->ramp = 0.0f; }},
+      {"a negative ramp", [](Attention& a) { a.options.terms[0]->ramp = -1.0f; }},
+      {"a ramp that is NaN", [](Attention& a) { a.options.terms[0]->ramp = std::nanf(""); }},
+      {"an endless ramp", [](Attention& a) { a.options.terms[0]->ramp = INFINITY; }},
+      {"pinned rows", [](Attention& a) { a.k[0]->pinned = a.v[0]->pinned = 1; }},
+  };
+  Case c;
+  c.type = GetParam();
+  c.rings = {{9, 0, 3}};
+  c.alibi = true;
+  c.ramp = 2.0f;
+  expect_refusals(c, breaks);
+}
+
+TEST_P(AttentionBind, RefusesOutputsAndValuesThatDoNotFit) {
+  const Breaks breaks = {
+      {"values of two widths", [](Attention& a) { a.v[1]->width = 8; }},
+      {"values that are no heads", [](Attention& a) { a.v[0]->width = a.v[1]->width = 13; }},
+      {"no values", [](Attention& a) { a.v[0]->width = a.v[1]->width = 0; }},
+      {"an output as wide as q", [](Attention& a) { a.out->width = a.q->width; }},
+      {"three outputs", [](Attention& a) { a.op.outputs.push_back(a.log_sums); }},
+      {"a narrow log-sum-exp", [](Attention& a) { a.log_sums->width = 1; }},
+      {"a log-sum-exp of integers", [](Attention& a) { a.log_sums->type = DataType::kI32; }},
+      {"a log-sum-exp of other rows", [](Attention& a) { a.log_sums->rows_symbol = 1; }},
+      {"a log-sum-exp in a ring", [](Attention& a) { a.log_sums->ring = 0; }},
+      {"a log-sum-exp with too little room", [](Attention& a) { a.log_sums->rows = 2; }},
+  };
+  Case c;
+  c.type = GetParam();
+  c.value_width = 6;
+  c.log_sums = true;
+  c.rings = {{9, 0, 3}};
+  expect_refusals(c, breaks);
+}
+
 TEST_P(AttentionBind, RefusesOtherRowsThatDoNotFit) {
   const Breaks breaks = {
       {"values of other rows", [](Attention& a) { a.v[1]->rows_symbol = 0; }},
@@ -232,7 +299,11 @@ TEST_P(AttentionBind, RefusesOtherRowsThatDoNotFit) {
          a.options.sources = 1;
          a.op.inputs.erase(a.op.inputs.begin() + 3, a.op.inputs.begin() + 5);
        }},
-      {"a first source that is not a ring", [](Attention& a) { a.k[0]->ring = a.v[0]->ring = -1; }},
+      {"a first source of two numbers of rows",
+       [](Attention& a) {
+         a.k[0]->ring = a.v[0]->ring = -1;
+         a.v[0]->rows = 8;
+       }},
       {"values in a ring", [](Attention& a) { a.v[1]->ring = 0; }},
       {"keys in a ring", [](Attention& a) { a.k[1]->ring = 0; }},
   };
@@ -254,7 +325,7 @@ TEST_P(AttentionBind, RefusesPatternsThatMakeNoSense) {
   };
   const auto no_length = [](schema::PatternT& p) { p.length = 0; };
   const Breaks breaks = {
-      {"an unknown kind", pattern(static_cast<Kind>(9), [](schema::PatternT&) {})},
+      {"an unknown kind", pattern(static_cast<Kind>(10), [](schema::PatternT&) {})},
       {"chunks of nothing", pattern(Kind::Chunked, no_length)},
       {"strides of nothing", pattern(Kind::Strided, no_length)},
       {"groups of nothing", pattern(Kind::Fixed, no_length)},

@@ -8,7 +8,7 @@
 
 #include "ops/attention/attention.h"
 #include "ops/attention/key_stream.h"
-#include "ops/attention/test_case.h"
+#include "ops/attention/testing/test_case.h"
 
 namespace oxbow {
 namespace {
@@ -21,20 +21,28 @@ const AttentionKernel<int8_t>& reference_of(int8_t) { return attention_f32_i8_f3
 /// One head of one query over 100 keys in two pieces, every `step`-th of them.
 template <typename Element>
 struct KernelCase {
-  KernelCase(uint32_t width, uint32_t distances, size_t split) : attention(make(width, distances)) {
+  KernelCase(uint32_t width, uint32_t distances, size_t split, uint32_t value_width = 0)
+      : attention(make(width, distances, value_width)) {
     Attention& a = attention;
     const bool i8 = std::is_same_v<Element, int8_t>;
     const size_t stride = i8 ? a.k[0]->stride() : width;
     shape.head_width = width;
+    shape.value_width = a.v[0]->width;
     shape.scale = 0.3f;
-    shape.key_stride = shape.table_stride = stride;
-    shape.key_scale_stride = i8 ? 1 : 0;
-    shape.table_scale_stride = shape.bias_stride = 1;
-    shape.relative = distances != 0;
+    shape.key_stride = stride;
+    shape.value_stride = i8 ? a.v[0]->stride() : shape.value_width;
+    shape.scale_stride = i8 ? 1 : 0;
     shape.distances = distances;
     shape.relative_zero = distances / 2;
-    shape.alibi = shape.segments = true;
-    shape.segment_stride = width;
+    terms.alibi.slopes = &kSlope;
+    terms.segments = {&kType, a.segment_table->f32(), a.segment_bias->f32(), width};
+    terms.kinds = bit(schema::TermKind::Alibi) | bit(schema::TermKind::Segments);
+    if (distances != 0) {
+      terms.relative = {a.table->data,       a.table->scales, a.bias->f32(),
+                        a.query_bias->f32(), stride,          1};
+      terms.relative_keys = {a.table->data, a.table->scales, stride, 1};
+      terms.kinds |= bit(schema::TermKind::Relative) | bit(schema::TermKind::RelativeKeys);
+    }
     pieces.count = 0;
     for (size_t s = 0; s < 2; ++s) {
       KeyPiece<Element>& piece = pieces.pieces[s];
@@ -42,51 +50,57 @@ struct KernelCase {
       piece.end = s == 0 ? split : 100;
       const size_t row = s * split;
       piece.k = reinterpret_cast<const Element*>(a.k[0]->data) + row * stride;
-      piece.v = reinterpret_cast<const Element*>(a.v[0]->data) + row * stride;
+      piece.v = reinterpret_cast<const Element*>(a.v[0]->data) + row * shape.value_stride;
       piece.k_scales = i8 ? a.k[0]->scales + row : nullptr;
       piece.v_scales = i8 ? a.v[0]->scales + row : nullptr;
-      piece.types = nullptr;
+      piece.row = kNoRow;
       piece.pinned = s == 0;
+      piece.reach = UINT64_MAX;
       ++pieces.count;
     }
     query.q = a.q->f32();
     query.pinned_q = a.pinned_query->f32();
-    query.slot = 90;
-    query.slope = 0.05f;
-    query.segment_table = a.segment_table->f32();
-    query.segment_bias = a.segment_bias->f32();
-    query.type = 1;
-    if (distances != 0) {
-      query.query_bias = a.query_bias->f32();
-      query.table = reinterpret_cast<const Element*>(a.table->data);
-      query.table_scales = a.table->scales;
-      query.bias = a.bias->f32();
-    }
+    query.position = 90;
+  }
+
+  void with_adaptive_span(const float* span) {
+    terms.adaptive_span = {span, 20.0f, 10};
+    terms.kinds |= bit(schema::TermKind::AdaptiveSpan);
   }
 
   void run(const AttentionKernel<Element>& kernel, size_t step, TestTensor& out) {
-    testing::Buffer scratch(attention_scratch_bytes(shape.head_width, true));
-    HeadTask<Element> task;
+    testing::Buffer scratch(attention_scratch_bytes(shape, true));
+    HeadTask task;
     task.query = query;
     task.state.scratch = scratch.data();
     task.out = out.f32();
-    KeyStream<Element> stream(kernel, shape, pieces, {&task, 1});
+    KeyStream<Element> stream(kernel, shape, terms, pieces, {&task, 1});
     stream.begin();
     stream.push({1, 98 / step, step});
     stream.end();
+    sum = task.state.sum;
   }
+
+  static constexpr float kSlope = 0.05f;
+  static constexpr int32_t kType = 1;
 
   Attention attention;
   AttentionShape shape;
+  AttentionTerms terms;
   KeyPieces<Element> pieces;
-  AttentionQuery<Element> query;
+  AttentionQuery query;
+  /// What the last run divided by.
+  float sum = 0;
 
  private:
-  static Case make(uint32_t width, uint32_t distances) {
+  static uint32_t bit(schema::TermKind kind) { return 1u << static_cast<unsigned>(kind); }
+
+  static Case make(uint32_t width, uint32_t distances, uint32_t value_width) {
     Case c;
     c.type = std::is_same_v<Element, int8_t> ? DataType::kI8 : DataType::kF32;
     c.heads = c.kv_heads = 1;
     c.head_width = width;
+    c.value_width = value_width;
     c.rings = {{100, 0, 100}};
     c.distances = distances;
     c.pinned_query = c.segments = true;
@@ -101,13 +115,21 @@ void expect_bits_of_reference(Isa isa, const char* name, const AttentionKernel<E
   std::mt19937 random(5);
   for (uint32_t width : testing::simd_sizes_up_to(130)) {
     for (uint32_t distances : {0, 20}) {
-      KernelCase<Element> test(width, distances, 1 + random() % 99);
-      for (size_t step : {1, 3}) {
-        TestTensor got = f32_tensor("got", 1, width), want = f32_tensor("want", 1, width);
-        test.run(kernel, step, got);
-        test.run(reference_of(Element{}), step, want);
-        ASSERT_EQ(0, std::memcmp(got.data, want.data, want.elements.size()))
-            << name << " " << width << " step " << step;
+      // Values as wide as keys, and of any other width.
+      const uint32_t value_width = 1 + random() % 130;
+      for (uint32_t values : {width, value_width}) {
+        KernelCase<Element> test(width, distances, 1 + random() % 99, values);
+        const float span = 40.0f;
+        if (values != width) test.with_adaptive_span(&span);
+        for (size_t step : {1, 3}) {
+          TestTensor got = f32_tensor("got", 1, values), want = f32_tensor("want", 1, values);
+          test.run(kernel, step, got);
+          const float sum = test.sum;
+          test.run(reference_of(Element{}), step, want);
+          ASSERT_EQ(0, std::memcmp(got.data, want.data, want.elements.size()))
+              << name << " " << width << " values " << values << " step " << step;
+          ASSERT_EQ(sum, test.sum);
+        }
       }
     }
   }
@@ -149,17 +171,17 @@ TEST(AttentionKernels, GiveTheBitsOfTheReferenceForTheWorstCodes) {
 }
 
 TEST(AttentionKernels, GiveZeroForNoKeys) {
-#define OXB_KERNEL(element, isa, name)                            \
-  if (isa == Isa::kNone || cpu_supports(isa)) {                   \
-    KernelCase<element> test(9, 0, 50);                           \
-    TestTensor out = f32_tensor("out", 1, 9);                     \
-    test.pieces.count = 0;                                        \
-    testing::Buffer scratch(attention_scratch_bytes(9, true));    \
-    AttentionState state = {};                                    \
-    state.scratch = scratch.data();                               \
-    name.begin(test.query, test.shape, &state, out.f32());        \
-    name.end(test.shape, &state, out.f32());                      \
-    for (size_t d = 0; d < 9; ++d) EXPECT_EQ(out.f32()[d], 0.0f); \
+#define OXB_KERNEL(element, isa, name)                                  \
+  if (isa == Isa::kNone || cpu_supports(isa)) {                         \
+    KernelCase<element> test(9, 0, 50);                                 \
+    TestTensor out = f32_tensor("out", 1, 9);                           \
+    test.pieces.count = 0;                                              \
+    testing::Buffer scratch(attention_scratch_bytes(test.shape, true)); \
+    AttentionState state = {};                                          \
+    state.scratch = scratch.data();                                     \
+    name.begin(test.query, test.shape, test.terms, &state, out.f32());  \
+    name.end(test.shape, test.terms, &state, out.f32());                \
+    for (size_t d = 0; d < 9; ++d) EXPECT_EQ(out.f32()[d], 0.0f);       \
   }
 #include "ops/attention/kernels.inc"
 #undef OXB_KERNEL

@@ -44,29 +44,11 @@ struct AttentionParams {
   /// How many of them one thread serves at once when there is one query.
   size_t heads_at_once = 1;
   AttentionShape shape;
+  AttentionTerms terms;
   PatternParams pattern;
   bool own = true;
-  bool mask_queries = false;
-  bool mask_keeps_own = false;
-  /// Rings whose missing rows are added to distances, or -1: `shape` counts them as empty.
-  int32_t rooms[kMaxAttentionRooms] = {-1, -1};
-
-  // Tensors of the terms, null without the term; `table` has the type of the keys.
-  const std::byte* table = nullptr;
-  const float* table_scales = nullptr;
-  const float* bias = nullptr;
-  const float* query_bias = nullptr;
-  const float* slopes = nullptr;
-  const float* segment_table = nullptr;
-  const float* segment_bias = nullptr;
-  const float* pinned_query = nullptr;
-  const int32_t* types = nullptr;
-  const int32_t* mask = nullptr;
-  const int32_t* globals = nullptr;
-  /// Which of them there are: pointers are null while bytes are counted.
-  bool has_pinned_query = false;
-  bool has_mask = false;
-  bool has_globals = false;
+  /// Where the log-sum-exp of every row and head goes, if there is a second output.
+  float* log_sums = nullptr;
 
   /// The one for the type of the keys.
   const AttentionKernel<float>* f32_kernel = nullptr;
@@ -87,7 +69,7 @@ inline size_t float_rows(const AttentionParams& params, size_t rows) {
 }
 
 inline size_t head_scratch_bytes(const AttentionParams& params) {
-  return attention_scratch_bytes(params.shape.head_width, params.has_pinned_query);
+  return attention_scratch_bytes(params.shape, params.terms.has(schema::TermKind::PinnedQuery));
 }
 
 /// In attention.cc.

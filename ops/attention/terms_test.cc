@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
-#include "ops/attention/formula.h"
-#include "ops/attention/test_case.h"
+#include "ops/attention/patterns/params.h"
+#include "ops/attention/patterns/pattern.h"
+#include "ops/attention/testing/formula.h"
+#include "ops/attention/testing/test_case.h"
 #include "runtime/base/hash.h"
 
 namespace oxbow {
@@ -28,8 +30,8 @@ INSTANTIATE_TEST_SUITE_P(Keys, AttentionTerms, ::testing::Values(DataType::kF32,
                                                                : std::string("I8");
                          });
 
-/// Anything that bind accepts, in small numbers.
-Case random_case(DataType type, uint32_t seed) {
+/// Anything that bind accepts, in small numbers, of the first kinds of patterns.
+Case random_case(DataType type, uint32_t seed, Kind last_kind = Kind::MAX) {
   std::mt19937 random(seed);
   const auto below = [&](uint32_t limit) { return static_cast<uint32_t>(random() % limit); };
   const auto flip = [&] { return random() % 2 == 0; };
@@ -52,7 +54,7 @@ Case random_case(DataType type, uint32_t seed) {
   }
   if (below(6) != 0) {
     schema::PatternT p;
-    p.kind = schema::EnumValuesPatternKind()[below(static_cast<uint32_t>(Kind::MAX) + 1)];
+    p.kind = schema::EnumValuesPatternKind()[below(static_cast<uint32_t>(last_kind) + 1)];
     p.before = or_largest(below(3) == 0 ? below(100) : below(8));
     p.after = or_largest(below(6));
     p.first = flip() ? 0 : or_largest(below(7));
@@ -90,7 +92,7 @@ TEST_P(AttentionTerms, FollowTheFormulaInEveryCombinationAndVariant) {
   for (uint32_t seed = 1; seed <= 600; ++seed) {
     Case c = random_case(GetParam(), seed);
     if (c.distances != 0 && seed % 3 == 0) {
-      c.rooms = static_cast<uint32_t>(std::min(c.rings.size(), kMaxAttentionRooms));
+      c.rooms = static_cast<uint32_t>(std::min(c.rings.size(), RoomsTerm::kMostInputs));
     }
     c.relative_keys = c.distances != 0 && !c.distance_bias && seed % 4 == 1;
     SCOPED_TRACE(c.text());
@@ -103,11 +105,124 @@ TEST_P(AttentionTerms, FollowTheFormulaInEveryCombinationAndVariant) {
   }
 }
 
+/// The same with what a list of terms can say, values of another width, sources of other rows, and the
+/// log-sum-exp.
+Case extended_case(DataType type, uint32_t seed) {
+  Case c = random_case(type, seed);
+  std::mt19937 random(seed);
+  const auto below = [&](uint32_t limit) { return static_cast<uint32_t>(random() % limit); };
+  if (below(3) != 0) c.value_width = 1 + below(40);
+  c.log_sums = below(2) == 0;
+  c.list_terms = below(2) == 0;
+  c.plain_sources = below(static_cast<uint32_t>(c.rings.size()) + 1);
+  if (!c.has_plain_source() && c.plain_sources == c.rings.size()) --c.plain_sources;
+  for (uint32_t r = 0; r < c.plain_sources; ++r) {
+    c.rings[r].count = std::max(c.rings[r].count, 1u);
+    c.rings[r].pinned = 0;
+  }
+  if (below(2) == 0) {
+    for (RingCase& ring : c.rings) ring.pinned = 0;
+    c.ramp = 1.0f + static_cast<float>(below(30));
+    c.span_first = below(2) * below(20);
+  }
+  return c;
+}
+
+TEST_P(AttentionTerms, FollowTheFormulaWithListsOtherWidthsAnySourcesAndLogSums) {
+  for (uint32_t seed = 5000; seed < 5400; ++seed) {
+    const Case c = extended_case(GetParam(), seed);
+    SCOPED_TRACE(c.text());
+    Attention reference(c), fastest(c);
+    ASSERT_EQ(reference.bind_and_run(), Status::kOk) << reference.op.message();
+    ASSERT_NO_FATAL_FAILURE(expect_formula(reference));
+    fastest.op.reference_only = false;
+    ASSERT_EQ(fastest.bind_and_run(), Status::kOk) << fastest.op.message();
+    ASSERT_EQ(reference.result(), fastest.result());
+  }
+}
+
+TEST_P(AttentionTerms, TheListGivesTheBitsOfTheFlags) {
+  for (uint32_t seed = 2000; seed < 2100; ++seed) {
+    Case c = random_case(GetParam(), seed);
+    if (c.distances != 0) {
+      c.rooms = static_cast<uint32_t>(std::min(c.rings.size(), RoomsTerm::kMostInputs));
+      c.relative_keys = !c.distance_bias;
+    }
+    SCOPED_TRACE(c.text());
+    Attention flags(c);
+    c.list_terms = true;
+    Attention list(c);
+    ASSERT_EQ(flags.bind_and_run(), Status::kOk) << flags.op.message();
+    ASSERT_EQ(list.bind_and_run(), Status::kOk) << list.op.message();
+    ASSERT_EQ(flags.result(), list.result());
+  }
+}
+
+TEST_P(AttentionTerms, AnAdaptiveSpanReadsNoKeysBeyondItsReach) {
+  Case c;
+  c.type = GetParam();
+  c.rings = {{100, 0, 100}};
+  c.ramp = 4.0f;
+  c.span_first = 3;
+  Attention clean(c), dirty(c);
+  for (Attention* a : {&clean, &dirty}) testing::fill(*a->spans, {5.5f, 20.0f});
+  // The query at 100 sees distances below 24; what is older is not read, but for the first three.
+  for (size_t row = 3; row < 77; ++row) {
+    for (TestTensor* t : {dirty.k[0], dirty.v[0]}) {
+      std::memset(t->data + row * t->stride(), 0xff, t->stride());
+      if (t->scales != nullptr) t->row_scales(row)[0] = t->row_scales(row)[1] = std::nanf("");
+    }
+  }
+  ASSERT_EQ(clean.bind_and_run(), Status::kOk) << clean.op.message();
+  ASSERT_EQ(dirty.bind_and_run(), Status::kOk) << dirty.op.message();
+  EXPECT_EQ(clean.result(), dirty.result());
+}
+
+TEST_P(AttentionTerms, SpansThatAreNotFiniteDoNoHarm) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float huge = std::numeric_limits<float>::max();
+  for (float bad : {std::nanf(""), inf, -inf, huge, -huge, -1.0f, 1e-45f}) {
+    Case c;
+    c.type = GetParam();
+    c.rings = {{70, 30, 70}};
+    c.ramp = 1e-30f;
+    c.log_sums = true;
+    Attention a(c);
+    testing::fill(*a.spans, {bad, 3.0f});
+    EXPECT_EQ(a.bind_and_run(), Status::kOk) << a.op.message();
+  }
+}
+
+TEST(AttentionShaders, HaveWhatTheListsSayAndNothingElse) {
+  for (unsigned number = 0; number < 256; ++number) {
+    PatternParams p;
+    p.kind = static_cast<Kind>(number);
+    const bool on_cpu = p.kind == Kind::Fixed || p.kind == Kind::Block2D || p.kind > Kind::MAX;
+    EXPECT_EQ(shader_knows(p), !on_cpu) << number;
+    TermList terms;
+    terms.count = 1;
+    terms.terms[0].kind = static_cast<schema::TermKind>(number);
+    bool known = false;
+#define OXB_TERM(n, name, type, member) known = known || number == n;
+#define OXB_CPU_TERM(n, name, type, member)
+#include "ops/attention/terms/terms.inc"
+#undef OXB_CPU_TERM
+#undef OXB_TERM
+    EXPECT_EQ(shader_knows(terms), known) << number;
+  }
+  const uint32_t two[] = {1, 2};
+  PatternParams window;
+  window.kind = Kind::Window;
+  window.dilation = two;
+  window.dilations = 2;
+  EXPECT_FALSE(shader_knows(window)) << "dilations of each head";
+}
+
 TEST(AttentionI8, TermsAndPatternsGiveTheSameBitsOnEveryMachine) {
   // A changed number means that saved expectations of users change: only with a new file version.
   uint64_t hash = 0;
   for (uint32_t seed = 1; seed <= 100; ++seed) {
-    Attention a(random_case(DataType::kI8, seed));
+    Attention a(random_case(DataType::kI8, seed, Kind::Block2D));
     ASSERT_EQ(a.bind_and_run(), Status::kOk) << a.op.message();
     const std::vector<std::byte> bytes = a.result();
     hash = hash * 31 + hash_bytes(bytes.data(), bytes.size());
@@ -173,7 +288,7 @@ TEST_P(AttentionTerms, AWindowGivesTheBitsOfThoseKeysAlone) {
   Attention alone(c);
   for (auto [to, from] : {std::pair{alone.k[0], window.k[0]}, std::pair{alone.v[0], window.v[0]}}) {
     for (size_t r = 0; r < 99; ++r) {
-      const size_t row = window.slot(300 - 2 * (99 - r)).second;
+      const size_t row = window.place(300 - 2 * (99 - r)).second;
       std::memcpy(to->data + r * to->stride(), from->data + row * to->stride(), to->stride());
       for (size_t g = 0; g < to->scale_groups; ++g) {
         to->row_scales(r)[g] = from->row_scales(row)[g];

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
-#include "ops/attention/formula.h"
-#include "ops/attention/test_case.h"
+#include "ops/attention/testing/formula.h"
+#include "ops/attention/testing/test_case.h"
 #include "ops/testing/op_runner.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/quantize.h"

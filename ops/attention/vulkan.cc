@@ -1,12 +1,15 @@
-// Binds attention to shaders, for what they know: up to three sources, all patterns whose keys are two spans, a mask of
-// keys with the simplest of them. Everything else stays on the CPU.
+// Binds attention to shaders, for what they know: up to three sources, the patterns and terms whose lines in
+// patterns.inc and terms.inc say so, a mask of keys with the simplest patterns. Everything else stays on the CPU.
 
 #include <algorithm>
 #include <bit>
 #include <iterator>
 
 #include "ops/attention/attention.h"
-#include "runtime/vulkan_op.h"
+#include "ops/attention/dispatch_values.h"
+#include "ops/attention/patterns/pattern.h"
+#include "ops/attention/terms/terms.h"
+#include "runtime/device/vulkan/vulkan_op.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -18,32 +21,13 @@ OXB_SHADER(seen_rows);
 
 namespace {
 
-using Kind = schema::PatternKind;
+using Kind = schema::TermKind;
 
-// What attention.glsl has room for.
-constexpr uint32_t kItemsAtOnce = 4;
 constexpr uint32_t kMaxVulkanHeadWidth = 256;
-constexpr size_t kMaxSources = 3;
 /// Of ops/common/vulkan/row_output.glsl.
 constexpr uint32_t kMaxScaleGroups = 256;
-/// All slots together, and what distances grow by, so that sums of them fit 32 bits.
-constexpr uint64_t kMostSlots = uint64_t{1} << 29;
-
-/// The flags of attention.glsl.
-constexpr uint32_t kRelative = 1;
-constexpr uint32_t kDistanceBias = 2;
-constexpr uint32_t kAlibi = 4;
-constexpr uint32_t kKeyMask = 8;
-constexpr uint32_t kMaskQueries = 16;
-constexpr uint32_t kPinnedQuery = 32;
-constexpr uint32_t kOddHeads = 64;
-// Of the pattern's number.
-constexpr uint32_t kCausal = 256;
-constexpr uint32_t kWrap = 512;
-constexpr uint32_t kOwn = 1024;
-constexpr uint32_t kAligned = 2048;
-/// The part of a slot that is the same in every run: values from here on.
-constexpr size_t kFixed = 10;
+/// All positions together, and what distances grow by, so that sums of them fit 32 bits.
+constexpr uint64_t kMostPositions = uint64_t{1} << 29;
 
 struct Source {
   int32_t ring = -1;
@@ -53,7 +37,7 @@ struct Source {
 
 struct Params {
   Tensor q;
-  Source source[kMaxSources];
+  Source source[OXB_MAX_SOURCES];
   size_t sources = 0;
   uint32_t kv_heads = 1;
   uint32_t group = 1;
@@ -62,77 +46,69 @@ struct Params {
   bool quantises = false;
   /// The table's row of d = 0 when the rings with room are empty, and those rings.
   uint32_t relative_zero = 0;
-  int32_t rooms[kMaxAttentionRooms] = {-1, -1};
-  uint32_t fixed[std::size(VulkanSlot().values) - kFixed] = {};
+  int32_t rooms[RoomsTerm::kMostInputs] = {-1, -1};
+  uint32_t fixed[std::size(DispatchValues().values) - OXB_FIXED] = {};
+
+  /// By its place among the values.
+  uint32_t& at(size_t place) { return fixed[place - OXB_FIXED]; }
 };
 
-Status prepare_attention(RunContext& context, const void* raw_params, std::span<VulkanSlot> slots) {
+Status prepare_attention(RunContext& context, const void* raw_params,
+                         std::span<DispatchValues> dispatches) {
   const auto& p = *static_cast<const Params*>(raw_params);
   const uint32_t rows = context.rows(p.q);
-  VulkanSlot& slot = slots[p.has_mask ? 1 : 0];
-  uint32_t memory_slots = 0, last_rows = 0, zero = p.relative_zero;
+  DispatchValues& dispatch = dispatches[p.has_mask ? 1 : 0];
+  uint32_t positions = 0, last_rows = 0, zero = p.relative_zero;
   for (const int32_t ring : p.rooms) {
     if (ring >= 0) zero -= context.rings[ring].count;
   }
-  for (size_t s = 0; s < kMaxSources; ++s) {
+  for (size_t s = 0; s < p.sources; ++s) {
     const Source& source = p.source[s];
-    uint32_t count = 0, head = 0;
+    RingPosition held;
     if (source.ring >= 0) {
-      count = context.rings[source.ring].count;
-      head = context.rings[source.ring].head;
-      memory_slots += count;
-    } else if (s < p.sources) {
-      count = last_rows =
-          source.rows_symbol < 0 ? source.rows : context.symbols[source.rows_symbol];
+      held = context.rings[source.ring];
+    } else {
+      held.count = source.rows_symbol < 0 ? source.rows : context.symbols[source.rows_symbol];
     }
-    slot.values[4 + s] = count;
-    slot.values[7 + s] = head;
+    positions += held.count;
+    last_rows = source.ring >= 0 ? 0 : held.count;
+    dispatch.values[OXB_SOURCE_COUNT + s] = held.count;
+    dispatch.values[OXB_SOURCE_HEAD + s] = held.head;
+  }
+  for (size_t s = p.sources; s < OXB_MAX_SOURCES; ++s) {
+    dispatch.values[OXB_SOURCE_COUNT + s] = dispatch.values[OXB_SOURCE_HEAD + s] = 0;
   }
   // Queries of one row at a time, unless all rows number their keys alike.
-  const uint64_t blocks = p.aligned ? ceil_div(uint64_t{rows} * p.group, kItemsAtOnce)
-                                    : uint64_t{rows} * ceil_div(p.group, kItemsAtOnce);
-  slot.values[0] = rows;
-  slot.values[1] = memory_slots;
-  slot.values[2] = zero;
-  slot.values[3] = static_cast<uint32_t>(blocks);
-  std::copy(std::begin(p.fixed), std::end(p.fixed), slot.values + kFixed);
-  OXB_TRY(spread_groups(context, blocks * p.kv_heads, &slot));
+  const uint64_t blocks = p.aligned ? ceil_div(uint64_t{rows} * p.group, OXB_ITEMS_AT_ONCE)
+                                    : uint64_t{rows} * ceil_div(p.group, OXB_ITEMS_AT_ONCE);
+  dispatch.values[OXB_QUERY_ROWS] = rows;
+  dispatch.values[OXB_LAST_SOURCE] = positions - last_rows;
+  dispatch.values[OXB_RELATIVE_ZERO] = zero;
+  dispatch.values[OXB_BLOCKS] = static_cast<uint32_t>(blocks);
+  std::copy(std::begin(p.fixed), std::end(p.fixed), dispatch.values + OXB_FIXED);
+  OXB_TRY(spread_groups(context, blocks * p.kv_heads, &dispatch));
   if (p.has_mask) {
-    slots[0].values[0] = last_rows;
-    OXB_TRY(spread_groups(context, last_rows == 0 ? 0 : 1, &slots[0]));
+    dispatches[0].values[0] = last_rows;
+    OXB_TRY(spread_groups(context, last_rows == 0 ? 0 : 1, &dispatches[0]));
   }
   if (p.quantises) {
-    slots.back().values[0] = rows;
-    OXB_TRY(spread_groups(context, rows, &slots.back()));
+    dispatches.back().values[0] = rows;
+    OXB_TRY(spread_groups(context, rows, &dispatches.back()));
   }
   return Status::kOk;
 }
 
-/// Larger numbers than there are slots mean the same as this.
+/// Larger numbers than there are positions mean the same as this.
 uint32_t cut(uint32_t number) {
-  return static_cast<uint32_t>(std::min<uint64_t>(number, kMostSlots * 2));
+  return static_cast<uint32_t>(std::min<uint64_t>(number, kMostPositions * 2));
 }
 
-Kind kind_of(const schema::AttentionOptions& options) {
-  return options.pattern() == nullptr ? Kind::Causal : options.pattern()->kind();
-}
-
-bool is_aligned(Kind kind) {
-  return kind == Kind::Causal || kind == Kind::Full || kind == Kind::Prefix;
-}
-
-bool knows_options(const schema::AttentionOptions& options) {
-  if (options.sources() > kMaxSources) return false;
-  if (options.segments() || options.globals() || options.relative_keys()) return false;
-  const Kind kind = kind_of(options);
-  if (kind == Kind::Fixed || kind == Kind::Block2D) return false;
-  if (options.pattern() != nullptr && options.pattern()->dilation() != nullptr &&
-      options.pattern()->dilation()->size() > 1) {
-    return false;
-  }
+bool knows_options(const schema::AttentionOptions& options, const TermList& terms,
+                   const PatternParams& pattern) {
+  if (options.sources() > OXB_MAX_SOURCES) return false;
+  if (!shader_knows(terms) || !shader_knows(pattern)) return false;
   // Which keys are left is listed once for all queries.
-  return !options.key_mask() ||
-         ((kind == Kind::Causal || kind == Kind::Full) && !options.mask_keeps_own());
+  return !terms.has(Kind::KeyMask) || (shows_from_start(pattern) && !options.mask_keeps_own());
 }
 
 /// Columns that the shaders' arrays are made for.
@@ -149,17 +125,22 @@ bool knows_shapes(const VulkanBindContext& context, const schema::AttentionOptio
   const Tensor q = context.input(0), out = context.output(0);
   const uint32_t head_width = q.width / options.heads();
   if (head_width > kMaxVulkanHeadWidth || out.scale_groups > kMaxScaleGroups) return false;
+  // Values are as wide as keys, and nobody wants the log-sum-exp.
+  if (out.width != q.width || context.step().outputs()->size() != 1) return false;
+  for (uint32_t s = 0; s + 1 < options.sources(); ++s) {
+    if (context.input(1 + 2 * s).rows != context.input(2 + 2 * s).rows) return false;
+  }
   // Every device has 16 KiB, which is enough for float heads of 128.
   if (shared_bytes(context.input(1).type, head_width) > context.features().shared_bytes)
     return false;
-  uint64_t slots = q.rows;
+  uint64_t positions = q.rows;
   for (size_t i = 0; i < context.input_count(); ++i) {
     const Tensor input = context.input(i);
     if (!fits_32_bits(input)) return false;
-    slots += input.rows;
+    positions += input.rows;
   }
   // Every item has a number, and scratch the floats of an int8 output.
-  return slots <= kMostSlots && uint64_t{q.rows} * options.heads() <= UINT32_MAX &&
+  return positions <= kMostPositions && uint64_t{q.rows} * options.heads() <= UINT32_MAX &&
          uint64_t{q.rows} * q.width <= UINT32_MAX / 4;
 }
 
@@ -169,55 +150,55 @@ struct Inputs {
 };
 
 Inputs find_inputs(const VulkanBindContext& context, const schema::AttentionOptions& options,
-                   Params* params) {
-  size_t next = 1 + 2 * size_t{options.sources()};
-  const VulkanOperand none = context.in(0);
-  const auto take = [&](bool is_there) { return is_there ? context.in(next++) : none; };
+                   const TermList& terms, Params* params) {
+  const auto input = [&](Kind kind, size_t index) {
+    const TermUse* use = terms.find(kind);
+    return context.in(use == nullptr ? 0 : use->first_input + index);
+  };
   Inputs inputs;
-  inputs.table = take(options.relative());
-  inputs.bias = take(options.relative() || options.distance_bias());
-  inputs.query_bias = take(options.relative());
-  inputs.slopes = take(options.alibi());
-  inputs.mask = take(options.key_mask());
-  inputs.pinned_query = take(options.pinned_query());
+  inputs.table = input(Kind::Relative, 0);
+  inputs.bias = terms.has(Kind::Relative) ? input(Kind::Relative, 1) : input(Kind::DistanceBias, 0);
+  inputs.query_bias = input(Kind::Relative, 2);
+  inputs.slopes = input(Kind::Alibi, 0);
+  inputs.mask = input(Kind::KeyMask, 0);
+  inputs.pinned_query = input(Kind::PinnedQuery, 0);
   params->relative_zero = options.relative_zero();
-  for (uint32_t i = 0; i < options.rooms(); ++i) {
-    params->rooms[i] = context.input(next++).ring;
-    params->relative_zero += context.ring_capacity(params->rooms[i]);
+  if (const TermUse* rooms = terms.find(Kind::Rooms); rooms != nullptr) {
+    for (size_t i = 0; i < rooms->inputs; ++i) {
+      params->rooms[i] = context.input(rooms->first_input + i).ring;
+      params->relative_zero += context.ring_capacity(params->rooms[i]);
+    }
   }
   return inputs;
 }
 
-uint32_t flags_of(const schema::AttentionOptions& options, const Tensor& keys,
-                  uint32_t head_width) {
-  return kRelative * options.relative() + kDistanceBias * options.distance_bias() +
-         kAlibi * options.alibi() + kKeyMask * options.key_mask() +
-         kMaskQueries * options.mask_queries() + kPinnedQuery * options.pinned_query() +
-         kOddHeads * (keys.type == DataType::kI8 && head_width % 4 != 0);
+uint32_t flags_of(const schema::AttentionOptions& options, const TermList& terms,
+                  const Tensor& keys, uint32_t head_width) {
+  uint32_t flags = 0;
+  for (size_t i = 0; i < terms.count; ++i) {
+    flags |= 1u << static_cast<uint32_t>(terms.terms[i].kind);
+  }
+  const bool odd_heads = keys.type == DataType::kI8 && head_width % 4 != 0;
+  return flags | uint32_t{options.mask_queries()} << OXB_MASKS_QUERIES |
+         uint32_t{odd_heads} << OXB_ODD_HEADS;
 }
 
-/// Values from 18 on of the slot that attention.glsl describes.
-void fill_shape(const schema::AttentionOptions& options, const Tensor& q, uint32_t distances,
-                uint32_t* values) {
-  const Kind kind = kind_of(options);
-  values[0] = q.width / options.heads();
-  values[1] = options.heads();
-  values[2] = options.heads() / options.kv_heads();
-  values[3] = std::bit_cast<uint32_t>(options.scale());
-  values[4] = distances;
-  values[5] = static_cast<uint32_t>(kind) + kOwn * options.own() + kAligned * is_aligned(kind);
-  values[9] = 1;
-  const schema::Pattern* pattern = options.pattern();
-  if (pattern == nullptr) return;
-  values[5] += kCausal * pattern->causal() + kWrap * pattern->wrap();
-  values[6] = cut(pattern->before());
-  values[7] = cut(pattern->after());
-  values[8] = cut(pattern->first());
-  if (kind == Kind::Window) {
-    const auto* dilation = pattern->dilation();
-    if (dilation != nullptr && dilation->size() == 1) values[9] = cut(dilation->Get(0));
-  } else {
-    values[9] = cut(pattern->length());
+void fill_shape(const schema::AttentionOptions& options, const PatternParams& pattern,
+                const Tensor& q, uint32_t distances, Params* params) {
+  params->at(OXB_HEAD_WIDTH) = q.width / options.heads();
+  params->at(OXB_HEADS) = options.heads();
+  params->at(OXB_GROUP_HEADS) = options.heads() / options.kv_heads();
+  params->at(OXB_SCALE) = std::bit_cast<uint32_t>(options.scale());
+  params->at(OXB_DISTANCES) = distances;
+  params->at(OXB_PATTERN_FLAGS) = static_cast<uint32_t>(pattern.kind) + OXB_OWN * options.own() +
+                                  OXB_ALIGNED * params->aligned + OXB_CAUSAL * pattern.causal +
+                                  OXB_WRAP * pattern.wrap;
+  params->at(OXB_BEFORE) = cut(pattern.before);
+  params->at(OXB_AFTER) = cut(pattern.after);
+  params->at(OXB_FIRST) = cut(pattern.first);
+  params->at(OXB_LENGTH) = cut(pattern.length);
+  if (pattern.kind == schema::PatternKind::Window) {
+    params->at(OXB_LENGTH) = pattern.dilations == 0 ? 1 : cut(pattern.dilation[0]);
   }
 }
 
@@ -225,7 +206,11 @@ void fill_shape(const schema::AttentionOptions& options, const Tensor& q, uint32
 
 Status bind_attention_vulkan(VulkanBindContext& context) {
   const auto& options = *context.step().options_as_AttentionOptions();
-  if (!knows_options(options) || !knows_shapes(context, options)) return Status::kOk;
+  const TermList terms = list_terms(options);
+  const PatternParams pattern = read_pattern(options.pattern());
+  if (!knows_options(options, terms, pattern) || !knows_shapes(context, options)) {
+    return Status::kOk;
+  }
   const Tensor q = context.input(0), keys = context.input(1), out = context.output(0);
 
   auto& params = context.params<Params>();
@@ -233,22 +218,22 @@ Status bind_attention_vulkan(VulkanBindContext& context) {
   params.sources = options.sources();
   params.kv_heads = options.kv_heads();
   params.group = options.heads() / options.kv_heads();
-  params.aligned = is_aligned(kind_of(options));
-  params.has_mask = options.key_mask();
+  params.aligned = shows_from_start(pattern);
+  params.has_mask = terms.has(Kind::KeyMask);
   params.quantises = out.type == DataType::kI8;
-  const Inputs inputs = find_inputs(context, options, &params);
+  const Inputs inputs = find_inputs(context, options, terms, &params);
 
   const uint32_t distances = inputs.bias.index == 0 ? 1 : context.input(inputs.bias.index).rows;
-  fill_shape(options, q, distances, params.fixed + (18 - kFixed));
+  fill_shape(options, pattern, q, distances, &params);
   VulkanOperand operands[kMaxVulkanOperands];
   std::fill(std::begin(operands), std::end(operands), context.in(0));
   for (size_t s = 0; s < params.sources; ++s) {
     const Tensor k = context.input(1 + 2 * s), v = context.input(2 + 2 * s);
     params.source[s] = {k.ring, k.rows_symbol, k.rows};
-    params.fixed[s] = k.rows;
-    params.fixed[3 + s] = k.ring < 0 ? 0 : k.pinned;
-    params.fixed[6] = static_cast<uint32_t>(s);
-    params.fixed[7] = v.rows;
+    params.at(OXB_SOURCE_CAPACITY + s) = k.rows;
+    params.at(OXB_SOURCE_PINNED + s) = k.ring < 0 ? 0 : k.pinned;
+    params.at(OXB_UNEVEN_SOURCE) = static_cast<uint32_t>(s);
+    params.at(OXB_VALUE_CAPACITY) = v.rows;
     operands[2 + 2 * s] = context.in(1 + 2 * s);
     operands[3 + 2 * s] = context.in(2 + 2 * s);
   }
@@ -273,7 +258,7 @@ Status bind_attention_vulkan(VulkanBindContext& context) {
   operands[13] = inputs.mask;
   operands[14] = inputs.pinned_query;
   const uint32_t head_width = q.width / options.heads();
-  const uint32_t constants[] = {width_room(head_width), flags_of(options, keys, head_width)};
+  const uint32_t constants[] = {width_room(head_width), flags_of(options, terms, keys, head_width)};
   OXB_TRY(context.dispatch(keys.type == DataType::kF32 ? shader_attention_f32 : shader_attention_i8,
                            operands, constants));
   if (!params.quantises) return Status::kOk;

@@ -35,30 +35,13 @@ Status check_counts(BindContext& context, size_t inputs, size_t outputs) {
                       context.output_count(), inputs, outputs);
 }
 
-Status check_plain(BindContext& context, const Tensor& tensor) {
-  if (tensor.layout == Layout::kRowMajor && tensor.ring < 0) return Status::kOk;
-  return context.fail("tensor '%s' is %s, expected plain rows", tensor.name, describe(tensor).text);
-}
-
 Status check_type(BindContext& context, const Tensor& tensor, DataType type) {
   if (tensor.type != type) {
     return context.fail("tensor '%s' is %s, expected %s", tensor.name, describe(tensor).text,
                         type_name(type));
   }
-  return check_plain(context, tensor);
-}
-
-Status check_f32_or_i8(BindContext& context, const Tensor& tensor) {
-  if (tensor.type != DataType::kF32 && tensor.type != DataType::kI8) {
-    return context.fail("tensor '%s' is %s, expected F32 or I8", tensor.name,
-                        describe(tensor).text);
-  }
-  if (tensor.type == DataType::kI8 &&
-      (tensor.scale_groups == 0 || tensor.width % tensor.scale_groups != 0)) {
-    return context.fail("tensor '%s' is %s, expected scales that divide the width", tensor.name,
-                        describe(tensor).text);
-  }
-  return check_plain(context, tensor);
+  if (tensor.layout == Layout::kRowMajor && tensor.ring < 0) return Status::kOk;
+  return context.fail("tensor '%s' is %s, expected plain rows", tensor.name, describe(tensor).text);
 }
 
 Status check_width(BindContext& context, const Tensor& tensor, size_t width) {
@@ -74,13 +57,12 @@ Status check_same_rows(BindContext& context, const Tensor& a, const Tensor& b) {
       a.name, describe(a).text, a.rows_symbol, b.name, describe(b).text, b.rows_symbol);
 }
 
-Status check_vector(BindContext& context, const Tensor& tensor, size_t width) {
-  OXB_TRY(check_f32(context, tensor));
-  if (tensor.rows != 1 || tensor.rows_symbol >= 0) {
-    return context.fail("tensor '%s' is %s, expected exactly one row", tensor.name,
-                        describe(tensor).text);
+Status check_room(BindContext& context, const Tensor& tensor) {
+  if (tensor.rows_symbol < 0 || context.symbol_max(tensor.rows_symbol) <= tensor.rows) {
+    return Status::kOk;
   }
-  return check_width(context, tensor, width);
+  return context.fail("tensor '%s' has room for %u rows, up to %u may come", tensor.name,
+                      tensor.rows, context.symbol_max(tensor.rows_symbol));
 }
 
 Status fail_options(BindContext& context, const char* expected) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// What every bind asks about its tensors. A file may hold any step, so each op must know, before it
-// keeps a pointer, that the tensors are what its loops assume. Messages say which tensor, what it
-// is and what was expected.
+// What a bind asks about its tensors besides their signature (signature.h). A file may hold any step, so each op must
+// know, before it keeps a pointer, that the tensors are what its loops assume. Messages say which tensor, what it is and
+// what was expected.
 
 #include <cstddef>
 
@@ -22,25 +22,16 @@ TensorText describe(const Tensor& tensor);
 
 Status check_counts(BindContext& context, size_t inputs, size_t outputs);
 
-/// Row after row and in no ring: row r is where stride() says.
-Status check_plain(BindContext& context, const Tensor& tensor);
-
-/// Plain, and of this type.
+/// Of this type, row after row and in no ring.
 Status check_type(BindContext& context, const Tensor& tensor, DataType type);
-inline Status check_f32(BindContext& context, const Tensor& tensor) {
-  return check_type(context, tensor, DataType::kF32);
-}
-
-/// Plain, and F32 or I8: what rows of activations may be.
-Status check_f32_or_i8(BindContext& context, const Tensor& tensor);
 
 Status check_width(BindContext& context, const Tensor& tensor, size_t width);
 
 /// Both have the same rows in every run, not only the same maximum.
 Status check_same_rows(BindContext& context, const Tensor& a, const Tensor& b);
 
-/// F32 [1, width], always one row: a bias, a norm's weight.
-Status check_vector(BindContext& context, const Tensor& tensor, size_t width);
+/// As many rows as its symbol may tell.
+Status check_room(BindContext& context, const Tensor& tensor);
 
 /// The step has no options of the kind its op needs.
 Status fail_options(BindContext& context, const char* expected);

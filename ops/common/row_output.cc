@@ -1,11 +1,8 @@
 #include "ops/common/row_output.h"
 
-#include "ops/common/checks.h"
-
 namespace oxbow {
 
 Status bind_row_output(BindContext& context, const Tensor& y, RowOutput* output) {
-  OXB_TRY(check_f32_or_i8(context, y));
   *output = {y, nullptr, 0};
   if (y.type == DataType::kF32) return Status::kOk;
   output->quantize = pick_quantize_kernel(context.reference_only());

@@ -18,7 +18,7 @@ struct RowOutput {
   size_t scratch_stride = 0;
 };
 
-/// Checks that `y` is plain F32 or I8, and asks for the scratch; it takes the first bytes.
+/// `y` is plain F32 or I8. Asks for the scratch; it takes the first bytes.
 Status bind_row_output(BindContext& context, const Tensor& y, RowOutput* output);
 
 /// Row `row` of the output is what compute(float*) writes; called by thread `worker`.

@@ -13,7 +13,7 @@ layout(std430, binding = 2) readonly buffer Mask { int mask[]; };
 shared uint is_seen[threads];
 
 void main() {
-  const uint thread = gl_LocalInvocationID.x, rows = slot.values[0];
+  const uint thread = gl_LocalInvocationID.x, rows = dispatch.values[0];
   uint before = 0u;
   for (uint begin = 0u; begin < rows; begin += threads) {
     const uint row = begin + thread;

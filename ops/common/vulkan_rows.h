@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "runtime/vulkan_op.h"
+#include "runtime/device/vulkan/vulkan_op.h"
 
 namespace oxbow {
 
@@ -25,10 +25,11 @@ struct VulkanRowsParams {
   Tensor y;
 };
 
-inline Status prepare_rows(RunContext& context, const void* params, std::span<VulkanSlot> slots) {
+inline Status prepare_rows(RunContext& context, const void* params,
+                           std::span<DispatchValues> dispatches) {
   const uint32_t rows = context.rows(static_cast<const VulkanRowsParams*>(params)->y);
-  slots[0].values[0] = rows;
-  return spread_groups(context, rows, &slots[0]);
+  dispatches[0].values[0] = rows;
+  return spread_groups(context, rows, &dispatches[0]);
 }
 
 /// The dispatch alone: `inputs` are at bindings 2, 3, ..., `constants` have the ids 4, 5, ...
@@ -61,15 +62,15 @@ inline Status bind_row_output(VulkanBindContext& context, const VulkanShader& sh
 }
 
 /// One thread for each of `count` elements.
-inline Status spread_elements(const RunContext& context, uint64_t count, VulkanSlot* slot) {
-  slot->values[0] = static_cast<uint32_t>(count);
-  return spread_groups(context, ceil_div(count, kElementGroup), slot);
+inline Status spread_elements(const RunContext& context, uint64_t count, DispatchValues* dispatch) {
+  dispatch->values[0] = static_cast<uint32_t>(count);
+  return spread_groups(context, ceil_div(count, kElementGroup), dispatch);
 }
 
 inline Status prepare_elements(RunContext& context, const void* params,
-                               std::span<VulkanSlot> slots) {
+                               std::span<DispatchValues> dispatches) {
   const Tensor& y = static_cast<const VulkanRowsParams*>(params)->y;
-  return spread_elements(context, uint64_t{context.rows(y)} * y.width, &slots[0]);
+  return spread_elements(context, uint64_t{context.rows(y)} * y.width, &dispatches[0]);
 }
 
 /// A step that is one dispatch with a thread for each element of the output. `operands` are all of it.

@@ -29,21 +29,20 @@ Status run_concat_columns(RunContext& context, const void* params) {
 
 }  // namespace
 
+constexpr OpSignature kConcatColumnsSignature = {
+    .inputs = {{.name = "x", .rows = Rows::of(0), .most = kMaxConcatInputs}},
+    .outputs = {{.name = "y", .rows = Rows::of(0)}},
+};
+
 Status bind_concat_columns(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kConcatColumnsSignature));
   const size_t count = context.input_count();
-  if (count == 0 || count > kMaxConcatInputs || context.output_count() != 1) {
-    return context.fail("has %zu inputs and %zu outputs, expected 1 to %zu and 1", count,
-                        context.output_count(), kMaxConcatInputs);
-  }
   auto& p = context.params<Params>();
   p.count = count;
   p.y = context.output(0);
-  OXB_TRY(check_f32(context, p.y));
   size_t width = 0;
   for (size_t i = 0; i < count; ++i) {
     p.inputs[i] = context.input(i);
-    OXB_TRY(check_f32(context, p.inputs[i]));
-    OXB_TRY(check_same_rows(context, p.y, p.inputs[i]));
     // Checked at each input: the sum of two widths fits into any size_t, that of eight may not.
     width += p.inputs[i].width;
     if (width > p.y.width) break;

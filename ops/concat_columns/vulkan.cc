@@ -14,11 +14,11 @@ struct Params {
 };
 
 Status prepare_concat_columns(RunContext& context, const void* params,
-                              std::span<VulkanSlot> slots) {
+                              std::span<DispatchValues> dispatches) {
   const auto& p = *static_cast<const Params*>(params);
   const uint64_t rows = context.rows(p.y);
-  for (size_t i = 0; i < slots.size(); ++i) {
-    OXB_TRY(spread_elements(context, rows * p.widths[i], &slots[i]));
+  for (size_t i = 0; i < dispatches.size(); ++i) {
+    OXB_TRY(spread_elements(context, rows * p.widths[i], &dispatches[i]));
   }
   return Status::kOk;
 }

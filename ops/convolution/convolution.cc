@@ -16,6 +16,8 @@ struct Params {
   ConvolutionKernel kernel;
   size_t left;
   bool dynamic, softmax, has_memory;
+  /// Null: none.
+  const float* bias;
   /// In floats. Scratch is the memory's rows in float, oldest first, then taps after softmax: once if
   /// they are weights, else a row for each thread.
   size_t memory_floats, taps_floats;
@@ -78,7 +80,11 @@ Status run_convolution(RunContext& context, const void* params) {
     const size_t end = std::min(row + p.sizes.taps, p.left + rows);
     const size_t middle = std::clamp(p.left, begin, std::max(begin, end));
     float* out = y.f32(row);
-    std::memset(out, 0, y.stride());
+    if (p.bias == nullptr) {
+      std::memset(out, 0, y.stride());
+    } else {
+      std::memcpy(out, p.bias, y.stride());
+    }
     if (begin < middle) {
       p.kernel(past + (begin - (p.left - held)) * width, middle - begin, taps + (begin - row),
                p.sizes, out);
@@ -100,7 +106,6 @@ ConvolutionKernel pick_kernel(bool reference_only) {
 
 Status check_taps(BindContext& context, const Tensor& taps, const Tensor& x,
                   const schema::ConvolutionOptions& options) {
-  OXB_TRY(check_f32(context, taps));
   if (options.dynamic()) {
     OXB_TRY(check_same_rows(context, x, taps));
     if (taps.width != uint64_t{options.heads()} * options.taps()) {
@@ -116,41 +121,39 @@ Status check_taps(BindContext& context, const Tensor& taps, const Tensor& x,
   return Status::kOk;
 }
 
-Status check_memory(BindContext& context, const Tensor& memory, const Tensor& x, uint32_t left) {
-  if (memory.ring < 0 || memory.layout != Layout::kRowMajor) {
-    return context.fail("tensor '%s' is %s, expected rows in a ring", memory.name,
-                        describe(memory).text);
-  }
-  const uint32_t capacity = context.ring_capacity(memory.ring);
-  if (memory.rows_symbol >= 0 || memory.rows != capacity || capacity != left ||
-      memory.pinned != 0) {
-    return context.fail("tensor '%s' is %s with %u pinned, expected a ring of %u, none pinned",
-                        memory.name, describe(memory).text, memory.pinned, left);
-  }
-  const bool f32 = memory.type == DataType::kF32;
-  const bool i8 = memory.type == DataType::kI8 && memory.scale_groups != 0 &&
-                  memory.width % memory.scale_groups == 0;
-  if (!f32 && !i8) {
-    return context.fail("tensor '%s' is %s, expected F32, or I8 with scales that divide the width",
-                        memory.name, describe(memory).text);
-  }
-  return check_width(context, memory, x.width);
+bool has_memory(const schema::Step& step) {
+  return step.options_as_ConvolutionOptions()->has_memory();
 }
+
+bool has_bias(const schema::Step& step) { return step.options_as_ConvolutionOptions()->has_bias(); }
 
 }  // namespace
 
+constexpr OpSignature kConvolutionSignature = {
+    .options = schema::OpOptions::ConvolutionOptions,
+    .inputs = {{.name = "x"},
+               {.name = "taps", .role = Role::kWeight},
+               {.name = "memory",
+                .role = Role::kState,
+                .types = kF32 | kI8,
+                .width = Width::of(0),
+                .rows = Rows::ring(),
+                .wanted = has_memory},
+               {.name = "bias",
+                .role = Role::kWeight,
+                .width = Width::of(0),
+                .rows = Rows::one(),
+                .wanted = has_bias}},
+    .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::of(0)}},
+};
+
 Status bind_convolution(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kConvolutionSignature));
   const auto* options = context.step().options_as_ConvolutionOptions();
-  if (options == nullptr) return fail_options(context, "ConvolutionOptions");
-  OXB_TRY(check_counts(context, options->has_memory() ? 3 : 2, 1));
   auto& p = context.params<Params>();
   p.x = context.input(0);
   p.taps = context.input(1);
   p.y = context.output(0);
-  OXB_TRY(check_f32(context, p.x));
-  OXB_TRY(check_f32(context, p.y));
-  OXB_TRY(check_width(context, p.y, p.x.width));
-  OXB_TRY(check_same_rows(context, p.x, p.y));
   if (options->heads() == 0 || options->taps() == 0 || p.x.width % options->heads() != 0) {
     return context.fail(
         "has %u heads of %u taps, expected at least one tap and heads that divide %u",
@@ -162,7 +165,14 @@ Status bind_convolution(BindContext& context, RunFunction* run) {
   p.has_memory = options->has_memory();
   if (p.has_memory) {
     p.memory = context.input(2);
-    OXB_TRY(check_memory(context, p.memory, p.x, options->left()));
+    if (p.memory.rows != options->left()) {
+      return context.fail("tensor '%s' is %s, expected a ring of %u", p.memory.name,
+                          describe(p.memory).text, options->left());
+    }
+  }
+  p.bias = nullptr;
+  if (options->has_bias()) {
+    p.bias = context.input(p.has_memory ? 3 : 2).f32();
   }
   p.sizes = {p.x.width, options->heads(), options->taps()};
   p.kernel = pick_kernel(context.reference_only());

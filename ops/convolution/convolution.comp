@@ -3,7 +3,8 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/elements.glsl"
 
-// A filter over time for each channel: sums from the first tap to the last, without those of missing rows.
+// A filter over time for each channel: sums from the bias and the first tap to the last, without those of
+// missing rows.
 //
 // Slot: elements, rows, rows that the memory holds, its oldest row's place.
 
@@ -18,14 +19,16 @@ layout(constant_id = 4) const bool dynamic = false;
 layout(constant_id = 5) const uint memory_stride = 1;
 layout(constant_id = 6) const uint memory_groups = 0;
 layout(constant_id = 7) const uint memory_scales = 0;
+layout(constant_id = 8) const bool has_bias = false;
 layout(std430, binding = 1) readonly buffer X { float x[]; };
 layout(std430, binding = 2) readonly buffer Filters { float filters[]; };
 layout(std430, binding = 3) readonly buffer Memory { float memory[]; };
 layout(std430, binding = 3) readonly buffer MemoryWords { uint memory_words[]; };
 layout(std430, binding = 4) writeonly buffer Y { float y[]; };
+layout(std430, binding = 5) readonly buffer Bias { float bias[]; };
 
 float remembered(uint row, uint channel) {
-  const uint place = (slot.values[3] + row) % max(left, 1u);
+  const uint place = (dispatch.values[3] + row) % max(left, 1u);
   if (memory_groups == 0u) return memory[place * memory_stride + channel];
   const int code = code_of(memory_words[place * memory_stride + channel / 4u], channel % 4u);
   const uint group = channel / (width / memory_groups);
@@ -35,14 +38,14 @@ float remembered(uint row, uint channel) {
 
 void main() {
   const uint i = element_index();
-  if (i >= slot.values[0]) return;
-  const uint rows = slot.values[1], held = slot.values[2];
+  if (i >= dispatch.values[0]) return;
+  const uint rows = dispatch.values[1], held = dispatch.values[2];
   const uint row = i / width, channel = i % width;
   const uint filter_at = ((dynamic ? row * heads : 0u) + channel / (width / heads)) * taps;
   // In the line [ left rows before the run | the run ] the filter covers [row, row + taps).
   const uint begin = max(row, left - held);
   const uint end = min(row + taps, left + rows);
-  precise float sum = 0.0;
+  precise float sum = has_bias ? bias[channel] : 0.0;
   for (uint at = begin; at < end; ++at) {
     const float value =
         at < left ? remembered(at - (left - held), channel) : x[(at - left) * width + channel];

@@ -12,7 +12,7 @@ layout(std430, binding = 2) buffer Y { float y[]; };
 
 void main() {
   const uint i = element_index();
-  if (i >= slot.values[0]) return;
+  if (i >= dispatch.values[0]) return;
   const uint first = i * taps;
   float most = uintBitsToFloat(0xff800000u);
   for (uint a = 0u; a < taps; ++a) most = x[first + a] > most ? x[first + a] : most;

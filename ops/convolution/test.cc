@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/convolution/convolution.h"
-#include "ops/testing/refusals.h"
+#include "ops/testing/kernel_test.h"
 
 namespace oxbow {
 namespace {
@@ -17,13 +17,7 @@ using testing::i8_tensor;
 using testing::OpRunner;
 using testing::TestTensor;
 
-struct Variant {
-  Isa isa;
-  ConvolutionKernel kernel;
-  const char* name;
-};
-
-constexpr Variant kVariants[] = {
+constexpr testing::Variant<ConvolutionKernel> kVariants[] = {
 #define OXB_KERNEL(isa, fn) {isa, fn, #fn},
 #include "ops/convolution/kernels.inc"
 #undef OXB_KERNEL
@@ -50,14 +44,12 @@ TEST(Convolution, ReferenceFollowsTheFormulaAndEveryVariantTheReference) {
       convolution_f32_f32_f32_ref(x.f32(), 3, taps.f32() + 1, params, y.f32());
       // Three products below 1 and sums below 4.
       for (uint32_t c = 0; c < y.width; ++c) ASSERT_NEAR(y.f32()[c], expected[c], 15 * 0x1p-24);
-      for (const Variant& variant : kVariants) {
-        if (!cpu_supports(variant.isa)) continue;
-        SCOPED_TRACE(variant.name);
+      testing::for_each_variant(kVariants, [&](ConvolutionKernel kernel) {
         TestTensor z = f32_tensor("z", 1, y.width);
         fill(z, start);
-        variant.kernel(x.f32(), 3, taps.f32() + 1, params, z.f32());
+        kernel(x.f32(), 3, taps.f32() + 1, params, z.f32());
         for (uint32_t c = 0; c < y.width; ++c) ASSERT_EQ(z.f32()[c], y.f32()[c]) << c;
-      }
+      });
     }
   }
 }
@@ -88,6 +80,12 @@ struct Fixture {
   }
   Fixture() : Fixture(4, 5, 4, false, true, false) {}
   void set() { op.options(options); }
+  void add_bias() {
+    fill_uniform(bias, 4);
+    options.has_bias = true;
+    op.inputs.push_back(&bias);
+    set();
+  }
 
   double row_before(int64_t row, size_t channel) const {
     const RingPosition& ring = op.rings[0];
@@ -105,9 +103,11 @@ struct Fixture {
       total += tap;
       sum += tap * row_before(static_cast<int64_t>(row + a) - options.left, channel);
     }
-    return options.softmax ? sum / total : sum;
+    if (options.softmax) sum /= total;
+    return options.has_bias ? sum + bias.value(0, channel) : sum;
   }
   TestTensor x = f32_tensor("x", 9, 24), y = f32_tensor("y", 9, 24), k, memory;
+  TestTensor bias = f32_tensor("bias", 1, 24);
   OpRunner op{bind_convolution};
   schema::ConvolutionOptionsT options;
 };
@@ -121,6 +121,7 @@ TEST(Convolution, FollowsTheFormulaForAnyTapsMemoryAndRun) {
     Fixture s(kHeads[random() % 5], taps, left, random() % 2 == 0, has_memory, random() % 2 == 0);
     s.options.softmax = random() % 2 == 0;
     s.set();
+    if (random() % 2 == 0) s.add_bias();
     s.op.symbols[0] = random() % 10;
     if (left > 0) {
       s.op.rings[0].head = random() % left;
@@ -224,6 +225,20 @@ TEST(Convolution, RefusesStepsThatMakeNoSense) {
       {"no memory", [](Fixture& s) { s.op.inputs.pop_back(); }, "has 2 inputs"},
       {"a memory too many", [](Fixture& s) { change(s, [](Options& o) { o.has_memory = false; }); },
        "has 3 inputs"},
+      {"no bias", [](Fixture& s) { change(s, [](Options& o) { o.has_bias = true; }); },
+       "has 3 inputs"},
+      {"bias width",
+       [](Fixture& s) {
+         s.add_bias();
+         s.bias.width = 23;
+       },
+       "expected a width of 24"},
+      {"bias rows",
+       [](Fixture& s) {
+         s.add_bias();
+         s.bias.rows = 2;
+       },
+       "exactly one row"},
       {"outputs", [](Fixture& s) { s.op.outputs.clear(); }, "0 outputs"},
       {"no heads", [](Fixture& s) { change(s, [](Options& o) { o.heads = 0; }); }, "0 heads"},
       {"no taps", [](Fixture& s) { change(s, [](Options& o) { o.taps = 0; }); }, "0 taps"},
@@ -261,7 +276,7 @@ TEST(Convolution, RefusesStepsThatMakeNoSense) {
        "expected 1073741825 taps"},
       {"memory without a ring", [](Fixture& s) { s.memory.ring = -1; }, "expected rows in a ring"},
       {"memory in blocks", [](Fixture& s) { s.memory.layout = Layout::kBlock8x4; },
-       "expected rows in a ring"},
+       "expected plain rows"},
       {"memory smaller than left", [](Fixture& s) { change(s, [](Options& o) { o.left = 5; }); },
        "a ring of 5"},
       {"memory larger than left", [](Fixture& s) { change(s, [](Options& o) { o.left = 3; }); },
@@ -269,13 +284,13 @@ TEST(Convolution, RefusesStepsThatMakeNoSense) {
       {"memory smaller than its ring", [](Fixture& s) { s.memory.rows = 3; }, "a ring of 4"},
       {"memory symbol", [](Fixture& s) { s.memory.rows_symbol = 0; }, "a ring of 4"},
       {"pinned memory", [](Fixture& s) { s.memory.pinned = 1; }, "none pinned"},
-      {"memory type", [](Fixture& s) { s.memory.type = DataType::kI32; }, "expected F32, or I8"},
+      {"memory type", [](Fixture& s) { s.memory.type = DataType::kI32; }, "expected F32 or I8"},
       {"memory scales",
        [](Fixture& s) {
          s.memory.type = DataType::kI8;
          s.memory.scale_groups = 5;
        },
-       "expected F32, or I8"},
+       "divide the width"},
       {"memory width", [](Fixture& s) { s.memory.width = 23; }, "expected a width of 24"},
       {"y type", [](Fixture& s) { s.y.type = DataType::kI32; }, "'y' is I32"},
       {"y width", [](Fixture& s) { s.y.width = 23; }, "expected a width of 24"},

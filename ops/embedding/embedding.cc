@@ -5,7 +5,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "ops/common/checks.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -78,38 +77,32 @@ Status keep(BindContext& context, const Tensor& tokens, const Tensor& table, con
 
 }  // namespace
 
+constexpr OpSignature kEmbeddingSignature = {
+    .options = schema::OpOptions::EmbeddingOptions,
+    .inputs = {{.name = "ids", .role = Role::kIds, .types = kI32, .width = Width::exactly(1)},
+               // Row counts that change with a run would make the limit of the ids meaningless.
+               {.name = "table",
+                .role = Role::kWeight,
+                .types = kF32 | kI8OneScale,
+                .rows = Rows::fixed()}},
+    .outputs = {{.name = "y", .width = Width::of(1), .rows = Rows::of(0)}},
+};
+
 Status bind_embedding(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 2, 1));
+  OXB_TRY(check_signature(context, kEmbeddingSignature));
   const auto* options = context.step().options_as_EmbeddingOptions();
-  if (options == nullptr) return fail_options(context, "EmbeddingOptions");
   if (!std::isfinite(options->scale())) {
     return context.fail("scale is %g, expected a finite number", double{options->scale()});
   }
   const Tensor tokens = context.input(0);
   const Tensor table = context.input(1);
   const Tensor y = context.output(0);
-  OXB_TRY(check_type(context, tokens, DataType::kI32));
-  OXB_TRY(check_width(context, tokens, 1));
-  OXB_TRY(check_f32_or_i8(context, table));
-  // Row counts that change with a run would make the limit below meaningless.
-  if (table.rows_symbol >= 0) {
-    return context.fail("tensor '%s' is %s, expected a table of fixed rows", table.name,
-                        describe(table).text);
-  }
-  if (table.type == DataType::kI8 && table.scale_groups != 1) {
-    return context.fail("tensor '%s' is %s, expected one scale a row", table.name,
-                        describe(table).text);
-  }
   const uint64_t end = uint64_t{options->first()} + table.rows;
   if (tokens.limit == 0 || (tokens.limit > end && !options->partial())) {
     return context.fail("tensor '%s' has values below %u, expected a limit from 1 to %" PRIu64
                         ", where the %u rows of '%s' end",
                         tokens.name, tokens.limit, end, table.rows, table.name);
   }
-  OXB_TRY(check_f32(context, y));
-  OXB_TRY(check_width(context, y, table.width));
-  OXB_TRY(check_same_rows(context, tokens, y));
-
   if (table.type == DataType::kF32) return keep<float>(context, tokens, table, y, *options, run);
   return keep<int8_t>(context, tokens, table, y, *options, run);
 }

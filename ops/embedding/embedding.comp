@@ -20,7 +20,7 @@ layout(std430, binding = 3) writeonly buffer Y { float y[]; };
 
 void main() {
   const uint i = element_index();
-  if (i >= slot.values[0]) return;
+  if (i >= dispatch.values[0]) return;
   const uint column = i % width;
   const uint id = ids[i / width];
   const uint index = id - first;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -21,6 +22,7 @@ using EmbeddingI8Kernel = void (*)(const int8_t* row, size_t width, float scale,
 #include "ops/embedding/kernels.inc"
 #undef OXB_KERNEL
 
+extern const OpSignature kEmbeddingSignature;
 Status bind_embedding(BindContext& context, RunFunction* run);
 Status bind_embedding_vulkan(VulkanBindContext& context);
 

@@ -1,7 +1,5 @@
 #include "ops/gru_gate/gru_gate.h"
 
-#include "ops/common/checks.h"
-
 namespace oxbow {
 namespace {
 
@@ -29,23 +27,19 @@ GruGateKernel pick_kernel(bool reference_only) {
 
 }  // namespace
 
+constexpr OpSignature kGruGateSignature = {
+    .inputs = {{.name = "input_gates", .width = Width::times(3, 2), .rows = Rows::of(2)},
+               {.name = "hidden_gates", .width = Width::times(3, 2), .rows = Rows::of(2)},
+               {.name = "x"}},
+    .outputs = {{.name = "y", .width = Width::of(2), .rows = Rows::of(2)}},
+};
+
 Status bind_gru_gate(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 3, 1));
+  OXB_TRY(check_signature(context, kGruGateSignature));
   const Tensor gi = context.input(0);
   const Tensor gh = context.input(1);
   const Tensor x = context.input(2);
   const Tensor y = context.output(0);
-  for (const Tensor& tensor : {gi, gh, x, y}) {
-    OXB_TRY(check_f32(context, tensor));
-    OXB_TRY(check_same_rows(context, x, tensor));
-  }
-  OXB_TRY(check_width(context, y, x.width));
-  for (const Tensor& gates : {gi, gh}) {
-    if (gates.width != uint64_t{x.width} * 3) {
-      return context.fail("tensor '%s' is %s, expected three gates of %u", gates.name,
-                          describe(gates).text, x.width);
-    }
-  }
   auto& p = context.params<Params>();
   p = {gi, gh, x, y, pick_kernel(context.reference_only())};
   *run = run_gru_gate;

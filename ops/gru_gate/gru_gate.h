@@ -10,6 +10,7 @@
 
 #include <cstddef>
 
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -24,6 +25,7 @@ using GruGateKernel = void (*)(const float* gi, const float* gh, const float* x,
 #include "ops/gru_gate/kernels.inc"
 #undef OXB_KERNEL
 
+extern const OpSignature kGruGateSignature;
 Status bind_gru_gate(BindContext& context, RunFunction* run);
 
 }  // namespace oxbow

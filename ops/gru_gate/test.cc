@@ -5,7 +5,7 @@
 
 #include "ops/gru_gate/generic.h"
 #include "ops/gru_gate/gru_gate.h"
-#include "ops/testing/refusals.h"
+#include "ops/testing/kernel_test.h"
 
 namespace oxbow {
 namespace {
@@ -14,13 +14,7 @@ using testing::f32_tensor;
 using testing::OpRunner;
 using testing::TestTensor;
 
-struct Variant {
-  Isa isa;
-  GruGateKernel kernel;
-  const char* name;
-};
-
-constexpr Variant kVariants[] = {
+constexpr testing::Variant<GruGateKernel> kVariants[] = {
 #define OXB_KERNEL(isa, fn) {isa, fn, #fn},
 #include "ops/gru_gate/kernels.inc"
 #undef OXB_KERNEL
@@ -64,16 +58,14 @@ TEST(GruGate, ReferenceFollowsTheFormulaAndEveryVariantTheReferenceAlsoInPlace) 
     for (uint32_t i = 0; i < size; ++i) {
       ASSERT_NEAR(y.f32()[i], formula(gi, gh, x, 0, i), 4e-6) << i;
     }
-    for (const Variant& variant : kVariants) {
-      if (!cpu_supports(variant.isa)) continue;
-      SCOPED_TRACE(variant.name);
+    testing::for_each_variant(kVariants, [&](GruGateKernel kernel) {
       TestTensor z = f32_tensor("z", 1, size);
-      variant.kernel(gi.f32(), gh.f32(), x.f32(), size, z.f32());
+      kernel(gi.f32(), gh.f32(), x.f32(), size, z.f32());
       for (uint32_t i = 0; i < size; ++i) ASSERT_EQ(z.f32()[i], y.f32()[i]) << i;
       for (uint32_t i = 0; i < size; ++i) z.f32()[i] = x.f32()[i];
-      variant.kernel(gi.f32(), gh.f32(), z.f32(), size, z.f32());
+      kernel(gi.f32(), gh.f32(), z.f32(), size, z.f32());
       for (uint32_t i = 0; i < size; ++i) ASSERT_EQ(z.f32()[i], y.f32()[i]) << i << " in place";
-    }
+    });
   }
 }
 
@@ -133,14 +125,14 @@ TEST(GruGate, RefusesStepsThatMakeNoSense) {
       {"gi type", [](Fixture& s) { s.gi.type = DataType::kI32; }, "'gi' is I32"},
       {"gh ring", [](Fixture& s) { s.gh.ring = 0; }, "in a ring"},
       {"x type", [](Fixture& s) { s.x.type = DataType::kI8; }, "'x' is I8"},
-      {"gi width", [](Fixture& s) { s.gi.width = 29; }, "three gates of 10"},
-      {"gh width", [](Fixture& s) { s.gh.width = 10; }, "three gates of 10"},
+      {"gi width", [](Fixture& s) { s.gi.width = 29; }, "expected a width of 30"},
+      {"gh width", [](Fixture& s) { s.gh.width = 10; }, "expected a width of 30"},
       {"widths that wrap",
        [](Fixture& s) {
          s.x.width = s.y.width = 0x55555556u;
          s.gi.width = s.gh.width = 2;
        },
-       "three gates"},
+       "expected a width of 4294967298"},
       {"y width", [](Fixture& s) { s.y.width = 11; }, "expected a width of 10"},
       {"rows", [](Fixture& s) { s.gh.rows_symbol = 0; }, "expected equal rows"},
       {"y rows", [](Fixture& s) { s.y.rows = 4; }, "expected equal rows"},

@@ -21,6 +21,10 @@ namespace {
   const float factor = 1.0f / __builtin_sqrtf(variance + params.epsilon);
   const float* weight = params.weight;
   const float* bias = params.bias;
+  if (weight == nullptr) {
+    for (size_t i = 0; i < width; ++i) y[i] = (x[i] - mean) * factor;
+    return;
+  }
   for (size_t i = 0; i < width; ++i) y[i] = (x[i] - mean) * factor * weight[i] + bias[i];
 }
 

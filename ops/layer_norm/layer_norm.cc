@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ops/common/checks.h"
+#include "ops/common/norm_groups.h"
 #include "ops/common/row_output.h"
 #include "schema/model_generated.h"
 
@@ -13,14 +13,24 @@ struct Params {
   Tensor x;
   RowOutput y;
   LayerNormParams norm;
+  NormGroups groups;
   LayerNormKernel kernel;
 };
 
 Status run_layer_norm(RunContext& context, const void* params) {
   const auto& p = *static_cast<const Params*>(params);
   parallel_for(context.pool, context.rows(p.x), [&](size_t row, size_t worker) {
-    write_row(context, p.y, row, worker,
-              [&](float* y) { p.kernel(p.x.f32(row), p.x.width, p.norm, y); });
+    write_row(context, p.y, row, worker, [&](float* y) {
+      const float* x = p.x.f32(row);
+      LayerNormParams norm = p.norm;
+      for (size_t g = 0; g < p.groups.count; ++g) {
+        p.kernel(x, p.groups.width, norm, y);
+        x += p.groups.width;
+        y += p.groups.width;
+        norm.weight = p.groups.next(norm.weight);
+        norm.bias = p.groups.next(norm.bias);
+      }
+    });
   });
   return Status::kOk;
 }
@@ -33,28 +43,37 @@ LayerNormKernel pick_kernel(bool reference_only) {
   return nullptr;
 }
 
+bool has_weight(const schema::Step& step) {
+  return step.inputs() == nullptr || step.inputs()->size() != 1;
+}
+
 }  // namespace
 
+constexpr OpSignature kLayerNormSignature = {
+    .options = schema::OpOptions::LayerNormOptions,
+    .inputs = {{.name = "x"},
+               {.name = "weight", .role = Role::kWeight, .rows = Rows::one(), .wanted = has_weight},
+               {.name = "bias", .role = Role::kWeight, .rows = Rows::one(), .wanted = has_weight}},
+    .outputs = {{.name = "y", .types = kF32 | kI8, .width = Width::of(0), .rows = Rows::of(0)}},
+};
+
 Status bind_layer_norm(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 3, 1));
+  OXB_TRY(check_signature(context, kLayerNormSignature));
+  const bool weighted = has_weight(context.step());
   const auto* options = context.step().options_as_LayerNormOptions();
-  if (options == nullptr) return fail_options(context, "LayerNormOptions");
   const float epsilon = options->epsilon();
   // Positive, so that a row of equal values divides by something.
   if (!std::isfinite(epsilon) || epsilon <= 0) {
     return context.fail("epsilon is %g, expected a positive number", double{epsilon});
   }
   const Tensor x = context.input(0);
-  const Tensor weight = context.input(1);
-  const Tensor bias = context.input(2);
+  const Tensor weight = weighted ? context.input(1) : Tensor();
+  const Tensor bias = weighted ? context.input(2) : Tensor();
   const Tensor y = context.output(0);
-  OXB_TRY(check_f32(context, x));
-  OXB_TRY(check_vector(context, weight, x.width));
-  OXB_TRY(check_vector(context, bias, x.width));
-  OXB_TRY(check_width(context, y, x.width));
-  OXB_TRY(check_same_rows(context, x, y));
-
   auto& p = context.params<Params>();
+  OXB_TRY(
+      check_norm_groups(context, x, options->groups(), weighted ? &weight : nullptr, &p.groups));
+  if (weighted) OXB_TRY(check_width(context, bias, weight.width));
   p.x = x;
   p.norm = {weight.f32(), bias.f32(), epsilon};
   p.kernel = pick_kernel(context.reference_only());

@@ -21,7 +21,7 @@ float value_at(uint row, uint column) {
 
 void main() {
   const uint row = group_index();
-  if (row >= slot.values[0]) return;
+  if (row >= dispatch.values[0]) return;
   mean = div_f32(row_sum(row, false, 0.0), float(width));
   precise float variance = div_f32(row_sum(row, true, mean), float(width)) + epsilon;
   factor = div_f32(1.0, sqrt_f32(variance));

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -25,6 +26,7 @@ using LayerNormKernel = void (*)(const float* x, size_t width, const LayerNormPa
 #include "ops/layer_norm/kernels.inc"
 #undef OXB_KERNEL
 
+extern const OpSignature kLayerNormSignature;
 Status bind_layer_norm(BindContext& context, RunFunction* run);
 Status bind_layer_norm_vulkan(VulkanBindContext& context);
 

@@ -7,7 +7,9 @@ namespace oxbow {
 OXB_SHADER(layer_norm);
 
 Status bind_layer_norm_vulkan(VulkanBindContext& context) {
-  const float epsilon = context.step().options_as_LayerNormOptions()->epsilon();
+  const auto& options = *context.step().options_as_LayerNormOptions();
+  const float epsilon = options.epsilon();
+  if (options.groups() != 1 || context.input_count() != 3) return Status::kOk;
   return bind_row_output(context, shader_layer_norm, {context.in(0), context.in(1), context.in(2)},
                          {std::bit_cast<uint32_t>(epsilon)});
 }

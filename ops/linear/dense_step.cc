@@ -266,8 +266,8 @@ Status bind_dense(BindContext& context, const DenseStep& step, RunFunction* run)
   context.request_scratch(bytes > provider->overread ? bytes : provider->overread);
   *run = run_dense;
   if (!context.placing()) return Status::kOk;
-  if (const void* elder = context.elder_params(); elder != nullptr) {
-    p.parts = static_cast<const Params*>(elder)->parts;
+  if (const void* lender = context.lender_params(); lender != nullptr) {
+    p.parts = static_cast<const Params*>(lender)->parts;
     return Status::kOk;
   }
   return create_layers(context, p);

@@ -138,28 +138,17 @@ LinearKernel<X, W> pick_kernel(bool reference_only) {
 }
 
 Status check_x_and_weight(BindContext& context, const Tensor& x, const Tensor& weight) {
-  OXB_TRY(check_f32_or_i8(context, x));
-  if (x.type == DataType::kI8 && x.scale_groups != 1) {
-    return context.fail("tensor '%s' is %s, expected one scale a row", x.name, describe(x).text);
-  }
-  const bool f32 = weight.type == DataType::kF32 && weight.layout == Layout::kRowMajor;
-  const bool i8 = weight.type == DataType::kI8 && weight.layout == Layout::kBlock8x4 &&
-                  weight.scale_groups == 1;
-  if ((!f32 && !i8) || weight.ring >= 0 || weight.rows_symbol >= 0) {
-    return context.fail(
-        "tensor '%s' is %s, expected F32, or I8 in blocks with one scale a row, of fixed rows",
-        weight.name, describe(weight).text);
-  }
-  if (x.type == DataType::kI8 && !i8) {
+  if (x.type != DataType::kI8) return Status::kOk;
+  if (weight.type != DataType::kI8) {
     return context.fail("tensor '%s' is %s, expected I8 in blocks since '%s' is I8", weight.name,
                         describe(weight).text, x.name);
   }
-  if (x.type == DataType::kI8 && x.width > kMaxI8Depth) {
+  if (x.width > kMaxI8Depth) {
     return context.fail(
         "tensor '%s' is %s, expected at most %u wide so that int32 sums do not overflow", x.name,
         describe(x).text, kMaxI8Depth);
   }
-  return check_width(context, weight, x.width);
+  return Status::kOk;
 }
 
 /// A view of the output that may be the caller's only when it can be: as floats.
@@ -168,13 +157,40 @@ Tensor output_of(BindContext& context) {
   return y.type == DataType::kF32 ? y : context.output(0);
 }
 
+bool has_bias(const schema::Step& step) { return step.options_as_LinearOptions()->has_bias(); }
+bool has_residual(const schema::Step& step) {
+  return step.options_as_LinearOptions()->has_residual();
+}
+
 }  // namespace
 
+constexpr OpSignature kLinearSignature = {
+    .options = schema::OpOptions::LinearOptions,
+    .inputs = {{.name = "x", .types = kF32 | kI8OneScale},
+               {.name = "weight",
+                .role = Role::kWeight,
+                .types = kF32 | kI8Blocks,
+                .width = Width::of(0),
+                .rows = Rows::fixed()},
+               {.name = "bias",
+                .role = Role::kWeight,
+                .width = Width::rows_of(1),
+                .rows = Rows::one(),
+                .wanted = has_bias},
+               {.name = "residual",
+                .width = Width::rows_of(1),
+                .rows = Rows::of(0),
+                .wanted = has_residual}},
+    .outputs = {{.name = "y",
+                 .types = kF32 | kI8,
+                 .width = Width::rows_of(1),
+                 .rows = Rows::of(0),
+                 .to_caller = true}},
+};
+
 Status bind_linear(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kLinearSignature));
   const auto* options = context.step().options_as_LinearOptions();
-  if (options == nullptr) return fail_options(context, "LinearOptions");
-  const size_t vectors = (options->has_bias() ? 1 : 0) + (options->has_residual() ? 1 : 0);
-  OXB_TRY(check_counts(context, 2 + vectors, 1));
   ActivateParams activation;
   OXB_TRY(check_activation(context, static_cast<uint32_t>(options->activation()), options->limit(),
                            &activation));
@@ -182,10 +198,6 @@ Status bind_linear(BindContext& context, RunFunction* run) {
   const Tensor weight = context.input(1);
   const Tensor y = output_of(context);
   OXB_TRY(check_x_and_weight(context, x, weight));
-  OXB_TRY(check_f32_or_i8(context, y));
-  OXB_TRY(check_width(context, y, weight.rows));
-  OXB_TRY(check_same_rows(context, x, y));
-
   auto& p = context.params<Params>();
   p.x = x;
   p.weight = weight;
@@ -193,14 +205,10 @@ Status bind_linear(BindContext& context, RunFunction* run) {
   p.activation = activation;
   if (options->has_bias()) {
     const Tensor bias = context.input(2);
-    OXB_TRY(check_vector(context, bias, y.width));
     p.bias = bias.f32();
   }
   if (options->has_residual()) {
-    const Tensor residual = context.input(1 + vectors);
-    OXB_TRY(check_f32(context, residual));
-    OXB_TRY(check_width(context, residual, y.width));
-    OXB_TRY(check_same_rows(context, residual, y));
+    const Tensor residual = context.input(options->has_bias() ? 3 : 2);
     p.residual = residual.f32();
   }
   const flatbuffers::Optional<float> output_scale = options->output_scale();

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -55,6 +56,7 @@ using LinearKernel = void (*)(const LinearSlice<X, W>& slice);
 #include "ops/linear/kernels.inc"
 #undef OXB_KERNEL
 
+extern const OpSignature kLinearSignature;
 Status bind_linear(BindContext& context, RunFunction* run);
 Status bind_linear_vulkan(VulkanBindContext& context);
 

@@ -6,7 +6,7 @@ shared vec4 parts[thread_count];
 void main() {
   const uint channel_groups = (channels + 31u) / 32u;
   const uint row = group_index() / channel_groups;
-  if (row >= slot.values[0]) return;
+  if (row >= dispatch.values[0]) return;
   const uint first = group_index() % channel_groups * 32u;
   // 8 even threads, 8 odd ones, for 8 channels, and so on: they read a block of int8 weights side by side.
   const uint thread = gl_LocalInvocationID.x;

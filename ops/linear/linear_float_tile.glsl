@@ -14,7 +14,7 @@ void load_tiles(uint first_row, uint first_channel, uint first_group) {
     const uint row = first_row + line, channel = first_channel + line;
     const uint at = line * tile_stride + i % tile_groups;
     const bool inside = group < group_count();
-    x_tile[at] = inside && row < slot.values[0] ? x_at(row, group) : vec4(0);
+    x_tile[at] = inside && row < dispatch.values[0] ? x_at(row, group) : vec4(0);
     weight_tile[at] = inside && channel < channels ? weight_at(channel, group) : vec4(0);
   }
 }
@@ -22,7 +22,7 @@ void load_tiles(uint first_row, uint first_channel, uint first_group) {
 void main() {
   const uint channel_tiles = (channels + tile - 1u) / tile;
   const uint first_row = group_index() / channel_tiles * tile;
-  if (first_row >= slot.values[0]) return;
+  if (first_row >= dispatch.values[0]) return;
   const uint first_channel = group_index() % channel_tiles * tile;
   const uint column = gl_LocalInvocationID.x % 8u, line = gl_LocalInvocationID.x / 8u;
   // [row of two][channel of two][even or odd group].
@@ -46,7 +46,7 @@ void main() {
   for (uint i = 0u; i < 2u; ++i) {
     for (uint j = 0u; j < 2u; ++j) {
       const uint row = first_row + line + 8u * i, channel = first_channel + column + 8u * j;
-      if (row >= slot.values[0] || channel >= channels) continue;
+      if (row >= dispatch.values[0] || channel >= channels) continue;
       finish(row, channel, scaled(channel, fold(sums[i * 4u + j * 2u], sums[i * 4u + j * 2u + 1u])));
     }
   }

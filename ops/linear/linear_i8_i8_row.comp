@@ -13,7 +13,7 @@ shared ivec4 parts[thread_count];
 void main() {
   const uint blocks = (channels + 7u) / 8u;
   const uint row = group_index() / blocks, block = group_index() % blocks;
-  if (row >= slot.values[0]) return;
+  if (row >= dispatch.values[0]) return;
   const uint thread = gl_LocalInvocationID.x;
   ivec4 sums = ivec4(0);
   for (uint group = thread / 2u; group < group_count(); group += thread_count / 2u) {

@@ -18,7 +18,7 @@ shared uint weight_tile[tile_groups * tile_stride];
 void load_tiles(uint first_row, uint first_channel, uint first_group) {
   for (uint i = gl_LocalInvocationID.x; i < tile * tile_groups; i += thread_count) {
     const uint x_group = i % tile_groups, line = i / tile_groups;
-    const bool has_x = first_group + x_group < group_count() && first_row + line < slot.values[0];
+    const bool has_x = first_group + x_group < group_count() && first_row + line < dispatch.values[0];
     x_tile[x_group * tile_stride + line] =
         has_x ? x_words[(first_row + line) * x_stride + first_group + x_group] : 0u;
     const uint weight_group = i / 8u % tile_groups, column = i / (8u * tile_groups) * 8u + i % 8u;
@@ -31,7 +31,7 @@ void load_tiles(uint first_row, uint first_channel, uint first_group) {
 void main() {
   const uint channel_tiles = (channels + tile - 1u) / tile;
   const uint first_row = group_index() / channel_tiles * tile;
-  if (first_row >= slot.values[0]) return;
+  if (first_row >= dispatch.values[0]) return;
   const uint first_channel = group_index() % channel_tiles * tile;
   const uint column = gl_LocalInvocationID.x % 8u, line = gl_LocalInvocationID.x / 8u;
   // A row's four channels each.
@@ -54,7 +54,7 @@ void main() {
   for (uint i = 0u; i < 4u; ++i) {
     for (uint j = 0u; j < 4u; ++j) {
       const uint row = first_row + line + 8u * i, channel = first_channel + column + 8u * j;
-      if (row >= slot.values[0] || channel >= channels) continue;
+      if (row >= dispatch.values[0] || channel >= channels) continue;
       precise float scale = x[x_scales + row] * weight[weight_scales + channel];
       precise float dot = float(sums[i][j]) * scale;
       finish(row, channel, dot);

@@ -35,18 +35,19 @@ struct Params {
 };
 
 /// The shader for few rows, that for many if there can be, and, for an int8 output, quantising.
-Status prepare_linear(RunContext& context, const void* params, std::span<VulkanSlot> slots) {
+Status prepare_linear(RunContext& context, const void* params,
+                      std::span<DispatchValues> dispatches) {
   const auto& p = *static_cast<const Params*>(params);
   const uint32_t rows = context.rows(p.y);
   const bool tiles = rows >= kTileRows;
   const uint64_t row_groups = rows * ceil_div(uint64_t{p.y.width}, p.row_channels);
   const uint64_t tile_groups =
       ceil_div(uint64_t{rows}, p.tile_size) * ceil_div(p.y.width, p.tile_size);
-  for (VulkanSlot& slot : slots) slot.values[0] = rows;
+  for (DispatchValues& dispatch : dispatches) dispatch.values[0] = rows;
   size_t next = 0;
-  OXB_TRY(spread_groups(context, tiles ? 0 : row_groups, &slots[next++]));
-  if (may_tile(p.y)) OXB_TRY(spread_groups(context, tiles ? tile_groups : 0, &slots[next++]));
-  return next == slots.size() ? Status::kOk : spread_groups(context, rows, &slots[next]);
+  OXB_TRY(spread_groups(context, tiles ? 0 : row_groups, &dispatches[next++]));
+  if (may_tile(p.y)) OXB_TRY(spread_groups(context, tiles ? tile_groups : 0, &dispatches[next++]));
+  return next == dispatches.size() ? Status::kOk : spread_groups(context, rows, &dispatches[next]);
 }
 
 Shaders shaders_of(const Tensor& x, const Tensor& weight) {

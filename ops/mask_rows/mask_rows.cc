@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "ops/common/checks.h"
-
 namespace oxbow {
 namespace {
 
@@ -29,19 +27,21 @@ Status run_mask_rows(RunContext& context, const void* params) {
 
 }  // namespace
 
+constexpr OpSignature kMaskRowsSignature = {
+    .inputs = {{.name = "x"},
+               {.name = "mask",
+                .role = Role::kIds,
+                .types = kI32,
+                .width = Width::exactly(1),
+                .rows = Rows::of(0)}},
+    .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::of(0)}},
+};
+
 Status bind_mask_rows(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 2, 1));
+  OXB_TRY(check_signature(context, kMaskRowsSignature));
   const Tensor x = context.input(0);
   const Tensor mask = context.input(1);
   const Tensor y = context.output(0);
-  OXB_TRY(check_f32(context, x));
-  OXB_TRY(check_type(context, mask, DataType::kI32));
-  OXB_TRY(check_width(context, mask, 1));
-  OXB_TRY(check_same_rows(context, x, mask));
-  OXB_TRY(check_f32(context, y));
-  OXB_TRY(check_width(context, y, x.width));
-  OXB_TRY(check_same_rows(context, x, y));
-
   auto& p = context.params<Params>();
   p = {x, mask, y};
   *run = run_mask_rows;

@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "ops/common/checks.h"
-
 namespace oxbow {
 namespace {
 
@@ -34,20 +32,23 @@ Status run_merge_rows(RunContext& context, const void* params) {
 
 }  // namespace
 
+constexpr OpSignature kMergeRowsSignature = {
+    .inputs = {{.name = "x"},
+               {.name = "rows", .width = Width::of(0)},
+               {.name = "mask",
+                .role = Role::kIds,
+                .types = kI32,
+                .width = Width::exactly(1),
+                .rows = Rows::of(0)}},
+    .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::of(0)}},
+};
+
 Status bind_merge_rows(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 3, 1));
+  OXB_TRY(check_signature(context, kMergeRowsSignature));
   const Tensor x = context.input(0);
   const Tensor rows = context.input(1);
   const Tensor mask = context.input(2);
   const Tensor y = context.output(0);
-  for (const Tensor& tensor : {x, rows, y}) {
-    OXB_TRY(check_f32(context, tensor));
-    OXB_TRY(check_width(context, tensor, x.width));
-  }
-  OXB_TRY(check_type(context, mask, DataType::kI32));
-  OXB_TRY(check_width(context, mask, 1));
-  OXB_TRY(check_same_rows(context, x, mask));
-  OXB_TRY(check_same_rows(context, x, y));
   auto& p = context.params<Params>();
   p = {x, rows, mask, y};
   *run = run_merge_rows;

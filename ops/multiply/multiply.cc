@@ -1,6 +1,6 @@
 #include "ops/multiply/multiply.h"
 
-#include "ops/common/checks.h"
+#include "ops/common/broadcast.h"
 #include "ops/common/row_output.h"
 
 namespace oxbow {
@@ -9,14 +9,23 @@ namespace {
 struct Params {
   Tensor a, b;
   RowOutput y;
+  Broadcast broadcast;
   MultiplyKernel kernel;
 };
 
 Status run_multiply(RunContext& context, const void* params) {
   const auto& p = *static_cast<const Params*>(params);
   parallel_for(context.pool, context.rows(p.a), [&](size_t row, size_t worker) {
-    write_row(context, p.y, row, worker,
-              [&](float* y) { p.kernel(p.a.f32(row), p.b.f32(row), p.a.width, y); });
+    const float* a = p.a.f32(row);
+    const float* b = p.b.f32(p.broadcast.one_row ? 0 : row);
+    write_row(context, p.y, row, worker, [&](float* y) {
+      if (p.broadcast.repeat == 1) {
+        p.kernel(a, b, p.a.width, y);
+      } else {
+        broadcast_row(a, b, p.a.width, p.broadcast.repeat, y,
+                      [](float one, float other) { return one * other; });
+      }
+    });
   });
   return Status::kOk;
 }
@@ -31,18 +40,18 @@ MultiplyKernel pick_kernel(bool reference_only) {
 
 }  // namespace
 
+constexpr OpSignature kMultiplySignature = {
+    .inputs = {{.name = "a"}, {.name = "b"}},
+    .outputs = {{.name = "y", .types = kF32 | kI8, .width = Width::of(0), .rows = Rows::of(0)}},
+};
+
 Status bind_multiply(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 2, 1));
+  OXB_TRY(check_signature(context, kMultiplySignature));
   const Tensor a = context.input(0);
   const Tensor b = context.input(1);
   const Tensor y = context.output(0);
-  OXB_TRY(check_f32(context, a));
-  OXB_TRY(check_f32(context, b));
-  for (const Tensor& tensor : {b, y}) {
-    OXB_TRY(check_width(context, tensor, a.width));
-    OXB_TRY(check_same_rows(context, a, tensor));
-  }
   auto& p = context.params<Params>();
+  OXB_TRY(check_broadcast(context, a, b, &p.broadcast));
   p.a = a;
   p.b = b;
   p.kernel = pick_kernel(context.reference_only());

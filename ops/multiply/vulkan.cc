@@ -1,3 +1,4 @@
+#include "ops/common/broadcast.h"
 #include "ops/common/vulkan_rows.h"
 #include "ops/multiply/multiply.h"
 
@@ -6,6 +7,7 @@ namespace oxbow {
 OXB_SHADER(multiply);
 
 Status bind_multiply_vulkan(VulkanBindContext& context) {
+  if (!same_shape(context.input(0), context.input(1))) return Status::kOk;
   return bind_row_output(context, shader_multiply, {context.in(0), context.in(1)}, {});
 }
 

@@ -20,12 +20,25 @@ Status run_pool(RunContext& context, const void* params) {
   return Status::kOk;
 }
 
+decltype(Params::kernel) pick_kernel(const schema::PoolOptions& options) {
+  const bool mean = options.pooling() == schema::Pooling::Mean;
+  if (options.neighbours()) {
+    return mean ? pool_mean_neighbours_f32_f32_ref : pool_max_neighbours_f32_f32_ref;
+  }
+  return mean ? pool_mean_f32_f32_ref : pool_max_f32_f32_ref;
+}
+
 }  // namespace
 
+constexpr OpSignature kPoolSignature = {
+    .options = schema::OpOptions::PoolOptions,
+    .inputs = {{.name = "x"}},
+    .outputs = {{.name = "y", .rows = Rows::of(0)}},
+};
+
 Status bind_pool(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 1, 1));
+  OXB_TRY(check_signature(context, kPoolSignature));
   const auto* options = context.step().options_as_PoolOptions();
-  if (options == nullptr) return fail_options(context, "PoolOptions");
   if (options->pooling() > schema::Pooling::MAX) {
     return context.fail("pooling is %u, expected at most %u",
                         static_cast<unsigned>(options->pooling()),
@@ -34,17 +47,13 @@ Status bind_pool(BindContext& context, RunFunction* run) {
   if (options->group() == 0) return context.fail("group is 0, expected at least 1");
   const Tensor x = context.input(0);
   const Tensor y = context.output(0);
-  OXB_TRY(check_f32(context, x));
-  OXB_TRY(check_f32(context, y));
-  OXB_TRY(check_same_rows(context, x, y));
   // 64 bits: the product of two numbers from the file.
   if (uint64_t{options->group()} * y.width != x.width) {
     return context.fail("pools groups of %u from '%s', %s, to '%s', %s: the widths do not fit",
                         options->group(), x.name, describe(x).text, y.name, describe(y).text);
   }
   auto& p = context.params<Params>();
-  p = {x, y, options->group(),
-       options->pooling() == schema::Pooling::Mean ? pool_mean_f32_f32_ref : pool_max_f32_f32_ref};
+  p = {x, y, options->group(), pick_kernel(*options)};
   *run = run_pool;
   return Status::kOk;
 }

@@ -14,7 +14,7 @@ layout(std430, binding = 2) writeonly buffer Y { float y[]; };
 
 void main() {
   const uint i = element_index();
-  if (i >= slot.values[0]) return;
+  if (i >= dispatch.values[0]) return;
   const uint at = i / width * width * group + i % width;
   precise float pooled = x[at];
   for (uint g = 1u; g < group; ++g) {

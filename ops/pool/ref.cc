@@ -25,4 +25,12 @@ void pool_max_f32_f32_ref(const float* x, size_t group, size_t width, float* y) 
   }
 }
 
+void pool_mean_neighbours_f32_f32_ref(const float* x, size_t group, size_t width, float* y) {
+  for (size_t i = 0; i < width; ++i) pool_mean_f32_f32_ref(x + i * group, group, 1, y + i);
+}
+
+void pool_max_neighbours_f32_f32_ref(const float* x, size_t group, size_t width, float* y) {
+  for (size_t i = 0; i < width; ++i) pool_max_f32_f32_ref(x + i * group, group, 1, y + i);
+}
+
 }  // namespace oxbow

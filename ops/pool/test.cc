@@ -35,6 +35,19 @@ TEST(Pool, FollowsTheFormula) {
   }
 }
 
+TEST(Pool, OfNeighboursIsThePoolOfTheTransposed) {
+  TestTensor x = f32_tensor("x", 1, 12), mean = f32_tensor("mean", 1, 4),
+             max = f32_tensor("max", 1, 4);
+  fill_uniform(x, 1);
+  pool_mean_neighbours_f32_f32_ref(x.f32(), 3, 4, mean.f32());
+  pool_max_neighbours_f32_f32_ref(x.f32(), 3, 4, max.f32());
+  for (size_t i = 0; i < 4; ++i) {
+    const float* v = x.f32() + 3 * i;
+    EXPECT_EQ(mean.f32()[i], (v[0] + v[1] + v[2]) / 3.0f);
+    EXPECT_EQ(max.f32()[i], std::max({v[0], v[1], v[2]}));
+  }
+}
+
 TEST(Pool, LetsNanWinWhereverItStands) {
   for (size_t at = 0; at < 3; ++at) {
     float x[3] = {1, 2, 3};

@@ -59,6 +59,17 @@ Status check_limit(BindContext& context, const Tensor& ids,
 
 }  // namespace
 
+constexpr OpSignature kPositionsSignature = {
+    .options = schema::OpOptions::PositionsOptions,
+    // Without a pad token only their number matters, and they may as well be vectors.
+    .inputs = {{.name = "tokens", .types = kF32 | kI8 | kI32}},
+    .outputs = {{.name = "ids",
+                 .role = Role::kIds,
+                 .types = kI32,
+                 .width = Width::exactly(1),
+                 .rows = Rows::of(0)}},
+};
+
 Status fail_position(const RunContext& context, uint32_t row, uint64_t position, uint32_t end) {
   return fail(context.error, Status::kInvalidArgument,
               "token %u is at position %" PRIu64 ": the model has no more positions than %u", row,
@@ -66,20 +77,14 @@ Status fail_position(const RunContext& context, uint32_t row, uint64_t position,
 }
 
 Status bind_positions(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 1, 1));
+  OXB_TRY(check_signature(context, kPositionsSignature));
   const auto* options = context.step().options_as_PositionsOptions();
-  if (options == nullptr) return fail_options(context, "PositionsOptions");
   const Tensor tokens = context.input(0);
   const Tensor ids = context.output(0);
-  OXB_TRY(check_plain(context, tokens));
-  // Without a pad token only their number matters, and they may as well be vectors.
   if (options->pad_token() >= 0) {
     OXB_TRY(check_type(context, tokens, DataType::kI32));
     OXB_TRY(check_width(context, tokens, 1));
   }
-  OXB_TRY(check_type(context, ids, DataType::kI32));
-  OXB_TRY(check_width(context, ids, 1));
-  OXB_TRY(check_same_rows(context, tokens, ids));
   OXB_TRY(check_limit(context, ids, *options));
 
   auto& p = context.params<Params>();

@@ -11,7 +11,7 @@ layout(std430, binding = 1) writeonly buffer Ids { uint ids[]; };
 
 void main() {
   const uint i = element_index();
-  if (i >= slot.values[0]) return;
-  const uint position = slot.values[1] + i;
+  if (i >= dispatch.values[0]) return;
+  const uint position = dispatch.values[1] + i;
   ids[i] = offset + (wrap == 0u ? position : position % wrap);
 }

@@ -5,6 +5,7 @@
 // Ids stay below the output's limit: bind refuses options that could reach it, and without a wrap
 // run fails where the positions end.
 
+#include "ops/common/signature.h"
 #include "runtime/op.h"
 
 namespace oxbow {
@@ -12,6 +13,7 @@ namespace oxbow {
 /// Token `row` of the run is at `position`, and there are only `end`.
 Status fail_position(const RunContext& context, uint32_t row, uint64_t position, uint32_t end);
 
+extern const OpSignature kPositionsSignature;
 Status bind_positions(BindContext& context, RunFunction* run);
 Status bind_positions_vulkan(VulkanBindContext& context);
 

@@ -20,7 +20,7 @@ layout(std430, binding = 2) readonly buffer Tokens { uint tokens[]; };
 shared uint counts[threads];
 
 void main() {
-  const uint thread = gl_LocalInvocationID.x, rows = slot.values[0], left = slot.values[2];
+  const uint thread = gl_LocalInvocationID.x, rows = dispatch.values[0], left = dispatch.values[2];
   uint before = 0u;
   for (uint begin = 0u; begin < rows; begin += threads) {
     const uint row = begin + thread;
@@ -32,8 +32,8 @@ void main() {
       own += i < thread ? counts[i] : 0u;
       all += counts[i];
     }
-    if (is_text && own == left) slot.values[3] = row + 1u;
-    const uint position = slot.values[1] + own;
+    if (is_text && own == left) dispatch.values[3] = row + 1u;
+    const uint position = dispatch.values[1] + own;
     if (row < rows) ids[row] = is_text ? offset + (wrap == 0u ? position : position % wrap) : pad_position;
     before = all;
     barrier();

@@ -16,7 +16,8 @@ struct Params {
   uint32_t end;
 };
 
-Status prepare_positions(RunContext& context, const void* params, std::span<VulkanSlot> slots) {
+Status prepare_positions(RunContext& context, const void* params,
+                         std::span<DispatchValues> dispatches) {
   const auto& p = *static_cast<const Params*>(params);
   const uint32_t rows = context.rows(p.ids);
   uint64_t position = context.position;
@@ -26,28 +27,34 @@ Status prepare_positions(RunContext& context, const void* params, std::span<Vulk
     const uint64_t first = position < p.end ? p.end : position;
     return fail_position(context, static_cast<uint32_t>(first - position), first, p.end);
   }
-  slots[0].values[1] = static_cast<uint32_t>(position);
-  return spread_elements(context, rows, &slots[0]);
+  dispatches[0].values[1] = static_cast<uint32_t>(position);
+  return spread_elements(context, rows, &dispatches[0]);
 }
 
 /// How many tokens are no padding, and so whether the positions last, shows in the data alone.
-Status prepare_padded(RunContext& context, const void* params, std::span<VulkanSlot> slots) {
+Status prepare_padded(RunContext& context, const void* params,
+                      std::span<DispatchValues> dispatches) {
   const auto& p = *static_cast<const Params*>(params);
   const uint64_t position = context.position;
   const bool is_left = position < p.end;
-  VulkanSlot& slot = slots[0];
-  slot.values[0] = context.rows(p.ids);
-  slot.values[1] = static_cast<uint32_t>(p.wrap != 0 ? position % p.wrap : is_left ? position : 0);
-  slot.values[2] = static_cast<uint32_t>(p.wrap != 0 ? UINT32_MAX : is_left ? p.end - position : 0);
-  slot.values[3] = 0;
-  return spread_groups(context, 1, &slot);
+  DispatchValues& dispatch = dispatches[0];
+  dispatch.values[0] = context.rows(p.ids);
+  dispatch.values[1] = static_cast<uint32_t>(p.wrap != 0 ? position % p.wrap
+                                             : is_left   ? position
+                                                         : 0);
+  dispatch.values[2] = static_cast<uint32_t>(p.wrap != 0 ? UINT32_MAX
+                                             : is_left   ? p.end - position
+                                                         : 0);
+  dispatch.values[3] = 0;
+  return spread_groups(context, 1, &dispatch);
 }
 
-Status finish_padded(RunContext& context, const void* params, std::span<const VulkanSlot> slots) {
+Status finish_padded(RunContext& context, const void* params,
+                     std::span<const DispatchValues> dispatches) {
   const auto& p = *static_cast<const Params*>(params);
-  const uint32_t failed = slots[0].values[3];
+  const uint32_t failed = dispatches[0].values[3];
   if (failed == 0) return Status::kOk;
-  return fail_position(context, failed - 1, context.position + slots[0].values[2], p.end);
+  return fail_position(context, failed - 1, context.position + dispatches[0].values[2], p.end);
 }
 
 }  // namespace

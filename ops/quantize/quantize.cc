@@ -1,7 +1,5 @@
 #include "ops/quantize/quantize.h"
 
-#include "ops/common/checks.h"
-
 namespace oxbow {
 namespace {
 
@@ -20,6 +18,11 @@ Status run_quantize(RunContext& context, const void* params) {
 
 }  // namespace
 
+constexpr OpSignature kQuantizeSignature = {
+    .inputs = {{.name = "x"}},
+    .outputs = {{.name = "y", .types = kI8, .width = Width::of(0), .rows = Rows::of(0)}},
+};
+
 QuantizeKernel pick_quantize_kernel(bool reference_only) {
 #define OXB_KERNEL(isa, fn) \
   if (may_use(isa, reference_only)) return fn;
@@ -29,15 +32,9 @@ QuantizeKernel pick_quantize_kernel(bool reference_only) {
 }
 
 Status bind_quantize(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 1, 1));
+  OXB_TRY(check_signature(context, kQuantizeSignature));
   const Tensor x = context.input(0);
   const Tensor y = context.output(0);
-  OXB_TRY(check_f32(context, x));
-  OXB_TRY(check_type(context, y, DataType::kI8));
-  OXB_TRY(check_f32_or_i8(context, y));
-  OXB_TRY(check_width(context, y, x.width));
-  OXB_TRY(check_same_rows(context, x, y));
-
   auto& p = context.params<Params>();
   p = {x, y, pick_quantize_kernel(context.reference_only())};
   *run = run_quantize;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -30,6 +31,7 @@ inline void quantize_into(QuantizeKernel kernel, const float* x, Tensor& y, size
   kernel(x, y.width, y.scale_groups, y.static_scale, y.i8(row), y.row_scales(row));
 }
 
+extern const OpSignature kQuantizeSignature;
 Status bind_quantize(BindContext& context, RunFunction* run);
 Status bind_quantize_vulkan(VulkanBindContext& context);
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ops/quantize/quantize.h"
-#include "ops/testing/refusals.h"
+#include "ops/testing/kernel_test.h"
 
 namespace oxbow {
 namespace {
@@ -16,13 +16,7 @@ using testing::i8_tensor;
 using testing::OpRunner;
 using testing::TestTensor;
 
-struct Variant {
-  Isa isa;
-  QuantizeKernel kernel;
-  const char* name;
-};
-
-constexpr Variant kVariants[] = {
+constexpr testing::Variant<QuantizeKernel> kVariants[] = {
 #define OXB_KERNEL(isa, fn) {isa, fn, #fn},
 #include "ops/quantize/kernels.inc"
 #undef OXB_KERNEL
@@ -47,55 +41,49 @@ void expect_rule(const TestTensor& x, const TestTensor& q) {
 }
 
 TEST(Quantize, EveryVariantFollowsTheRule) {
-  for (const Variant& variant : kVariants) {
-    if (!cpu_supports(variant.isa)) continue;
-    SCOPED_TRACE(variant.name);
+  testing::for_each_variant(kVariants, [&](QuantizeKernel kernel) {
     for (uint32_t groups : {1u, 2u, 3u, 8u}) {
       for (uint32_t size : testing::simd_sizes_up_to(130)) {
         SCOPED_TRACE(::testing::Message() << groups << " groups of " << size);
         TestTensor x = f32_tensor("x", 1, size * groups);
         TestTensor q = i8_tensor("q", 1, size * groups, groups);
         fill_uniform(x, size, -3, 3);
-        variant.kernel(x.f32(), x.width, groups, 0, q.i8(), q.scales);
+        kernel(x.f32(), x.width, groups, 0, q.i8(), q.scales);
         expect_rule(x, q);
       }
     }
-  }
+  });
 }
 
 TEST(Quantize, EveryVariantGivesTheBitsOfTheReferenceOnNanInfinityAndTinyValues) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
   const std::vector<float> odd = {nan,    -nan, inf,   -inf,      3e38f, -3e38f, 1e-45f,
                                   1e-38f, 0.0f, -0.0f, 0x1p-100f, 1.0f,  -1.0f,  0x1p-101f};
-  for (const Variant& variant : kVariants) {
-    if (!cpu_supports(variant.isa)) continue;
-    SCOPED_TRACE(variant.name);
+  testing::for_each_variant(kVariants, [&](QuantizeKernel kernel) {
     for (size_t first = 0; first < odd.size(); ++first) {
       for (size_t second = 0; second < odd.size(); ++second) {
         TestTensor x = f32_tensor("x", 1, 19);
         fill(x, std::vector<float>(19, odd[first]));
         x.f32()[17] = odd[second];
         TestTensor q = i8_tensor("q", 1, 19), expected = i8_tensor("expected", 1, 19);
-        variant.kernel(x.f32(), 19, 1, 0, q.i8(), q.scales);
+        kernel(x.f32(), 19, 1, 0, q.i8(), q.scales);
         quantize_f32_i8_ref(x.f32(), 19, 1, 0, expected.i8(), expected.scales);
         EXPECT_TRUE(std::isfinite(*q.scales));
         EXPECT_EQ(*q.scales, *expected.scales);
         EXPECT_EQ(std::memcmp(q.data, expected.data, q.stride()), 0);
       }
     }
-  }
+  });
 }
 
 TEST(Quantize, AStaticScaleIsKeptAndSaturates) {
   const float inf = std::numeric_limits<float>::infinity();
-  for (const Variant& variant : kVariants) {
-    if (!cpu_supports(variant.isa)) continue;
-    SCOPED_TRACE(variant.name);
+  testing::for_each_variant(kVariants, [&](QuantizeKernel kernel) {
     for (uint32_t size : testing::simd_sizes_up_to(130)) {
       TestTensor x = f32_tensor("x", 1, size), q = i8_tensor("q", 1, size);
       fill_uniform(x, size, -3, 3);
       x.f32()[size / 2] = size % 3 == 0 ? inf : size % 3 == 1 ? -inf : std::nanf("");
-      variant.kernel(x.f32(), size, 1, 0.01f, q.i8(), q.scales);
+      kernel(x.f32(), size, 1, 0.01f, q.i8(), q.scales);
       ASSERT_EQ(*q.scales, 0.01f);
       for (size_t i = 0; i < size; ++i) {
         const float scaled = std::nearbyint(x.f32()[i] * (1 / 0.01f));
@@ -104,7 +92,7 @@ TEST(Quantize, AStaticScaleIsKeptAndSaturates) {
       }
       for (size_t i = size; i < q.stride(); ++i) ASSERT_EQ(q.code(0, i), 0) << "padding " << i;
     }
-  }
+  });
 }
 
 struct Fixture {

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "ops/common/checks.h"
 #include "ops/ring_push/ring_rule.h"
 #include "schema/model_generated.h"
 
@@ -26,7 +27,7 @@ Status run_ring_evict(RunContext& context, const void* raw_params) {
   const Tensor& memory = params.memory;
   const RingPosition ring = context.rings[memory.ring];
   const EvictedRows step = find_evicted_rows(params, ring.count, context.rows(params.rows));
-  context.symbols[params.groups.rows_symbol] = static_cast<uint32_t>(step.groups);
+  OXB_TRY(context.set_rows(params.groups, static_cast<uint32_t>(step.groups)));
   if (step.groups == 0) return Status::kOk;
 
   // Rows of one group lie side by side, so the output is the leaving rows one after the other.
@@ -47,56 +48,14 @@ Status run_ring_evict(RunContext& context, const void* raw_params) {
   return Status::kOk;
 }
 
-Status check_rows(BindContext& context, const Tensor& rows) {
-  if (rows.type != DataType::kF32 || rows.layout != Layout::kRowMajor || rows.ring >= 0) {
-    return context.fail("rows '%s' must be F32 and not in a ring", rows.name);
-  }
-  if (rows.rows_symbol >= 0 && context.symbol_max(rows.rows_symbol) > rows.rows) {
-    return context.fail("rows '%s' has room for %u rows, up to %u may come", rows.name, rows.rows,
-                        context.symbol_max(rows.rows_symbol));
-  }
-  return Status::kOk;
-}
-
-Status check_memory(BindContext& context, const Tensor& memory, const Tensor& rows) {
-  if (memory.ring < 0) return context.fail("memory '%s' must be in a ring", memory.name);
-  const uint32_t capacity = context.ring_capacity(memory.ring);
-  if (memory.rows_symbol >= 0 || memory.rows != capacity) {
-    return context.fail("memory '%s' has %u rows, expected the capacity of its ring, %u",
-                        memory.name, memory.rows, capacity);
-  }
-  const bool f32 = memory.type == DataType::kF32;
-  const bool i8 = memory.type == DataType::kI8 && memory.scale_groups == 1;
-  if ((!f32 && !i8) || memory.layout != Layout::kRowMajor) {
-    return context.fail("memory '%s' must be row-major F32, or I8 with one scale per row",
-                        memory.name);
-  }
-  if (memory.pinned != 0) {
-    return context.fail("memory '%s' has %u pinned rows, expected none", memory.name,
-                        memory.pinned);
-  }
-  if (memory.width == 0 || memory.width != rows.width) {
-    return context.fail("memory '%s' has width %u, expected that of rows '%s', %u", memory.name,
-                        memory.width, rows.name, rows.width);
-  }
-  return Status::kOk;
-}
-
 Status check_groups(BindContext& context, const RingEvictParams& params) {
   const Tensor& groups = params.groups;
   const Tensor& rows = params.rows;
   const uint32_t group = params.group;
-  if (groups.type != DataType::kF32 || groups.layout != Layout::kRowMajor || groups.ring >= 0) {
-    return context.fail("output '%s' must be F32 and not in a ring", groups.name);
-  }
   const uint64_t width = uint64_t{group} * rows.width;  // Both below 2^32.
   if (groups.width != width) {
-    return context.fail("output '%s' has width %u, expected %u rows of %u side by side",
+    return context.fail("tensor '%s' has width %u, expected %u rows of %u side by side",
                         groups.name, groups.width, group, rows.width);
-  }
-  if (groups.rows_symbol < 0 || groups.rows_symbol == rows.rows_symbol ||
-      !context.may_set_symbol(groups.rows_symbol)) {
-    return context.fail("output '%s' must have a row symbol of its own", groups.name);
   }
   // What leaves a full ring is what enters it, and what leaves never falls when more enters: with
   // padding q whole groups and s rows give q groups, and one more once 2 s >= group.
@@ -105,7 +64,7 @@ Status check_groups(BindContext& context, const RingEvictParams& params) {
       added > rows.rows ? 0 : find_evicted_rows(params, params.memory.rows, added).groups;
   const uint32_t symbol_max = context.symbol_max(groups.rows_symbol);
   if (symbol_max < most || groups.rows < symbol_max) {
-    return context.fail("output '%s' has room for %u rows and its symbol for %u, expected %llu",
+    return context.fail("tensor '%s' has room for %u rows and its symbol for %u, expected %llu",
                         groups.name, groups.rows, symbol_max,
                         static_cast<unsigned long long>(most));
   }
@@ -113,6 +72,17 @@ Status check_groups(BindContext& context, const RingEvictParams& params) {
 }
 
 }  // namespace
+
+constexpr OpSignature kRingEvictSignature = {
+    .options = schema::OpOptions::RingEvictOptions,
+    .inputs = {{.name = "rows"},
+               {.name = "memory",
+                .role = Role::kState,
+                .types = kF32 | kI8OneScale,
+                .width = Width::of(0),
+                .rows = Rows::ring()}},
+    .outputs = {{.name = "groups", .rows = Rows::counted(0)}},
+};
 
 EvictedRows find_evicted_rows(const RingEvictParams& params, uint64_t held, uint64_t added) {
   if (params.only_full != 0 && added != params.only_full) return {};
@@ -124,29 +94,24 @@ EvictedRows find_evicted_rows(const RingEvictParams& params, uint64_t held, uint
 }
 
 Status bind_ring_evict(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kRingEvictSignature));
   const auto* options = context.step().options_as_RingEvictOptions();
-  if (options == nullptr) return context.fail("has no RingEvictOptions");
-  if (context.input_count() != 2 || context.output_count() != 1) {
-    return context.fail("has %zu inputs and %zu outputs, expected 2 and 1", context.input_count(),
-                        context.output_count());
-  }
   RingEvictParams& params = context.params<RingEvictParams>();
   params.rows = context.input(0);
   params.memory = context.input(1);
   params.groups = context.output(0);
   params.group = options->group();
-  OXB_TRY(check_rows(context, params.rows));
-  OXB_TRY(check_memory(context, params.memory, params.rows));
+  OXB_TRY(check_room(context, params.rows));
   params.pad_front = options->pad_front();
   params.only_full = options->only_full();
   params.all = options->all();
   if (params.all && params.group != 1) {
-    return context.fail("gives all rows of memory '%s' in groups of %u, expected 1",
-                        params.memory.name, params.group);
+    return context.fail("gives all rows of '%s' in groups of %u, expected 1", params.memory.name,
+                        params.group);
   }
   // With padding no row is asked for that does not leave, so any group will do.
   if (params.pad_front ? params.group == 0 : !ring_takes_group(params.memory.rows, params.group)) {
-    return context.fail("the ring of memory '%s' holds %u rows, too few for groups of %u",
+    return context.fail("the ring of '%s' holds %u rows, too few for groups of %u",
                         params.memory.name, params.memory.rows, params.group);
   }
   OXB_TRY(check_groups(context, params));

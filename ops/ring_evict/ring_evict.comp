@@ -26,17 +26,17 @@ float memory_value(uint row, uint column) {
 
 void main() {
   const uint i = group_index() * 64u + gl_LocalInvocationID.x;
-  if (i >= slot.values[0]) return;
+  if (i >= dispatch.values[0]) return;
   const uint column = i % width;
   uint row = i / width;
-  if (row < slot.values[1]) {
+  if (row < dispatch.values[1]) {
     y[i] = 0.0;
     return;
   }
-  row -= slot.values[1];
-  if (row < slot.values[3]) {
-    y[i] = memory_value((slot.values[2] + row) % capacity, column);
+  row -= dispatch.values[1];
+  if (row < dispatch.values[3]) {
+    y[i] = memory_value((dispatch.values[2] + row) % capacity, column);
   } else {
-    y[i] = x[(row - slot.values[3]) * width + column];
+    y[i] = x[(row - dispatch.values[3]) * width + column];
   }
 }

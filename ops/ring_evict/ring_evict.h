@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/common/signature.h"
 #include "runtime/op.h"
 
 namespace oxbow {
@@ -33,6 +34,7 @@ struct EvictedRows {
 
 EvictedRows find_evicted_rows(const RingEvictParams& params, uint64_t held, uint64_t added);
 
+extern const OpSignature kRingEvictSignature;
 /// Inputs, outputs and options as schema::RingEvictOptions tells.
 Status bind_ring_evict(BindContext& context, RunFunction* run);
 Status bind_ring_evict_vulkan(VulkanBindContext& context);

@@ -1,5 +1,5 @@
 #include "ops/ring_evict/ring_evict.h"
-#include "runtime/vulkan_op.h"
+#include "runtime/device/vulkan/vulkan_op.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -11,17 +11,17 @@ namespace {
 constexpr uint32_t kGroup = 64;
 
 Status prepare_ring_evict(RunContext& context, const void* raw_params,
-                          std::span<VulkanSlot> slots) {
+                          std::span<DispatchValues> dispatches) {
   const auto& params = *static_cast<const RingEvictParams*>(raw_params);
   const RingPosition ring = context.rings[params.memory.ring];
   const EvictedRows rows = find_evicted_rows(params, ring.count, context.rows(params.rows));
-  context.symbols[params.groups.rows_symbol] = static_cast<uint32_t>(rows.groups);
+  OXB_TRY(context.set_rows(params.groups, static_cast<uint32_t>(rows.groups)));
   const uint64_t elements = rows.groups * params.groups.width;
-  slots[0].values[0] = static_cast<uint32_t>(elements);
-  slots[0].values[1] = static_cast<uint32_t>(rows.padding);
-  slots[0].values[2] = ring.head;
-  slots[0].values[3] = ring.count;
-  return spread_groups(context, ceil_div(elements, kGroup), &slots[0]);
+  dispatches[0].values[0] = static_cast<uint32_t>(elements);
+  dispatches[0].values[1] = static_cast<uint32_t>(rows.padding);
+  dispatches[0].values[2] = ring.head;
+  dispatches[0].values[3] = ring.count;
+  return spread_groups(context, ceil_div(elements, kGroup), &dispatches[0]);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/common/checks.h"
 #include "ops/ring_push/ring_rule.h"
 #include "runtime/base/quantize.h"
 #include "schema/model_generated.h"
@@ -40,59 +41,38 @@ Status run_ring_push(RunContext& context, const void* raw_params) {
   return Status::kOk;
 }
 
-Status check_state(BindContext& context, const Tensor& state, const Tensor& first) {
-  if (state.ring < 0) return context.fail("state '%s' must be in a ring", state.name);
-  if (state.ring != first.ring) {
-    return context.fail("states '%s' and '%s' must be in the same ring", first.name, state.name);
-  }
-  const uint32_t capacity = context.ring_capacity(state.ring);
-  if (state.rows_symbol >= 0 || state.rows != capacity) {
-    return context.fail("state '%s' has %u rows, expected the capacity of its ring, %u", state.name,
-                        state.rows, capacity);
-  }
-  if (state.pinned >= capacity || state.pinned != first.pinned) {
-    return context.fail("state '%s' has %u pinned rows of %u", state.name, state.pinned, capacity);
-  }
-  if (state.layout != Layout::kRowMajor) {
-    return context.fail("state '%s' must be row-major", state.name);
-  }
-  if (state.width == 0 || (state.type == DataType::kI8 &&
-                           (state.scale_groups == 0 || state.width % state.scale_groups != 0))) {
-    return context.fail("state '%s' has %u scales per row, which do not divide its width %u",
-                        state.name, state.scale_groups, state.width);
-  }
-  return Status::kOk;
-}
-
-Status check_rows(BindContext& context, const Tensor& rows, const Tensor& state,
+Status check_pair(BindContext& context, const Tensor& rows, const Tensor& state,
                   const Tensor& first) {
-  if (rows.ring >= 0) return context.fail("rows '%s' must not be in a ring", rows.name);
-  if (rows.layout != Layout::kRowMajor || rows.width != state.width) {
-    return context.fail("rows '%s' of width %u must be row-major and as wide as state '%s', %u",
-                        rows.name, rows.width, state.name, state.width);
+  if (state.ring != first.ring || state.pinned != first.pinned) {
+    return context.fail("tensors '%s' and '%s' must be in the same ring", first.name, state.name);
   }
   const bool same_layout = rows.type == state.type && rows.scale_groups == state.scale_groups;
   const bool quantised = rows.type == DataType::kF32 && state.type == DataType::kI8;
   if (!same_layout && !quantised) {
-    return context.fail("rows '%s' must be F32 or have the type and scales of state '%s'",
-                        rows.name, state.name);
+    return context.fail("tensor '%s' is %s, expected F32 or what '%s' is, %s", rows.name,
+                        describe(rows).text, state.name, describe(state).text);
   }
   // What later steps are promised of the state.
   if (state.limit != 0 && (rows.limit == 0 || rows.limit > state.limit)) {
-    return context.fail("rows '%s' have the limit %u, that of state '%s' is %u", rows.name,
-                        rows.limit, state.name, state.limit);
+    return context.fail("tensor '%s' has the limit %u, that of '%s' is %u", rows.name, rows.limit,
+                        state.name, state.limit);
   }
-  if (rows.rows_symbol != first.rows_symbol || (rows.rows_symbol < 0 && rows.rows != first.rows)) {
-    return context.fail("rows '%s' must be as many as rows '%s'", rows.name, first.name);
-  }
-  if (rows.rows_symbol >= 0 && context.symbol_max(rows.rows_symbol) > rows.rows) {
-    return context.fail("rows '%s' has room for %u rows, up to %u may come", rows.name, rows.rows,
-                        context.symbol_max(rows.rows_symbol));
-  }
-  return Status::kOk;
+  return check_room(context, rows);
 }
 
 }  // namespace
+
+constexpr OpSignature kRingPushSignature = {
+    .options = schema::OpOptions::RingPushOptions,
+    .inputs =
+        {{.name = "rows", .types = kF32 | kI8 | kI32, .rows = Rows::of(0), .most = kMaxRingStates}},
+    .outputs = {{.name = "state",
+                 .role = Role::kState,
+                 .types = kF32 | kI8 | kI32,
+                 .width = Width::of(0),
+                 .rows = Rows::pinned_ring(),
+                 .most = kMaxRingStates}},
+};
 
 RingPushPlan plan_ring_push(RunContext& context, const RingPushParams& params) {
   RingPosition& ring = context.rings[params.states[0].ring];
@@ -101,7 +81,8 @@ RingPushPlan plan_ring_push(RunContext& context, const RingPushParams& params) {
   const size_t given = context.rows(params.rows[0]);
   if (params.only_full != 0 && given != params.only_full) return {};
   const size_t added = params.first == 0 ? given : std::min<size_t>(given, params.first);
-  if (params.replace) ring = {0, 0};
+  if (params.replace || params.clear) ring = {0, 0};
+  if (params.clear) return {};
   const RingStep step = ring_step(ring.count, added, capacity, params.group);
   RingPushPlan plan;
   plan.before = ring;
@@ -116,13 +97,9 @@ RingPushPlan plan_ring_push(RunContext& context, const RingPushParams& params) {
 }
 
 Status bind_ring_push(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kRingPushSignature));
   const auto* options = context.step().options_as_RingPushOptions();
-  if (options == nullptr) return context.fail("has no RingPushOptions");
   const size_t count = context.output_count();
-  if (count == 0 || count > kMaxRingStates || context.input_count() != count) {
-    return context.fail("has %zu inputs and %zu outputs, expected one input for each of 1 to %zu",
-                        context.input_count(), count, kMaxRingStates);
-  }
   // Two outputs that are one tensor are known by their index in the file: pointers are null while
   // the arena is only being counted.
   const auto* outputs = context.step().outputs();
@@ -130,7 +107,7 @@ Status bind_ring_push(BindContext& context, RunFunction* run) {
   for (uint32_t i = 0; i < count; ++i) {
     for (uint32_t j = 0; j < i; ++j) {
       if (outputs->Get(i) == outputs->Get(j)) {
-        return context.fail("state '%s' is written twice", context.output(i).name);
+        return context.fail("tensor '%s' is written twice", context.output(i).name);
       }
     }
   }
@@ -140,22 +117,22 @@ Status bind_ring_push(BindContext& context, RunFunction* run) {
   params.only_full = options->only_full();
   params.first = options->first();
   params.replace = options->replace();
+  params.clear = options->clear();
   for (size_t i = 0; i < count; ++i) {
     params.rows[i] = context.input(i);
     params.states[i] = context.output(i);
-    OXB_TRY(check_state(context, params.states[i], params.states[0]));
-    OXB_TRY(check_rows(context, params.rows[i], params.states[i], params.rows[0]));
+    OXB_TRY(check_pair(context, params.rows[i], params.states[i], params.states[0]));
   }
   if (!ring_takes_group(params.states[0].rows, params.group)) {
-    return context.fail("the ring of state '%s' holds %u rows, too few for groups of %u",
+    return context.fail("the ring of '%s' holds %u rows, too few for groups of %u",
                         params.states[0].name, params.states[0].rows, params.group);
   }
   if (params.group != 1 && params.states[0].pinned != 0) {
-    return context.fail("the ring of state '%s' has pinned rows, which groups of %u cannot pass",
+    return context.fail("the ring of '%s' has pinned rows, which groups of %u cannot pass",
                         params.states[0].name, params.group);
   }
-  if (params.replace && params.states[0].pinned != 0) {
-    return context.fail("the ring of state '%s' has pinned rows, which cannot be replaced",
+  if ((params.replace || params.clear) && params.states[0].pinned != 0) {
+    return context.fail("the ring of '%s' has pinned rows, which cannot be replaced",
                         params.states[0].name);
   }
   *run = run_ring_push;

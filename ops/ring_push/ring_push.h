@@ -8,12 +8,13 @@
 //
 // The first `pinned` rows that ever enter stay: those that leave are the oldest behind them. Only
 // new rows that stay are written: when more come than the ring can hold, the first of them leave at
-// once. With `replace` the ring is emptied before. F32 rows become I8 as quantize.h tells; I8 rows are copied with their scales, I32 rows as
+// once. With `replace` the ring is emptied before; with `clear` it is emptied and nothing enters. F32 rows become I8 as quantize.h tells; I8 rows are copied with their scales, I32 rows as
 // they are.
 
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/common/signature.h"
 #include "runtime/op.h"
 
 namespace oxbow {
@@ -29,6 +30,7 @@ struct RingPushParams {
   /// Unless 0: rows behind the first so many are passed over.
   uint32_t first = 0;
   bool replace = false;
+  bool clear = false;
 };
 
 /// Which of this run's rows go where: the first `pins` and those from `first` on, `rows` together. Row r goes
@@ -45,6 +47,7 @@ struct RingPushPlan {
 /// Moves the ring on, and tells what is to be written.
 RingPushPlan plan_ring_push(RunContext& context, const RingPushParams& params);
 
+extern const OpSignature kRingPushSignature;
 /// Inputs, outputs and options as schema::RingPushOptions tells.
 Status bind_ring_push(BindContext& context, RunFunction* run);
 Status bind_ring_push_vulkan(VulkanBindContext& context);

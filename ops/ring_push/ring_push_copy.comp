@@ -18,7 +18,7 @@ layout(std430, binding = 2) readonly buffer X { uint x[]; };
 
 void main() {
   const uint item = group_index();
-  if (item >= slot.values[0]) return;
+  if (item >= dispatch.values[0]) return;
   const uint from = input_row(item), to = ring_slot(from, capacity, pinned);
   for (uint i = gl_LocalInvocationID.x; i < row_words; i += 64u) {
     y[to * row_words + i] = x[from * row_words + i];

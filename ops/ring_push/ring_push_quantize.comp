@@ -16,7 +16,7 @@ float value_at(uint row, uint column) { return x[from * width + column]; }
 
 void main() {
   const uint item = group_index();
-  if (item >= slot.values[0]) return;
+  if (item >= dispatch.values[0]) return;
   from = input_row(item);
   write_row(ring_slot(from, capacity, pinned));
 }

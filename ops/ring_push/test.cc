@@ -246,6 +246,20 @@ TEST(RingPush, ReplacesWhatTheRingHeldWhenToldTo) {
   EXPECT_EQ(push.bind(), Status::kFileCorrupt) << "pinned rows";
 }
 
+TEST(RingPush, EmptiesTheRingWhenToldTo) {
+  Push push(4, 1, 6);
+  push.options.clear = true;
+  for (TestTensor& rows : push.rows) fill_uniform(rows, 5);
+  ASSERT_EQ(push.bind(), Status::kOk) << push.op.message();
+  push.op.rings[0] = {2, 3};
+  push.op.symbols[0] = 5;
+  ASSERT_EQ(push.op.run(), Status::kOk);
+  EXPECT_EQ(push.op.rings[0].count, 0u);
+  EXPECT_EQ(push.op.rings[0].head, 0u);
+  for (TestTensor& state : push.states) state.pinned = 1;
+  EXPECT_EQ(push.bind(), Status::kFileCorrupt) << "pinned rows";
+}
+
 TEST(RingPush, BindRefusesWhatAFileMustNotHold) {
   const std::vector<std::pair<const char*, std::function<void(Push&)>>> breaks = {
       {"no group", [](Push& p) { p.options.group = 0; }},

@@ -1,5 +1,5 @@
 #include "ops/ring_push/ring_push.h"
-#include "runtime/vulkan_op.h"
+#include "runtime/device/vulkan/vulkan_op.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -12,16 +12,17 @@ namespace {
 /// As many as ops/common/vulkan/row_output.glsl has room for.
 constexpr uint32_t kMaxScaleGroups = 256;
 
-Status prepare_ring_push(RunContext& context, const void* raw_params, std::span<VulkanSlot> slots) {
+Status prepare_ring_push(RunContext& context, const void* raw_params,
+                         std::span<DispatchValues> dispatches) {
   const auto& params = *static_cast<const RingPushParams*>(raw_params);
   const RingPushPlan plan = plan_ring_push(context, params);
-  for (VulkanSlot& slot : slots) {
-    slot.values[0] = static_cast<uint32_t>(plan.rows);
-    slot.values[1] = static_cast<uint32_t>(plan.pins);
-    slot.values[2] = static_cast<uint32_t>(plan.first);
-    slot.values[3] = plan.before.head;
-    slot.values[4] = plan.before.count;
-    OXB_TRY(spread_groups(context, plan.rows, &slot));
+  for (DispatchValues& dispatch : dispatches) {
+    dispatch.values[0] = static_cast<uint32_t>(plan.rows);
+    dispatch.values[1] = static_cast<uint32_t>(plan.pins);
+    dispatch.values[2] = static_cast<uint32_t>(plan.first);
+    dispatch.values[3] = plan.before.head;
+    dispatch.values[4] = plan.before.count;
+    OXB_TRY(spread_groups(context, plan.rows, &dispatch));
   }
   return Status::kOk;
 }
@@ -44,6 +45,7 @@ Status bind_ring_push_vulkan(VulkanBindContext& context) {
   params.only_full = options.only_full();
   params.first = options.first();
   params.replace = options.replace();
+  params.clear = options.clear();
   context.prepare(prepare_ring_push);
   for (size_t i = 0; i < count; ++i) {
     const Tensor rows = params.rows[i] = context.input(i);

@@ -18,6 +18,10 @@ namespace {
       sum_f32(width, [=](size_t i) { return x[i] * x[i]; }) / static_cast<float>(width);
   const float factor = 1.0f / __builtin_sqrtf(mean + params.epsilon);
   const float* weight = params.weight;
+  if (weight == nullptr) {
+    for (size_t i = 0; i < width; ++i) y[i] = x[i] * factor;
+    return;
+  }
   for (size_t i = 0; i < width; ++i) y[i] = x[i] * factor * weight[i];
 }
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ops/common/checks.h"
+#include "ops/common/norm_groups.h"
 #include "ops/common/row_output.h"
 #include "schema/model_generated.h"
 
@@ -13,14 +13,23 @@ struct Params {
   Tensor x;
   RowOutput y;
   RmsNormParams norm;
+  NormGroups groups;
   RmsNormKernel kernel;
 };
 
 Status run_rms_norm(RunContext& context, const void* params) {
   const auto& p = *static_cast<const Params*>(params);
   parallel_for(context.pool, context.rows(p.x), [&](size_t row, size_t worker) {
-    write_row(context, p.y, row, worker,
-              [&](float* y) { p.kernel(p.x.f32(row), p.x.width, p.norm, y); });
+    write_row(context, p.y, row, worker, [&](float* y) {
+      const float* x = p.x.f32(row);
+      RmsNormParams norm = p.norm;
+      for (size_t g = 0; g < p.groups.count; ++g) {
+        p.kernel(x, p.groups.width, norm, y);
+        x += p.groups.width;
+        y += p.groups.width;
+        norm.weight = p.groups.next(norm.weight);
+      }
+    });
   });
   return Status::kOk;
 }
@@ -33,26 +42,35 @@ RmsNormKernel pick_kernel(bool reference_only) {
   return nullptr;
 }
 
+bool has_weight(const schema::Step& step) {
+  return step.inputs() == nullptr || step.inputs()->size() != 1;
+}
+
 }  // namespace
 
+constexpr OpSignature kRmsNormSignature = {
+    .options = schema::OpOptions::RmsNormOptions,
+    .inputs =
+        {{.name = "x"},
+         {.name = "weight", .role = Role::kWeight, .rows = Rows::one(), .wanted = has_weight}},
+    .outputs = {{.name = "y", .types = kF32 | kI8, .width = Width::of(0), .rows = Rows::of(0)}},
+};
+
 Status bind_rms_norm(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 2, 1));
+  OXB_TRY(check_signature(context, kRmsNormSignature));
+  const bool weighted = has_weight(context.step());
   const auto* options = context.step().options_as_RmsNormOptions();
-  if (options == nullptr) return fail_options(context, "RmsNormOptions");
   const float epsilon = options->epsilon();
   // Positive, so that a row of zeros divides by something.
   if (!std::isfinite(epsilon) || epsilon <= 0) {
     return context.fail("epsilon is %g, expected a positive number", double{epsilon});
   }
   const Tensor x = context.input(0);
-  const Tensor weight = context.input(1);
+  const Tensor weight = weighted ? context.input(1) : Tensor();
   const Tensor y = context.output(0);
-  OXB_TRY(check_f32(context, x));
-  OXB_TRY(check_vector(context, weight, x.width));
-  OXB_TRY(check_width(context, y, x.width));
-  OXB_TRY(check_same_rows(context, x, y));
-
   auto& p = context.params<Params>();
+  OXB_TRY(
+      check_norm_groups(context, x, options->groups(), weighted ? &weight : nullptr, &p.groups));
   p.x = x;
   p.norm = {weight.f32(), epsilon};
   p.kernel = pick_kernel(context.reference_only());

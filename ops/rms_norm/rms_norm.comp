@@ -20,7 +20,7 @@ float value_at(uint row, uint column) {
 
 void main() {
   const uint row = group_index();
-  if (row >= slot.values[0]) return;
+  if (row >= dispatch.values[0]) return;
   precise float square = div_f32(row_sum(row, true, 0.0), float(width)) + epsilon;
   factor = div_f32(1.0, sqrt_f32(square));
   write_row(row);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -23,6 +24,7 @@ using RmsNormKernel = void (*)(const float* x, size_t width, const RmsNormParams
 #include "ops/rms_norm/kernels.inc"
 #undef OXB_KERNEL
 
+extern const OpSignature kRmsNormSignature;
 Status bind_rms_norm(BindContext& context, RunFunction* run);
 Status bind_rms_norm_vulkan(VulkanBindContext& context);
 

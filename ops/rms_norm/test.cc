@@ -1,29 +1,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <vector>
 
-#include "ops/quantize/quantize.h"
 #include "ops/rms_norm/rms_norm.h"
-#include "ops/testing/refusals.h"
-#include "ops/testing/team.h"
+#include "ops/testing/kernel_test.h"
 
 namespace oxbow {
 namespace {
 
 using testing::f32_tensor;
-using testing::i8_tensor;
-using testing::OpRunner;
 using testing::TestTensor;
 
-struct Variant {
-  Isa isa;
-  RmsNormKernel kernel;
-  const char* name;
-};
-
-constexpr Variant kVariants[] = {
+constexpr testing::Variant<RmsNormKernel> kVariants[] = {
 #define OXB_KERNEL(isa, fn) {isa, fn, #fn},
 #include "ops/rms_norm/kernels.inc"
 #undef OXB_KERNEL
@@ -57,30 +46,22 @@ TEST(RmsNorm, ReferenceFollowsTheFormulaAndEveryVariantTheReference) {
       ASSERT_NEAR(y.f32()[i], expected[i], tolerance * std::fabs(expected[i])) << i;
     }
 
-    for (const Variant& variant : kVariants) {
-      if (!cpu_supports(variant.isa)) continue;
-      SCOPED_TRACE(variant.name);
+    testing::for_each_variant(kVariants, [&](RmsNormKernel kernel) {
       TestTensor z = f32_tensor("z", 1, size);
-      variant.kernel(x.f32(), size, params, z.f32());
+      kernel(x.f32(), size, params, z.f32());
       for (uint32_t i = 0; i < size; ++i) ASSERT_EQ(z.f32()[i], y.f32()[i]) << i;
-      variant.kernel(x.f32(), size, params, x.f32());
+      kernel(x.f32(), size, params, x.f32());
       for (uint32_t i = 0; i < size; ++i) ASSERT_EQ(x.f32()[i], y.f32()[i]) << "in place " << i;
       fill_uniform(x, size, -1, 3);
-    }
+    });
   }
 }
 
-struct Fixture {
-  TestTensor x = f32_tensor("x", 5, 24), y = f32_tensor("y", 5, 24);
+struct Fixture : testing::RowOpFixture {
   TestTensor weight = f32_tensor("weight", 1, 24);
-  TestTensor q = i8_tensor("q", 5, 24, 3);
-  OpRunner op{bind_rms_norm};
-  Fixture() {
-    fill_uniform(x, 1);
+  Fixture() : RowOpFixture(bind_rms_norm, 5, 24, 3) {
     fill_uniform(weight, 2);
     op.inputs = {&x, &weight};
-    op.outputs = {&y};
-    op.symbols = {4};
     epsilon(1e-5f);
   }
   void epsilon(float value) {
@@ -88,46 +69,48 @@ struct Fixture {
     options.epsilon = value;
     op.options(options);
   }
+  void groups(uint32_t count) {
+    schema::RmsNormOptionsT options;
+    options.groups = count;
+    op.options(options);
+  }
 };
 
 TEST(RmsNorm, RunsOverTheActualRowsOnly) {
   Fixture s;
-  s.x.rows_symbol = s.y.rows_symbol = 0;
-  ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+  testing::expect_only_actual_rows(s.op);
   for (size_t row = 0; row < 4; ++row) {
     const std::vector<double> expected = formula(s.x, row, s.weight, 1e-5);
     for (size_t i = 0; i < 24; ++i) EXPECT_NEAR(s.y.f32(row)[i], expected[i], 5e-6);
   }
-  EXPECT_TRUE(std::isnan(s.y.f32(4)[0])) << "untouched";
 }
 
-TEST(RmsNorm, ToInt8IsTheFloatRowQuantised) {
-  Fixture f32, i8;
-  ASSERT_EQ(f32.op.bind_and_run(), Status::kOk);
-  i8.op.outputs = {&i8.q};
-  i8.op.threads = 3;
-  ASSERT_EQ(i8.op.bind_and_run(), Status::kOk) << i8.op.message();
-  EXPECT_EQ(i8.op.scratch_bytes(), 3 * 128u)
-      << "a row of 24 floats on whole cache lines, per thread";
-  for (size_t row = 0; row < 5; ++row) {
-    TestTensor expected = i8_tensor("expected", 1, 24, 3);
-    quantize_f32_i8_ref(f32.y.f32(row), 24, 3, 0, expected.i8(), expected.scales);
-    for (size_t i = 0; i < 32; ++i) EXPECT_EQ(i8.q.i8(row)[i], expected.i8()[i]);
-    for (size_t g = 0; g < 3; ++g) EXPECT_EQ(i8.q.row_scales(row)[g], expected.scales[g]);
+TEST(RmsNorm, GroupsAreRowsOfTheirOwnAndShareAWeightOrHaveTheirs) {
+  for (const uint32_t weights : {0u, 8u, 24u}) {
+    Fixture s;
+    schema::RmsNormOptionsT options;
+    options.epsilon = 1e-5f;
+    options.groups = 3;
+    s.op.options(options);
+    s.weight.width = weights;
+    if (weights == 0) s.op.inputs.pop_back();
+    ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+    for (size_t g = 0; g < 3; ++g) {
+      TestTensor x = f32_tensor("x", 1, 8), weight = f32_tensor("weight", 1, 8);
+      for (size_t i = 0; i < 8; ++i) {
+        x.f32()[i] = s.x.f32(2)[8 * g + i];
+        weight.f32()[i] = weights == 0 ? 1.0f : s.weight.f32()[weights == 8 ? i : 8 * g + i];
+      }
+      const std::vector<double> expected = formula(x, 0, weight, 1e-5);
+      for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(s.y.f32(2)[8 * g + i], expected[i], 5e-6);
+    }
   }
 }
+
+TEST(RmsNorm, ToInt8IsTheFloatRowQuantised) { testing::expect_int8_is_float_quantised<Fixture>(); }
 
 TEST(RmsNorm, NanAndInfinitySpoilTheirOwnRowOnly) {
-  Fixture s;
-  s.x.f32(1)[3] = std::nanf("");
-  s.x.f32(2)[7] = std::numeric_limits<float>::infinity();
-  s.op.outputs = {&s.q};
-  ASSERT_EQ(s.op.bind_and_run(), Status::kOk);
-  for (size_t row : {1, 2}) {
-    for (size_t i = 0; i < 24; ++i) EXPECT_EQ(s.q.code(row, i), 0);
-  }
-  EXPECT_NE(s.q.row_scales(0)[0], 0.0f);
-  EXPECT_NE(s.q.row_scales(3)[0], 0.0f);
+  testing::expect_nan_and_infinity_spoil_their_own_row_only<Fixture>();
 }
 
 TEST(RmsNorm, OfZerosIsZerosAndOfAlternatingSignsTheWeight) {
@@ -157,6 +140,7 @@ TEST(RmsNorm, GivesTheSameBitsWithAnyNumberOfThreads) {
 }
 
 TEST(RmsNorm, RefusesStepsThatMakeNoSense) {
+  testing::expect_output_refusals<Fixture>();
   testing::expect_refusals<Fixture>({
       {"no options", [](Fixture& s) { s.op.step.options.Reset(); }, "no RmsNormOptions"},
       {"wrong options", [](Fixture& s) { s.op.options(schema::LinearOptionsT()); },
@@ -165,22 +149,14 @@ TEST(RmsNorm, RefusesStepsThatMakeNoSense) {
       {"epsilon < 0", [](Fixture& s) { s.epsilon(-1); }, "epsilon is -1"},
       {"epsilon nan", [](Fixture& s) { s.epsilon(std::nanf("")); }, "epsilon is"},
       {"epsilon inf", [](Fixture& s) { s.epsilon(HUGE_VALF); }, "epsilon is inf"},
-      {"no weight", [](Fixture& s) { s.op.inputs.pop_back(); }, "has 1 inputs"},
+      {"groups 0", [](Fixture& s) { s.groups(0); }, "groups is 0"},
+      {"groups", [](Fixture& s) { s.groups(5); }, "groups is 5"},
+      {"no x", [](Fixture& s) { s.op.inputs.clear(); }, "has 0 inputs"},
       {"x type", [](Fixture& s) { s.op.inputs[0] = &s.q; }, "'q' is I8"},
       {"weight rows", [](Fixture& s) { s.op.inputs[1] = &s.y; }, "exactly one row"},
       {"weight symbol", [](Fixture& s) { s.weight.rows_symbol = 0; }, "exactly one row"},
       {"weight width", [](Fixture& s) { s.weight.width = 23; }, "expected a width of 24"},
       {"weight ring", [](Fixture& s) { s.weight.ring = 0; }, "in a ring"},
-      {"y type", [](Fixture& s) { s.y.type = DataType::kI32; }, "expected F32 or I8"},
-      {"y groups",
-       [](Fixture& s) {
-         s.op.outputs = {&s.q};
-         s.q.scale_groups = 7;
-       },
-       "divide the width"},
-      {"y width", [](Fixture& s) { s.y.width = 25; }, "expected a width of 24"},
-      {"y rows", [](Fixture& s) { s.y.rows_symbol = 0; }, "expected equal rows"},
-      {"y ring", [](Fixture& s) { s.y.ring = 0; }, "in a ring"},
   });
 }
 

@@ -33,28 +33,27 @@ RopeKernel pick_kernel(bool reference_only) {
 
 }  // namespace
 
+constexpr OpSignature kRopeSignature = {
+    .options = schema::OpOptions::RopeOptions,
+    .inputs = {{.name = "x"}, {.name = "angles", .rows = Rows::of(0)}},
+    .outputs = {{.name = "y", .types = kF32 | kI8, .width = Width::of(0), .rows = Rows::of(0)}},
+};
+
 Status bind_rope(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 2, 1));
+  OXB_TRY(check_signature(context, kRopeSignature));
   const auto* options = context.step().options_as_RopeOptions();
-  if (options == nullptr) return fail_options(context, "RopeOptions");
   const Tensor x = context.input(0);
   const Tensor angles = context.input(1);
   const Tensor y = context.output(0);
-  OXB_TRY(check_f32(context, x));
   const uint32_t heads = options->heads();
   if (heads == 0 || x.width % heads != 0) {
     return context.fail("has %u heads, expected a number that divides the width of '%s', %u", heads,
                         x.name, x.width);
   }
-  OXB_TRY(check_f32(context, angles));
-  OXB_TRY(check_same_rows(context, x, angles));
   if (angles.width % 2 != 0 || angles.width > x.width / heads) {
     return context.fail("tensor '%s' is %s, expected an even width of at most %u", angles.name,
                         describe(angles).text, x.width / heads);
   }
-  OXB_TRY(check_width(context, y, x.width));
-  OXB_TRY(check_same_rows(context, x, y));
-
   auto& p = context.params<Params>();
   p.x = x;
   p.angles = angles;

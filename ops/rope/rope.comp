@@ -31,5 +31,5 @@ float value_at(uint row, uint column) {
 
 void main() {
   const uint row = group_index();
-  if (row < slot.values[0]) write_row(row);
+  if (row < dispatch.values[0]) write_row(row);
 }

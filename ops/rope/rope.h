@@ -7,6 +7,7 @@
 
 #include <cstddef>
 
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -29,6 +30,7 @@ using RopeKernel = void (*)(const float* x, const float* angles, const RopeParam
 #include "ops/rope/kernels.inc"
 #undef OXB_KERNEL
 
+extern const OpSignature kRopeSignature;
 Status bind_rope(BindContext& context, RunFunction* run);
 Status bind_rope_vulkan(VulkanBindContext& context);
 

@@ -3,26 +3,16 @@
 #include <cmath>
 #include <vector>
 
-#include "ops/quantize/quantize.h"
 #include "ops/rope/rope.h"
-#include "ops/testing/refusals.h"
-#include "ops/testing/team.h"
+#include "ops/testing/kernel_test.h"
 
 namespace oxbow {
 namespace {
 
 using testing::f32_tensor;
-using testing::i8_tensor;
-using testing::OpRunner;
 using testing::TestTensor;
 
-struct Variant {
-  Isa isa;
-  RopeKernel kernel;
-  const char* name;
-};
-
-constexpr Variant kVariants[] = {
+constexpr testing::Variant<RopeKernel> kVariants[] = {
 #define OXB_KERNEL(isa, fn) {isa, fn, #fn},
 #include "ops/rope/kernels.inc"
 #undef OXB_KERNEL
@@ -59,32 +49,25 @@ TEST(Rope, EveryVariantFollowsTheFormulaAlsoInPlace) {
           for (size_t i = 0; i < x.width; ++i) {
             ASSERT_NEAR(y.f32()[i], formula(x, angles, 0, params, i), 2 * 0x1p-24) << i;
           }
-          for (const Variant& variant : kVariants) {
-            if (!cpu_supports(variant.isa)) continue;
-            SCOPED_TRACE(variant.name);
-            variant.kernel(x.f32(), angles.f32(), params, z.f32());
+          testing::for_each_variant(kVariants, [&](RopeKernel kernel) {
+            kernel(x.f32(), angles.f32(), params, z.f32());
             EXPECT_TRUE(testing::same_bits(y, z));
             fill(z, std::vector<float>(x.f32(), x.f32() + x.width));
-            variant.kernel(z.f32(), angles.f32(), params, z.f32());
+            kernel(z.f32(), angles.f32(), params, z.f32());
             EXPECT_TRUE(testing::same_bits(y, z)) << "in place";
-          }
+          });
         }
       }
     }
   }
 }
 
-struct Fixture {
-  TestTensor x = f32_tensor("x", 6, 30), angles = f32_tensor("angles", 6, 8);
-  TestTensor y = f32_tensor("y", 6, 30), q = i8_tensor("q", 6, 30, 3);
+struct Fixture : testing::RowOpFixture {
+  TestTensor angles = f32_tensor("angles", 6, 8);
   schema::RopeOptionsT options;
-  OpRunner op{bind_rope};
-  Fixture() {
-    fill_uniform(x, 1);
+  Fixture() : RowOpFixture(bind_rope, 6, 30, 3) {
     fill_uniform(angles, 2);
     op.inputs = {&x, &angles};
-    op.outputs = {&y};
-    op.symbols = {5};
     options.heads = 3;
     set_options();
   }
@@ -100,36 +83,18 @@ TEST(Rope, RunsOverTheActualRowsOnly) {
     Fixture s;
     s.options.adjacent = adjacent;
     s.set_options();
-    for (TestTensor* tensor : {&s.x, &s.angles, &s.y}) tensor->rows_symbol = 0;
-    ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+    testing::expect_only_actual_rows(s.op);
     for (size_t row = 0; row < 5; ++row) {
       for (size_t i = 0; i < 30; ++i) {
         EXPECT_NEAR(s.y.f32(row)[i], formula(s.x, s.angles, row, {3, 10, 8, adjacent}, i),
                     2 * 0x1p-24);
       }
     }
-    EXPECT_TRUE(std::isnan(s.y.f32(5)[0])) << "untouched";
   }
 }
 
 TEST(Rope, ToInt8IsTheFloatRowQuantisedWithAnyNumberOfThreads) {
-  Fixture f32;
-  ASSERT_EQ(f32.op.bind_and_run(), Status::kOk);
-  TestTensor expected = i8_tensor("expected", 6, 30, 3);
-  for (size_t row = 0; row < 6; ++row) {
-    quantize_f32_i8_ref(f32.y.f32(row), 30, 3, 0, expected.i8(row), expected.row_scales(row));
-  }
-  for (size_t threads : {1, 3}) {
-    Fixture s;
-    const testing::Team team(threads);
-    s.op.outputs = {&s.q};
-    s.op.threads = threads;
-    s.op.pool = team.pool();
-    s.op.reference_only = false;
-    ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
-    EXPECT_EQ(s.op.scratch_bytes(), threads * 128) << "30 floats on whole cache lines, per thread";
-    EXPECT_TRUE(testing::same_bits(s.q, expected)) << threads;
-  }
+  testing::expect_int8_is_float_quantised<Fixture>();
 }
 
 TEST(Rope, NanSpoilsItsOwnPairOnly) {
@@ -140,6 +105,7 @@ TEST(Rope, NanSpoilsItsOwnPairOnly) {
 }
 
 TEST(Rope, RefusesStepsThatMakeNoSense) {
+  testing::expect_output_refusals<Fixture>();
   testing::expect_refusals<Fixture>({
       {"no options", [](Fixture& s) { s.op.step.options.Reset(); }, "no RopeOptions"},
       {"wrong options", [](Fixture& s) { s.op.options(schema::PoolOptionsT()); }, "no RopeOptions"},
@@ -156,15 +122,6 @@ TEST(Rope, RefusesStepsThatMakeNoSense) {
       {"angles rows", [](Fixture& s) { s.angles.rows = 5; }, "expected equal rows"},
       {"angles symbol", [](Fixture& s) { s.angles.rows_symbol = 0; }, "expected equal rows"},
       {"angles ring", [](Fixture& s) { s.angles.ring = 0; }, "in a ring"},
-      {"y width", [](Fixture& s) { s.y.width = 29; }, "expected a width of 30"},
-      {"y rows", [](Fixture& s) { s.y.rows_symbol = 0; }, "expected equal rows"},
-      {"y type", [](Fixture& s) { s.y.type = DataType::kI32; }, "expected F32 or I8"},
-      {"y groups",
-       [](Fixture& s) {
-         s.op.outputs = {&s.q};
-         s.q.scale_groups = 4;
-       },
-       "divide the width"},
   });
 }
 

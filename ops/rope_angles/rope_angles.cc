@@ -1,6 +1,5 @@
 #include "ops/rope_angles/rope_angles.h"
 
-#include "ops/common/checks.h"
 #include "runtime/base/sincos.h"
 #include "schema/model_generated.h"
 
@@ -31,15 +30,17 @@ Status run_rope_angles(RunContext& context, const void* params) {
 
 }  // namespace
 
+constexpr OpSignature kRopeAnglesSignature = {
+    .options = schema::OpOptions::RopeAnglesOptions,
+    .inputs = {{.name = "frequencies", .role = Role::kWeight, .rows = Rows::one()}},
+    .outputs = {{.name = "y", .width = Width::times(2, 0)}},
+};
+
 Status bind_rope_angles(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 1, 1));
+  OXB_TRY(check_signature(context, kRopeAnglesSignature));
   const auto* options = context.step().options_as_RopeAnglesOptions();
-  if (options == nullptr) return fail_options(context, "RopeAnglesOptions");
   const Tensor frequencies = context.input(0);
   const Tensor y = context.output(0);
-  OXB_TRY(check_vector(context, frequencies, frequencies.width));
-  OXB_TRY(check_f32(context, y));
-  OXB_TRY(check_width(context, y, size_t{frequencies.width} * 2));
   // Only the caller's rows have positions in the stream.
   if (context.may_set_symbol(y.rows_symbol)) {
     return context.fail("tensor '%s' has rows that a step counts, expected those of the tokens",

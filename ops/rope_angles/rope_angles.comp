@@ -117,7 +117,7 @@ uvec2 series(uvec2 z, uint first) {
 
 void main() {
   const uint at = element_index();
-  if (at >= slot.values[0]) return;
+  if (at >= dispatch.values[0]) return;
   const uint row = at / frequency_count, i = at % frequency_count;
   const uint bits = frequencies[i];
   const uint place = row * frequency_count * 2u + i;
@@ -125,7 +125,7 @@ void main() {
     y[place] = y[place + frequency_count] = uintBitsToFloat(0x7fc00000u);
     return;
   }
-  const uvec2 position = add_64(uvec2(slot.values[1], slot.values[2]), uvec2(min(row, slot.values[3]), 0u));
+  const uvec2 position = add_64(uvec2(dispatch.values[1], dispatch.values[2]), uvec2(min(row, dispatch.values[3]), 0u));
   const uvec2 turns = turns_of(position, bits);
   const uint quarter = (turns.y + 0x20000000u) >> 30;
   uvec2 rest = uvec2(turns.x, turns.y - (quarter << 30));

@@ -15,14 +15,15 @@ struct Params {
   uint64_t last;
 };
 
-Status prepare_rope_angles(RunContext& context, const void* params, std::span<VulkanSlot> slots) {
+Status prepare_rope_angles(RunContext& context, const void* params,
+                           std::span<DispatchValues> dispatches) {
   const auto& p = *static_cast<const Params*>(params);
   const uint64_t last = p.last == 0 ? UINT64_MAX : p.last;
   const uint64_t first = std::min(context.position, last);
-  slots[0].values[1] = static_cast<uint32_t>(first);
-  slots[0].values[2] = static_cast<uint32_t>(first >> 32);
-  slots[0].values[3] = static_cast<uint32_t>(std::min<uint64_t>(last - first, UINT32_MAX));
-  return spread_elements(context, uint64_t{context.rows(p.y)} * (p.y.width / 2), &slots[0]);
+  dispatches[0].values[1] = static_cast<uint32_t>(first);
+  dispatches[0].values[2] = static_cast<uint32_t>(first >> 32);
+  dispatches[0].values[3] = static_cast<uint32_t>(std::min<uint64_t>(last - first, UINT32_MAX));
+  return spread_elements(context, uint64_t{context.rows(p.y)} * (p.y.width / 2), &dispatches[0]);
 }
 
 }  // namespace

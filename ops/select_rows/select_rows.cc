@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "ops/common/checks.h"
-
 namespace oxbow {
 namespace {
 
@@ -25,31 +23,30 @@ Status run_select_rows(RunContext& context, const void* params) {
     }
     ++selected;
   }
-  context.symbols[y.rows_symbol] = selected;
-  return Status::kOk;
+  return context.set_rows(y, selected);
 }
 
 }  // namespace
 
+constexpr OpSignature kSelectRowsSignature = {
+    .inputs = {{.name = "x", .types = kF32 | kI8},
+               {.name = "mask",
+                .role = Role::kIds,
+                .types = kI32,
+                .width = Width::exactly(1),
+                .rows = Rows::of(0)}},
+    .outputs = {{.name = "y",
+                 .types = kF32 | kI8,
+                 .width = Width::of(0),
+                 .rows = Rows::counted(0),
+                 .type_of = 0}},
+};
+
 Status bind_select_rows(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 2, 1));
+  OXB_TRY(check_signature(context, kSelectRowsSignature));
   const Tensor x = context.input(0);
   const Tensor mask = context.input(1);
   const Tensor y = context.output(0);
-  OXB_TRY(check_f32_or_i8(context, x));
-  OXB_TRY(check_type(context, mask, DataType::kI32));
-  OXB_TRY(check_width(context, mask, 1));
-  OXB_TRY(check_same_rows(context, x, mask));
-  OXB_TRY(check_type(context, y, x.type));
-  OXB_TRY(check_width(context, y, x.width));
-  if (y.scale_groups != x.scale_groups) {
-    return context.fail("tensor '%s' is %s, expected %u scales a row as '%s'", y.name,
-                        describe(y).text, x.scale_groups, x.name);
-  }
-  if (y.rows_symbol < 0 || y.rows_symbol == x.rows_symbol ||
-      !context.may_set_symbol(y.rows_symbol)) {
-    return context.fail("tensor '%s' must have a row symbol of its own", y.name);
-  }
   // The mask may select every row.
   const uint32_t symbol_max = context.symbol_max(y.rows_symbol);
   if (symbol_max < x.rows || y.rows < symbol_max) {

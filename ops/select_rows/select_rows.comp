@@ -21,10 +21,10 @@ layout(std430, binding = 4) writeonly buffer Y { uint y[]; };
 
 void main() {
   const uint i = element_index();
-  if (i >= slot.values[0]) return;
+  if (i >= dispatch.values[0]) return;
   const uint row = i / (row_words + scale_words), column = i % (row_words + scale_words);
   const uint up_to = seen[2u * row + 1u];
-  if (i + 1u == slot.values[0]) slot.values[1] = up_to;
+  if (i + 1u == dispatch.values[0]) dispatch.values[1] = up_to;
   if (mask[row] == 0) return;
   if (column < row_words) {
     y[(up_to - 1u) * row_words + column] = x[row * row_words + column];

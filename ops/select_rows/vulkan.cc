@@ -15,25 +15,25 @@ struct Params {
   uint32_t row_words;
 };
 
-Status prepare_select_rows(RunContext& context, const void* params, std::span<VulkanSlot> slots) {
+Status prepare_select_rows(RunContext& context, const void* params,
+                           std::span<DispatchValues> dispatches) {
   const auto& p = *static_cast<const Params*>(params);
   const uint32_t rows = context.rows(p.x);
-  slots[0].values[0] = rows;
-  OXB_TRY(spread_groups(context, rows == 0 ? 0 : 1, &slots[0]));
-  slots[1].values[1] = 0;
-  return spread_elements(context, uint64_t{rows} * p.row_words, &slots[1]);
+  dispatches[0].values[0] = rows;
+  OXB_TRY(spread_groups(context, rows == 0 ? 0 : 1, &dispatches[0]));
+  dispatches[1].values[1] = 0;
+  return spread_elements(context, uint64_t{rows} * p.row_words, &dispatches[1]);
 }
 
 Status finish_select_rows(RunContext& context, const void* params,
-                          std::span<const VulkanSlot> slots) {
+                          std::span<const DispatchValues> dispatches) {
   const auto& p = *static_cast<const Params*>(params);
-  const uint32_t selected = slots[1].values[1], rows = context.rows(p.x);
+  const uint32_t selected = dispatches[1].values[1], rows = context.rows(p.x);
   if (selected > rows) {
     return fail(context.error, Status::kInternal,
                 "the Vulkan device selected %u rows of %u: use the backend cpu", selected, rows);
   }
-  context.symbols[p.y.rows_symbol] = selected;
-  return Status::kOk;
+  return context.set_rows(p.y, selected);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ layout(std430, binding = 2) writeonly buffer Y { uint y[]; };
 
 void main() {
   const uint i = element_index();
-  if (i >= slot.values[0]) return;
+  if (i >= dispatch.values[0]) return;
   const uint row = i / width, column = i % width;
   y[row * y_stride + y_first + column] = x[row * x_stride + x_first + column];
 }

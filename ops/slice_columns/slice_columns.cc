@@ -24,15 +24,17 @@ Status run_slice_columns(RunContext& context, const void* params) {
 
 }  // namespace
 
+constexpr OpSignature kSliceColumnsSignature = {
+    .options = schema::OpOptions::SliceColumnsOptions,
+    .inputs = {{.name = "x"}},
+    .outputs = {{.name = "y", .rows = Rows::of(0)}},
+};
+
 Status bind_slice_columns(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 1, 1));
+  OXB_TRY(check_signature(context, kSliceColumnsSignature));
   const auto* options = context.step().options_as_SliceColumnsOptions();
-  if (options == nullptr) return fail_options(context, "SliceColumnsOptions");
   const Tensor x = context.input(0);
   const Tensor y = context.output(0);
-  OXB_TRY(check_f32(context, x));
-  OXB_TRY(check_f32(context, y));
-  OXB_TRY(check_same_rows(context, x, y));
   const uint32_t first = options->first();
   if (uint64_t{first} + y.width > x.width) {
     return context.fail("tensor '%s' is %s, which has no %u columns from %u on", x.name,

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "ops/common/checks.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -25,6 +24,17 @@ Status run_take_rows(RunContext& context, const void* params) {
 
 }  // namespace
 
+constexpr OpSignature kTakeRowsSignature = {
+    .options = schema::OpOptions::TakeRowsOptions,
+    .may_lack_options = true,
+    .inputs = {{.name = "x", .types = kF32 | kI8}},
+    .outputs = {{.name = "y",
+                 .types = kF32 | kI8,
+                 .width = Width::of(0),
+                 .type_of = 0,
+                 .to_caller = true}},
+};
+
 bool takes_from_start(const schema::Step& step) {
   // A step of older files has no options, which means the last rows.
   const auto* options = step.options_as_TakeRowsOptions();
@@ -46,20 +56,9 @@ Status find_taken_rows(const RunContext& context, const TakenRows& rows, uint32_
 }
 
 Status bind_take_rows(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 1, 1));
+  OXB_TRY(check_signature(context, kTakeRowsSignature));
   const Tensor x = context.input(0);
   const Tensor y = context.output_or_caller(0);
-  OXB_TRY(check_f32_or_i8(context, x));
-  OXB_TRY(check_type(context, y, x.type));
-  OXB_TRY(check_width(context, y, x.width));
-  if (y.scale_groups != x.scale_groups) {
-    return context.fail("tensor '%s' is %s, expected %u scales a row as '%s'", y.name,
-                        describe(y).text, x.scale_groups, x.name);
-  }
-  if (context.step().options_type() != schema::OpOptions::NONE &&
-      context.step().options_as_TakeRowsOptions() == nullptr) {
-    return fail_options(context, "TakeRowsOptions");
-  }
   context.params<TakenRows>() = {x, y, takes_from_start(context.step())};
   *run = run_take_rows;
   return Status::kOk;

@@ -22,7 +22,7 @@ void main() {
   const uint stride = is_scale ? scale_words : row_words;
   const uint from = is_scale ? x_scales + column - row_words : column;
   const uint to = is_scale ? y_scales + column - row_words : column;
-  for (uint row = 0; row < slot.values[0]; ++row) {
-    y[to + row * stride] = x[from + (slot.values[1] + row) * stride];
+  for (uint row = 0; row < dispatch.values[0]; ++row) {
+    y[to + row * stride] = x[from + (dispatch.values[1] + row) * stride];
   }
 }

@@ -4,10 +4,12 @@
 // wants. F32, also straight to the caller's memory, or I8 with the same scales. A run that wants more
 // rows than it has fails.
 
+#include "ops/common/signature.h"
 #include "runtime/op.h"
 
 namespace oxbow {
 
+extern const OpSignature kTakeRowsSignature;
 Status bind_take_rows(BindContext& context, RunFunction* run);
 Status bind_take_rows_vulkan(VulkanBindContext& context);
 

@@ -1,5 +1,5 @@
 #include "ops/take_rows/take_rows.h"
-#include "runtime/vulkan_op.h"
+#include "runtime/device/vulkan/vulkan_op.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -15,13 +15,14 @@ struct Params {
   uint32_t groups;
 };
 
-Status prepare_take_rows(RunContext& context, const void* params, std::span<VulkanSlot> slots) {
+Status prepare_take_rows(RunContext& context, const void* params,
+                         std::span<DispatchValues> dispatches) {
   const auto& p = *static_cast<const Params*>(params);
   uint32_t first = 0, wanted = 0;
   OXB_TRY(find_taken_rows(context, p.rows, &first, &wanted));
-  slots[0].values[0] = wanted;
-  slots[0].values[1] = first;
-  return spread_groups(context, wanted == 0 ? 0 : p.groups, &slots[0]);
+  dispatches[0].values[0] = wanted;
+  dispatches[0].values[1] = first;
+  return spread_groups(context, wanted == 0 ? 0 : p.groups, &dispatches[0]);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -161,7 +162,7 @@ class FakeBindContext final : public BindContext {
     owned.next = runner_.owned_;
     runner_.owned_ = &owned;
   }
-  const void* elder_params() const override { return nullptr; }
+  const void* lender_params() const override { return nullptr; }
   void request_scratch(size_t bytes) override {
     if (bytes > scratch_bytes) scratch_bytes = bytes;
   }
@@ -217,7 +218,11 @@ Status OpRunner::bind() {
   step.outputs.clear();
   for (uint32_t i = 0; i < inputs.size(); ++i) step.inputs.push_back(i);
   for (uint32_t i = 0; i < outputs.size(); ++i) {
-    step.outputs.push_back(static_cast<uint32_t>(inputs.size()) + i);
+    // A state that is updated in place is one tensor.
+    const auto same = std::find(inputs.begin(), inputs.end(), outputs[i]);
+    const bool in_place = same != inputs.end();
+    step.outputs.push_back(in_place ? static_cast<uint32_t>(same - inputs.begin())
+                                    : static_cast<uint32_t>(inputs.size()) + i);
   }
   packed_.Clear();
   packed_.Finish(schema::Step::Pack(packed_, &step));

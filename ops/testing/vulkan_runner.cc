@@ -8,12 +8,13 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "ops/testing/vulkan_wanted.h"
-#include "runtime/vulkan_steps.h"
+#include "runtime/device/vulkan/step_list.h"
 #if OXB_BUILD_VULKAN
-#include "runtime/vulkan/hooks.h"
-#include "runtime/vulkan/program.h"
+#include "runtime/device/vulkan/wrapper/hooks.h"
+#include "runtime/device/vulkan/wrapper/program.h"
 #endif
 
 namespace oxbow::testing {
@@ -62,6 +63,18 @@ vulkan::Context* device_of_tests() {
   return holder.context;
 }
 
+/// All runs, or the first of a test and then one in sixteen.
+bool run_is_wanted() {
+  constexpr size_t kFirst = 16, kOneIn = 16;
+  static const bool some = vulkan_is("some");
+  static const ::testing::TestInfo* test = nullptr;
+  static size_t runs = 0;
+  const ::testing::TestInfo* current = ::testing::UnitTest::GetInstance()->current_test_info();
+  if (std::exchange(test, current) != current) runs = 0;
+  ++runs;
+  return !some || runs <= kFirst || runs % kOneIn == 0;
+}
+
 const OpDef* op_of(BindFunction bind) {
   for (const OpDef& op : builtin_ops()) {
     if (op.bind == bind) return &op;
@@ -73,7 +86,7 @@ const OpDef* op_of(BindFunction bind) {
 constexpr size_t kGuard = 256;
 constexpr std::byte kGuardByte{0xa5};
 
-class Shadow final : public VulkanShadow, public VulkanPlaces {
+class Shadow final : public VulkanShadow, public StepPlaces {
  public:
   Shadow(OpRunner& runner, vulkan::Context& context) : runner_(runner), context_(context) {
     for (const auto* list : {&runner.inputs, &runner.outputs}) {
@@ -84,23 +97,24 @@ class Shadow final : public VulkanShadow, public VulkanPlaces {
   }
   ~Shadow() override { program_.close(); }
 
-  Range place(bool output, size_t index) const override {
+  TensorPlace place(bool output, size_t index) const override {
     const TestTensor* tensor = (output ? runner_.outputs : runner_.inputs).at(index);
     if (output && runner_.caller_output != nullptr) {
-      return {Region::kOutput, 0, size_t{tensor->rows} * tensor->width * sizeof(float)};
+      return {TensorRegion::kOutput, 0, size_t{tensor->rows} * tensor->width * sizeof(float)};
     }
     const Kept& kept = tensors_.at(tensor->data);
-    return {Region::kActivations, kept.offset, kept.bytes.size()};
+    return {TensorRegion::kActivations, kept.offset, kept.bytes.size()};
   }
 
   /// False: the step is the CPU's, or could not be made ready.
   bool bind(BindContext& context) {
     Error error;
     const OpDef* op = op_of(runner_.bind_function());
-    if (op == nullptr || op->bind_vulkan == nullptr) return false;
+    if (op == nullptr) return false;
     Status status =
-        add_vulkan_step(context, *this, context_.device.features, op->bind_vulkan, &list_, &error);
-    EXPECT_EQ(status, Status::kOk) << "bind_vulkan: " << error.text << runner_.message();
+        add_vulkan_step({*op, context, *this}, context_.device.features, &list_, &error);
+    EXPECT_EQ(status, Status::kOk)
+        << "the op's bind for Vulkan: " << error.text << runner_.message();
     if (status != Status::kOk || list_.dispatches.size() == 0) return false;
 
     vulkan::MemorySizes sizes;
@@ -109,7 +123,7 @@ class Shadow final : public VulkanShadow, public VulkanPlaces {
                        ? 0
                        : round_up(place(true, 0).bytes, kTensorAlignment) + kGuard;
     sizes.scratch = round_up(list_.scratch_bytes, kTensorAlignment) + kGuard;
-    sizes.slots = list_.dispatches.size() * sizeof(VulkanSlot);
+    sizes.values = list_.dispatches.size() * sizeof(DispatchValues);
     status = program_.open(context_, sizes, &error);
     const uint32_t ends[] = {1};
     const Range inputs[] = {{Region::kActivations, 0, bytes_}};
@@ -140,12 +154,13 @@ class Shadow final : public VulkanShadow, public VulkanPlaces {
     run.error = &error;
     run.position = runner_.position;
     const VulkanStepList::Host& host = list_.host[0];
-    Status status = host.prepare(run, host.params, {memory.slot(0), list_.dispatches.size()});
+    Status status =
+        host.prepare(run, host.params, {memory.dispatch_values(0), list_.dispatches.size()});
     if (status == Status::kOk) {
       status = program_.run(program_.segments(0)[0], false, &error);
     }
     if (status == Status::kOk && host.finish != nullptr) {
-      status = host.finish(run, host.params, {memory.slot(0), list_.dispatches.size()});
+      status = host.finish(run, host.params, {memory.dispatch_values(0), list_.dispatches.size()});
     }
     if (status == Status::kOk) status = program_.download(&error);
     EXPECT_EQ(status, expected) << error.text;
@@ -279,7 +294,7 @@ class Shadow final : public VulkanShadow, public VulkanPlaces {
 std::unique_ptr<VulkanShadow> VulkanShadow::before(OpRunner& runner, BindContext& context) {
   // Benchmarks run steps too.
   if (::testing::UnitTest::GetInstance()->current_test_info() == nullptr) return nullptr;
-  if (pauses != 0) return nullptr;
+  if (pauses != 0 || !run_is_wanted()) return nullptr;
   vulkan::Context* device = device_of_tests();
   if (device == nullptr) return nullptr;
   auto shadow = std::make_unique<Shadow>(runner, *device);

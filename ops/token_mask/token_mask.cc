@@ -1,6 +1,5 @@
 #include "ops/token_mask/token_mask.h"
 
-#include "ops/common/checks.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -23,17 +22,21 @@ Status run_token_mask(RunContext& context, const void* params) {
 
 }  // namespace
 
+constexpr OpSignature kTokenMaskSignature = {
+    .options = schema::OpOptions::TokenMaskOptions,
+    .inputs = {{.name = "tokens", .role = Role::kIds, .types = kI32, .width = Width::exactly(1)}},
+    .outputs = {{.name = "mask",
+                 .role = Role::kIds,
+                 .types = kI32,
+                 .width = Width::exactly(1),
+                 .rows = Rows::of(0)}},
+};
+
 Status bind_token_mask(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 1, 1));
+  OXB_TRY(check_signature(context, kTokenMaskSignature));
   const auto* options = context.step().options_as_TokenMaskOptions();
-  if (options == nullptr) return fail_options(context, "TokenMaskOptions");
   const Tensor tokens = context.input(0);
   const Tensor mask = context.output(0);
-  for (const Tensor& tensor : {tokens, mask}) {
-    OXB_TRY(check_type(context, tensor, DataType::kI32));
-    OXB_TRY(check_width(context, tensor, 1));
-  }
-  OXB_TRY(check_same_rows(context, tokens, mask));
   // Readers may rely on it.
   if (mask.limit < 2) {
     return context.fail("tensor '%s' has values below %u, expected a limit of at least 2",

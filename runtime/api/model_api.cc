@@ -9,10 +9,10 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/api/handles.h"
 #include "runtime/api/oxbow.h"
 #include "runtime/base/hash.h"
-#include "runtime/handles.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 #include "schema/model_generated.h"
 
 namespace {
@@ -191,17 +191,6 @@ int32_t oxb_model_ends_text(const oxb_model* model, int32_t token) {
   return ends ? 1 : 0;
 }
 
-void oxb_sampler_options_advised(const oxb_model* model, oxb_sampler_options* options) {
-  oxb_sampler_options_init(options);
-  const auto* generation = model->model.graph->generation();
-  if (generation == nullptr) return;
-  options->temperature = generation->temperature().value_or(options->temperature);
-  options->top_k = generation->top_k().value_or(options->top_k);
-  options->top_p = generation->top_p().value_or(options->top_p);
-  options->repetition_penalty =
-      generation->repetition_penalty().value_or(options->repetition_penalty);
-}
-
 const char* oxb_model_label(const oxb_model* model, size_t index) {
   const auto* labels = model->model.graph->metadata()->labels();
   if (labels == nullptr || index >= labels->size()) return nullptr;
@@ -243,8 +232,10 @@ oxb_status oxb_model_input_info(const oxb_model* model, size_t entry, size_t inp
   const oxbow::schema::EntryPoint& from = model->model.entry(entry);
   const oxbow::schema::Tensor& tensor = *model->model.graph->tensors()->Get(
       input == 0 ? from.tokens() : from.inputs()->Get(static_cast<uint32_t>(input - 1)));
+  const oxbow::schema::Tensor& main = *model->model.graph->tensors()->Get(from.tokens());
   *info = {tensor.name()->c_str(), static_cast<oxb_type>(tensor.type()),
            tensor.width(),         tensor.limit(),
-           tensor.default_value(), input == 0 || tensor.required()};
+           tensor.default_value(), input == 0 || tensor.required(),
+           tensor.rows(),          tensor.rows_symbol() != main.rows_symbol()};
   return OXB_OK;
 }

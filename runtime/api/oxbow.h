@@ -132,7 +132,8 @@ typedef struct oxb_model_info {
   uint64_t hash;
   oxb_tokenizer_kind tokenizer;
   oxb_task task;
-  /* Numbers in a row of the output: the vocabulary of a generator, the classes of a classifier. */
+  /* Numbers in a row of the output, whatever it is: what room for logits is sized by. A generator's are as many as
+   * its vocabulary in most models; a classifier's are its classes. */
   uint32_t output_width;
   /* What a text starts and ends with, or fills its end; -1: nothing. */
   int32_t start_token;
@@ -184,6 +185,10 @@ typedef struct oxb_input_info {
   uint32_t default_value;
   /* 1: must be given. */
   int required;
+  /* Rows at most. */
+  uint32_t max_rows;
+  /* 1: it may have fewer or more rows than the main input, also none; 0: as many. */
+  int own_rows;
 } oxb_input_info;
 
 OXB_API oxb_status oxb_model_input_info(const oxb_model* model, size_t entry, size_t input,
@@ -207,6 +212,9 @@ typedef enum oxb_backend {
   OXB_BACKEND_VULKAN = 5
 } oxb_backend;
 
+/* "auto", "reference", ...; null when there is no such backend. They are numbered from 0 on, without gaps. */
+OXB_API const char* oxb_backend_name(oxb_backend backend);
+
 /* 1: sessions can be created with it; it is an option of the library's build. */
 OXB_API int oxb_backend_is_built_in(oxb_backend backend);
 
@@ -216,10 +224,10 @@ typedef struct oxb_session_options {
   /* Threads that work on a run, the caller's included; 0 means 1. */
   uint32_t threads;
   oxb_backend backend;
-  /* Not null: share what that session of the same model encoded, and its working memory, as the beams
-   * of a search do. Threads and backend are then that session's, which must outlive this one, and only
-   * one of the two may run at a time. */
-  const oxb_session* sibling;
+  /* Not null: this session borrows from that one of the same model, as the beams of a search do. It owns only
+   * its stream; what the lender encoded, its working memory, threads and backend serve both. The lender must
+   * outlive it, and only one of the two may run at a time. */
+  const oxb_session* lender;
   /* Not 0: the threads it starts run only on the cores whose bit is set, such as the big ones. The calling
    * thread is the caller's to place. Linux and Android. */
   uint64_t cpu_mask;
@@ -233,7 +241,9 @@ typedef struct oxb_session_options {
 /* The defaults. Options may also be passed as null. */
 OXB_API void oxb_session_options_init(oxb_session_options* options);
 
-/* How many bytes oxb_session_create needs for this model and these options. */
+/* How many bytes oxb_session_create needs for this model and these options. The model keeps the answer to the last
+ * question, so that creation need not find it again; a device that was opened for it stays open until then, or until
+ * the model is closed. */
 OXB_API oxb_status oxb_session_arena_bytes(const oxb_model* model,
                                            const oxb_session_options* options, size_t* bytes,
                                            oxb_error* error);
@@ -250,7 +260,7 @@ typedef struct oxb_memory {
 OXB_API oxb_status oxb_session_memory(const oxb_model* model, const oxb_session_options* options,
                                       oxb_memory* memory, oxb_error* error);
 
-/* What a session with OXB_BACKEND_VULKAN will take from the device, beside the arena; 0 for others. */
+/* What a session whose backend is a device will take from it, beside the arena; 0 for others. */
 OXB_API oxb_status oxb_session_device_bytes(const oxb_model* model,
                                             const oxb_session_options* options, size_t* bytes,
                                             oxb_error* error);
@@ -273,7 +283,7 @@ OXB_API oxb_status oxb_session_pipeline_cache(const oxb_session* session, void* 
                                               size_t bytes, size_t* count, oxb_error* error);
 
 /* Feeds 1 to max_segment tokens. Writes the logits of the last `logits_rows` of them (0: none are computed;
- * 1: the last; count: all) to `logits`, [logits_rows][vocabulary]. A refused argument changes nothing; a
+ * 1: the last; count: all) to `logits`, [logits_rows][output_width]. A refused argument changes nothing; a
  * failure later leaves the session refusing to run (OXB_NEEDS_RESET) until reset, load or rewind. */
 OXB_API oxb_status oxb_session_run(oxb_session* session, const int32_t* tokens, size_t count,
                                    float* logits, size_t logits_rows, oxb_error* error);
@@ -285,7 +295,9 @@ typedef struct oxb_input {
   size_t rows;
 } oxb_input;
 
-/* Runs one entry point with any of its inputs, which must include the main one and have as many rows. */
+/* Runs one entry point with any of its inputs. They must include the main one and have as many rows, but for those
+ * with rows of their own. What the entry point gives besides its output is read by name, see
+ * oxb_session_tensor_read. */
 OXB_API oxb_status oxb_session_run_entry(oxb_session* session, size_t entry,
                                          const oxb_input* inputs, size_t input_count, float* output,
                                          size_t output_rows, oxb_error* error);
@@ -302,7 +314,7 @@ OXB_API oxb_status oxb_session_run_batch(oxb_session* session, const int32_t* to
                                          const size_t* lengths, size_t texts, float* output,
                                          size_t output_rows, oxb_error* error);
 
-/* Makes the stream of `to` equal to that of `from`, its sibling or the session both are siblings of. */
+/* Makes the stream of `to` equal to that of `from`: its lender, its borrower, or a borrower of the same. */
 OXB_API oxb_status oxb_session_copy(oxb_session* to, const oxb_session* from, oxb_error* error);
 
 /* Back to the empty stream. */
@@ -352,8 +364,7 @@ typedef void (*oxb_profile_callback)(void* context, uint32_t step, const char* o
 OXB_API void oxb_session_set_profile(oxb_session* session, oxb_profile_callback callback,
                                      void* context);
 
-/* Who computes a step, counted as in the profile: "cpu", "reference", "xnnpack", "acl" or "vulkan"; null
- * when there is no such step. */
+/* Who computes a step, counted as in the profile: the name of a backend; null when there is no such step. */
 OXB_API const char* oxb_session_step_provider(const oxb_session* session, size_t step);
 
 /* ---- Text ---------------------------------------------------------------------------------------- */

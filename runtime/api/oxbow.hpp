@@ -261,7 +261,7 @@ class Session {
                                    output.data(), output.size() / output_width_, error);
     });
   }
-  /// Takes over the stream of a sibling.
+  /// Takes over the stream of another session that shares memory with this one.
   Status copy(const Session& from) {
     return Status::of([&](oxb_error* error) { return oxb_session_copy(get(), from.get(), error); });
   }

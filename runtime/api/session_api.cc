@@ -4,12 +4,12 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/api/handles.h"
 #include "runtime/api/oxbow.h"
-#include "runtime/handles.h"
-#include "runtime/model.h"
-#include "runtime/session.h"
-#include "runtime/state.h"
-#include "runtime/vulkan_backend.h"
+#include "runtime/device/backends.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
+#include "runtime/session/state.h"
 #include "schema/model_generated.h"
 
 namespace {
@@ -20,65 +20,35 @@ using oxbow::Session;
 using oxbow::Status;
 
 using oxbow::check_entry;
+using oxbow::inner;
 using oxbow::missing;
 using oxbow::outer;
+using oxbow::read_options;
 using oxbow::words;
 
-Session* inner(oxb_session* session) { return reinterpret_cast<Session*>(session); }
-const Session* inner(const oxb_session* session) {
-  return reinterpret_cast<const Session*>(session);
-}
-
-struct BackendName {
-  oxb_backend name;
-  oxbow::Backend backend;
-  /// Of the build; null: always there.
-  const char* option;
-};
-
-// Libraries copy weights into memory that the caller did not give, so AUTO is never one of them.
-constexpr BackendName kBackends[] = {
-    {OXB_BACKEND_AUTO, oxbow::Backend::kCpu, nullptr},
-    {OXB_BACKEND_REFERENCE, oxbow::Backend::kReference, nullptr},
-    {OXB_BACKEND_CPU, oxbow::Backend::kCpu, nullptr},
-    {OXB_BACKEND_XNNPACK, oxbow::Backend::kXnnpack, "OXBOW_WITH_XNNPACK"},
-    {OXB_BACKEND_ACL, oxbow::Backend::kAcl, "OXBOW_WITH_ACL"},
-    {OXB_BACKEND_VULKAN, oxbow::Backend::kVulkan, "OXBOW_WITH_VULKAN"},
-};
-
-const BackendName* find_backend(oxb_backend name) {
-  for (const BackendName& backend : kBackends) {
-    if (backend.name == name) return &backend;
-  }
-  return nullptr;
-}
-
-Status convert(const oxb_session_options* options, oxbow::SessionOptions* converted, Error* error) {
-  if (options == nullptr) return Status::kOk;
-  // The fields of this version; later ones will be read only when `size` covers them.
-  if (options->size < sizeof(oxb_session_options)) {
-    return oxbow::fail(error, Status::kInvalidArgument,
-                       "the session options' size is %zu, expected at least %zu: use "
-                       "oxb_session_options_init",
-                       options->size, sizeof(oxb_session_options));
-  }
-  const BackendName* found = find_backend(options->backend);
+Status convert(const oxb_session_options* given, oxbow::SessionOptions* converted, Error* error) {
+  oxb_session_options options;
+  OXB_TRY(read_options("session", given, oxb_session_options_init, &options, error));
+  const oxbow::BackendInfo* found = oxbow::find_backend(static_cast<int>(options.backend));
   if (found == nullptr) {
     return oxbow::fail(error, Status::kInvalidArgument, "unknown backend %d",
-                       static_cast<int>(options->backend));
+                       static_cast<int>(options.backend));
   }
-  if (!oxbow::is_built_in(found->backend)) {
+  if (!found->is_built_in) {
     return oxbow::fail(error, Status::kInvalidArgument,
                        "this library was built without the backend: configure with %s=ON",
-                       found->option);
+                       found->build_option);
   }
-  converted->backend = found->backend;
-  converted->threads = options->threads == 0 ? 1 : options->threads;
-  converted->sibling = inner(options->sibling);
-  converted->cpu_mask = options->cpu_mask;
-  if (options->pipeline_cache != nullptr) {
-    converted->pipeline_cache = {static_cast<const std::byte*>(options->pipeline_cache),
-                                 options->pipeline_cache_bytes};
+  // Libraries copy weights into memory that the caller did not give, so AUTO is never one of them.
+  const bool chosen = found->backend != oxbow::Backend::kAuto;
+  converted->backend = chosen ? found->backend : oxbow::Backend::kCpu;
+  converted->device = found->device;
+  converted->threads = options.threads == 0 ? 1 : options.threads;
+  converted->lender = inner(options.lender);
+  converted->cpu_mask = options.cpu_mask;
+  if (options.pipeline_cache != nullptr) {
+    converted->pipeline_cache = {static_cast<const std::byte*>(options.pipeline_cache),
+                                 options.pipeline_cache_bytes};
   }
   return Status::kOk;
 }
@@ -101,7 +71,7 @@ struct Readable {
   bool valid = true;
 };
 
-// The index-th readable tensor: all states, then the entry points' kept activations.
+// The index-th readable tensor: all states, then of each entry point the further outputs and the kept activations.
 bool find_readable(const Session& session, size_t index, Readable* found) {
   const auto& tensors = *session.model->graph->tensors();
   for (uint32_t i = 0; i < tensors.size(); ++i) {
@@ -113,6 +83,13 @@ bool find_readable(const Session& session, size_t index, Readable* found) {
   }
   for (size_t e = 0; e < session.model->entry_count(); ++e) {
     const oxbow::schema::EntryPoint& entry = session.model->entry(e);
+    const size_t outputs = entry.outputs() == nullptr ? 0 : entry.outputs()->size();
+    if (index < outputs) {
+      const uint32_t tensor = entry.outputs()->Get(static_cast<uint32_t>(index));
+      *found = {tensor, tensors.Get(tensor)->name()->c_str(), session.last_entry == e};
+      return true;
+    }
+    index -= outputs;
     const size_t kept = entry.kept() == nullptr ? 0 : entry.kept()->size();
     if (index >= kept) {
       index -= kept;
@@ -129,16 +106,15 @@ bool find_readable(const Session& session, size_t index, Readable* found) {
 }
 
 // The index-th readable tensor as it lies in memory, under the name it is read by.
-oxb_status readable(const oxb_session* session, size_t index, oxbow::Tensor* tensor, uint32_t* rows,
-                    oxb_error* error) {
+oxb_status readable(const oxb_session* session, size_t index, Readable* found,
+                    oxbow::Tensor* tensor, uint32_t* rows, oxb_error* error) {
   if (session == nullptr) return missing(error, "session");
-  Readable found;
-  if (!find_readable(*inner(session), index, &found)) {
+  if (!find_readable(*inner(session), index, found)) {
     return outer(oxbow::fail(words(error), Status::kInvalidArgument, "no tensor %zu", index));
   }
-  *tensor = oxbow::session_tensor(*inner(session), found.tensor);
-  tensor->name = found.name;
-  *rows = found.valid ? oxbow::filled_rows(*inner(session), *tensor) : 0;
+  *tensor = oxbow::session_tensor(*inner(session), found->tensor);
+  tensor->name = found->name;
+  *rows = found->valid ? oxbow::filled_rows(*inner(session), *tensor) : 0;
   return OXB_OK;
 }
 
@@ -229,7 +205,6 @@ oxb_status oxb_session_run_entry(oxb_session* session, size_t entry, const oxb_i
       status != OXB_OK) {
     return status;
   }
-  static_assert(sizeof(oxb_input) == sizeof(oxbow::InputValues));
   for (size_t i = 0; i < input_count; ++i) {
     if (inputs[i].name == nullptr) return missing(error, "an input's name");
   }
@@ -340,9 +315,10 @@ size_t oxb_session_tensor_count(const oxb_session* session) {
 oxb_status oxb_session_tensor_info(const oxb_session* session, size_t index, oxb_tensor_info* info,
                                    oxb_error* error) {
   if (info == nullptr) return missing(error, "info");
+  Readable found;
   oxbow::Tensor tensor;
   uint32_t rows = 0;
-  const oxb_status status = readable(session, index, &tensor, &rows, error);
+  const oxb_status status = readable(session, index, &found, &tensor, &rows, error);
   if (status != OXB_OK) return status;
   *info = {tensor.name, rows, tensor.rows, tensor.width};
   return OXB_OK;
@@ -350,9 +326,10 @@ oxb_status oxb_session_tensor_info(const oxb_session* session, size_t index, oxb
 
 oxb_status oxb_session_tensor_read(const oxb_session* session, size_t index, float* values,
                                    size_t value_count, oxb_error* error) {
+  Readable found;
   oxbow::Tensor tensor;
   uint32_t rows = 0;
-  const oxb_status status = readable(session, index, &tensor, &rows, error);
+  const oxb_status status = readable(session, index, &found, &tensor, &rows, error);
   if (status != OXB_OK) return status;
   const size_t needed = size_t{rows} * tensor.width;
   if (value_count < needed || (values == nullptr && needed > 0)) {
@@ -360,17 +337,17 @@ oxb_status oxb_session_tensor_read(const oxb_session* session, size_t index, flo
                              "room for %zu values; '%.80s' has %zu", value_count, tensor.name,
                              needed));
   }
-  if (oxbow::VulkanBackend* vulkan = inner(session)->vulkan; vulkan != nullptr) {
-    const Status copied = oxbow::vulkan_to_host(*vulkan, words(error));
-    if (copied != Status::kOk) return outer(copied);
-  }
-  oxbow::read_rows(*inner(session), tensor, rows, values);
-  return OXB_OK;
+  return outer(oxbow::read_rows(*inner(session), found.tensor, rows, values, words(error)));
+}
+
+const char* oxb_backend_name(oxb_backend backend) {
+  const oxbow::BackendInfo* found = oxbow::find_backend(static_cast<int>(backend));
+  return found == nullptr ? nullptr : found->name;
 }
 
 int oxb_backend_is_built_in(oxb_backend backend) {
-  const BackendName* found = find_backend(backend);
-  return found != nullptr && oxbow::is_built_in(found->backend) ? 1 : 0;
+  const oxbow::BackendInfo* found = oxbow::find_backend(static_cast<int>(backend));
+  return found != nullptr && found->is_built_in ? 1 : 0;
 }
 
 size_t oxb_session_backend_bytes(const oxb_session* session) {
@@ -382,9 +359,10 @@ oxb_status oxb_session_pipeline_cache(const oxb_session* session, void* buffer, 
   if (session == nullptr) return missing(error, "session");
   if (count == nullptr) return missing(error, "count");
   *count = 0;
-  if (inner(session)->vulkan == nullptr) return OXB_OK;
-  return outer(oxbow::vulkan_cache(*inner(session)->vulkan,
-                                   {static_cast<std::byte*>(buffer), bytes}, count, words(error)));
+  const oxbow::Device& device = inner(session)->device;
+  if (!device || device.driver->write_cache == nullptr) return OXB_OK;
+  return outer(device.driver->write_cache(device.self, {static_cast<std::byte*>(buffer), bytes},
+                                          count, words(error)));
 }
 
 const char* oxb_session_step_provider(const oxb_session* session, size_t step) {

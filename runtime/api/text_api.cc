@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/handles.h"
+#include "runtime/api/handles.h"
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
 #include "runtime/text/utf8.h"
@@ -13,22 +13,9 @@ using oxbow::Error;
 using oxbow::fail;
 using oxbow::missing;
 using oxbow::outer;
+using oxbow::read_options;
 using oxbow::Status;
 using oxbow::words;
-
-/// The caller's options, or the defaults for null. Fields that only a newer header has are not read.
-template <typename Options>
-Status read_options(const Options* given, void (*init)(Options*), Options* options, Error* error) {
-  init(options);
-  if (given == nullptr) return Status::kOk;
-  if (given->size < sizeof(Options)) {
-    return fail(error, Status::kInvalidArgument,
-                "text: options.size is %zu; expected %zu, as the function that fills them sets it",
-                given->size, sizeof(Options));
-  }
-  *options = *given;
-  return Status::kOk;
-}
 
 Status need_tokenizer(const oxb_model* model, Error* error) {
   if (model->model.tokenizer.table != nullptr) return Status::kOk;
@@ -40,7 +27,7 @@ Status encoder_bytes(const oxb_model* model, const oxb_encoder_options* given, s
                      Error* error) {
   oxb_encoder_options options;
   OXB_TRY(need_tokenizer(model, error));
-  OXB_TRY(read_options(given, oxb_encoder_options_init, &options, error));
+  OXB_TRY(read_options("encoder", given, oxb_encoder_options_init, &options, error));
   return oxb_encoder::measure(model->model.tokenizer, options, bytes, error);
 }
 
@@ -48,7 +35,7 @@ Status encoder_create(const oxb_model* model, const oxb_encoder_options* given, 
                       size_t bytes, oxb_encoder** encoder, Error* error) {
   oxb_encoder_options options;
   OXB_TRY(need_tokenizer(model, error));
-  OXB_TRY(read_options(given, oxb_encoder_options_init, &options, error));
+  OXB_TRY(read_options("encoder", given, oxb_encoder_options_init, &options, error));
   return oxb_encoder::place(model->model.tokenizer, options, memory, bytes, encoder, error);
 }
 
@@ -56,7 +43,7 @@ Status decoder_create(const oxb_model* model, const oxb_decoder_options* given, 
                       size_t bytes, oxb_decoder** decoder, Error* error) {
   oxb_decoder_options options;
   OXB_TRY(need_tokenizer(model, error));
-  OXB_TRY(read_options(given, oxb_decoder_options_init, &options, error));
+  OXB_TRY(read_options("decoder", given, oxb_decoder_options_init, &options, error));
   return oxb_decoder::place(model->model.tokenizer, options, memory, bytes, decoder, error);
 }
 
@@ -87,8 +74,6 @@ const char* text_or_null(const flatbuffers::String* text) {
 }
 
 }  // namespace
-
-extern "C" {
 
 void oxb_encoder_options_init(oxb_encoder_options* options) {
   *options = {};
@@ -145,7 +130,7 @@ oxb_status oxb_decoder_bytes(const oxb_model* model, const oxb_decoder_options* 
   if (bytes == nullptr) return missing(error, "bytes");
   oxb_decoder_options read;
   *bytes = oxb_decoder::bytes();
-  return outer(read_options(options, oxb_decoder_options_init, &read, words(error)));
+  return outer(read_options("decoder", options, oxb_decoder_options_init, &read, words(error)));
 }
 
 oxb_status oxb_decoder_create(const oxb_model* model, const oxb_decoder_options* options,
@@ -195,5 +180,3 @@ const char* oxb_model_chat_after(const oxb_model* model) {
   const oxbow::schema::Tokenizer* table = model->model.tokenizer.table;
   return table == nullptr ? nullptr : text_or_null(table->chat_after());
 }
-
-}  // extern "C"

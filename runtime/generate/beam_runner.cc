@@ -1,4 +1,4 @@
-#include "runtime/beam_runner.h"
+#include "runtime/generate/beam_runner.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 
 #include "runtime/base/checked.h"
 #include "runtime/base/tensor.h"
-#include "runtime/state.h"
+#include "runtime/session/state.h"
 #include "schema/model_generated.h"
 
 using oxbow::BeamRules;
@@ -72,9 +72,9 @@ Status read_rules(const Model& model, const oxb_beam_options& options, BeamRules
   return BeamSearch::check(*rules, error);
 }
 
-SessionOptions sibling_options(const Session& session) {
+SessionOptions borrower_options(const Session& session) {
   SessionOptions options;
-  options.sibling = &session;
+  options.lender = &session;
   return options;
 }
 
@@ -85,20 +85,20 @@ struct oxb_beam_search::Layout {
   uint64_t search = 0;
   uint64_t sessions = 0;
   uint64_t logits = 0;
-  uint64_t siblings = 0;
-  uint64_t sibling_bytes = 0;
+  uint64_t borrowers = 0;
+  uint64_t borrower_bytes = 0;
   /// With room to align.
   uint64_t bytes = 0;
 
   /// False when it would not fit in memory.
-  bool compute(const BeamRules& rules, size_t sibling) {
+  bool compute(const BeamRules& rules, size_t borrower) {
     search = oxbow::round_up(sizeof(oxb_beam_search), oxbow::kTensorAlignment);
     sessions = oxbow::round_up(search + BeamSearch::bytes(rules), oxbow::kTensorAlignment);
     logits = sessions + 2 * uint64_t{rules.beams} * sizeof(Session*);
-    siblings = logits + uint64_t{rules.vocabulary} * sizeof(float);
-    sibling_bytes = sibling;
-    return oxbow::checked_mul(sibling, rules.beams - 1, &bytes) &&
-           oxbow::checked_add(bytes, siblings + oxbow::kTensorAlignment, &bytes) &&
+    borrowers = logits + uint64_t{rules.vocabulary} * sizeof(float);
+    borrower_bytes = borrower;
+    return oxbow::checked_mul(borrower, rules.beams - 1, &bytes) &&
+           oxbow::checked_add(bytes, borrowers + oxbow::kTensorAlignment, &bytes) &&
            bytes <= SIZE_MAX / 2;
   }
 };
@@ -115,10 +115,10 @@ Status oxb_beam_search::measure(const Session& session, const oxb_beam_options& 
                                 size_t* bytes, Error* error) {
   BeamRules rules;
   OXB_TRY(read_rules(*session.model, options, &rules, error));
-  SessionMemory sibling;
-  OXB_TRY(oxbow::count_session_memory(*session.model, sibling_options(session), &sibling, error));
+  SessionMemory borrower;
+  OXB_TRY(oxbow::count_session_memory(*session.model, borrower_options(session), &borrower, error));
   Layout layout;
-  if (!layout.compute(rules, sibling.total)) return no_room(error);
+  if (!layout.compute(rules, borrower.total)) return no_room(error);
   *bytes = static_cast<size_t>(layout.bytes);
   return Status::kOk;
 }
@@ -133,10 +133,10 @@ Status oxb_beam_search::place(Session& session, const oxb_beam_options& options,
   }
   BeamRules rules;
   OXB_TRY(read_rules(*session.model, options, &rules, error));
-  SessionMemory sibling;
-  OXB_TRY(oxbow::count_session_memory(*session.model, sibling_options(session), &sibling, error));
+  SessionMemory borrower;
+  OXB_TRY(oxbow::count_session_memory(*session.model, borrower_options(session), &borrower, error));
   Layout layout;
-  if (!layout.compute(rules, sibling.total)) return no_room(error);
+  if (!layout.compute(rules, borrower.total)) return no_room(error);
 
   auto* base = static_cast<std::byte*>(memory);
   base += -reinterpret_cast<uintptr_t>(base) % oxbow::kTensorAlignment;
@@ -150,9 +150,9 @@ Status oxb_beam_search::place(Session& session, const oxb_beam_options& options,
   made->logits_ = {new (base + layout.logits) float[rules.vocabulary], rules.vocabulary};
   made->sessions_[0] = &session;
   for (uint32_t i = 1; i < rules.beams; ++i) {
-    std::byte* arena = base + layout.siblings + (i - 1) * layout.sibling_bytes;
-    OXB_TRY(oxbow::create_session(*session.model, sibling_options(session),
-                                  {arena, static_cast<size_t>(layout.sibling_bytes)},
+    std::byte* arena = base + layout.borrowers + (i - 1) * layout.borrower_bytes;
+    OXB_TRY(oxbow::create_session(*session.model, borrower_options(session),
+                                  {arena, static_cast<size_t>(layout.borrower_bytes)},
                                   &made->sessions_[i], error));
   }
   *search = made;
@@ -250,113 +250,3 @@ Status oxb_beam_search::run(std::span<const int32_t> prompt, Error* error) {
   }
   return Status::kOk;
 }
-
-namespace {
-
-static_assert(sizeof(oxb_error) == sizeof(Error));
-
-Error* words(oxb_error* error) { return reinterpret_cast<Error*>(error); }
-oxb_status code(Status status) { return static_cast<oxb_status>(status); }
-
-Status need(const void* pointer, const char* name, Error* error) {
-  if (pointer != nullptr) return Status::kOk;
-  return fail(error, Status::kInvalidArgument, "beam search: %s is null", name);
-}
-
-/// The caller's options, or the defaults for null. Fields that only a newer header has are not read.
-Status read_options(const oxb_beam_options* given, oxb_beam_options* options, Error* error) {
-  oxb_beam_options_init(options);
-  if (given == nullptr) return Status::kOk;
-  if (given->size < sizeof(oxb_beam_options)) {
-    return fail(error, Status::kInvalidArgument,
-                "beam search: options.size is %zu; expected %zu, as oxb_beam_options_init sets it",
-                given->size, sizeof(oxb_beam_options));
-  }
-  *options = *given;
-  return Status::kOk;
-}
-
-Status search_bytes(const oxb_session* session, const oxb_beam_options* given, size_t* bytes,
-                    Error* error) {
-  OXB_TRY(need(session, "session", error));
-  OXB_TRY(need(bytes, "bytes", error));
-  oxb_beam_options options;
-  OXB_TRY(read_options(given, &options, error));
-  return oxb_beam_search::measure(*reinterpret_cast<const Session*>(session), options, bytes,
-                                  error);
-}
-
-Status search_create(oxb_session* session, const oxb_beam_options* given, void* memory,
-                     size_t bytes, oxb_beam_search** search, Error* error) {
-  OXB_TRY(need(search, "search", error));
-  *search = nullptr;
-  OXB_TRY(need(session, "session", error));
-  oxb_beam_options options;
-  OXB_TRY(read_options(given, &options, error));
-  return oxb_beam_search::place(*reinterpret_cast<Session*>(session), options, memory, bytes,
-                                search, error);
-}
-
-Status search_result(const oxb_beam_search* search, size_t index, const int32_t** tokens,
-                     size_t* count, float* score, Error* error) {
-  OXB_TRY(need(search, "search", error));
-  OXB_TRY(need(tokens, "tokens", error));
-  OXB_TRY(need(count, "count", error));
-  const size_t texts = oxb_beam_search_count(search);
-  if (index >= texts) {
-    return fail(error, Status::kInvalidArgument, "beam search: text %zu of %zu", index, texts);
-  }
-  const std::span<const int32_t> text = search->search().result(static_cast<uint32_t>(index));
-  *tokens = text.data();
-  *count = text.size();
-  if (score != nullptr) *score = search->search().result_score(static_cast<uint32_t>(index));
-  return Status::kOk;
-}
-
-}  // namespace
-
-extern "C" {
-
-void oxb_beam_options_init(oxb_beam_options* options) {
-  *options = {};
-  options->size = sizeof(oxb_beam_options);
-  options->beams = 4;
-  options->n_best = 1;
-  options->length_penalty = 1.0;
-}
-
-oxb_status oxb_beam_search_bytes(const oxb_session* session, const oxb_beam_options* options,
-                                 size_t* bytes, oxb_error* error) {
-  return code(search_bytes(session, options, bytes, words(error)));
-}
-
-oxb_status oxb_beam_search_create(oxb_session* session, const oxb_beam_options* options,
-                                  void* memory, size_t bytes, oxb_beam_search** search,
-                                  oxb_error* error) {
-  return code(search_create(session, options, memory, bytes, search, words(error)));
-}
-
-oxb_status oxb_beam_search_run(oxb_beam_search* search, const int32_t* prompt, size_t count,
-                               oxb_error* error) {
-  if (const Status status = need(search, "search", words(error)); status != Status::kOk) {
-    return code(status);
-  }
-  if (count != 0) {
-    const Status status = need(prompt, "prompt", words(error));
-    if (status != Status::kOk) return code(status);
-  }
-  return code(search->run({prompt, count}, words(error)));
-}
-
-size_t oxb_beam_search_count(const oxb_beam_search* search) {
-  if (search == nullptr || !search->search().done()) return 0;
-  return search->search().result_count();
-}
-
-oxb_status oxb_beam_search_result(const oxb_beam_search* search, size_t index,
-                                  const int32_t** tokens, size_t* count, float* score,
-                                  oxb_error* error) {
-  return code(search_result(search, index, tokens, count, score, words(error)));
-}
-
-}  // extern "C"

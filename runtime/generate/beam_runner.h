@@ -2,10 +2,10 @@
 
 // A beam search over sessions: the inside of oxb_beam_search, which oxbow.h documents.
 //
-// Each beam has a session, the caller's or a sibling of it. A beam that goes on with its text keeps its
+// Each beam has a session, the caller's or one that borrows from it. A beam that goes on with its text keeps its
 // session; only a text that several beams go on with is copied, to the sessions of those that ended.
 //
-//   memory:  oxb_beam_search | BeamSearch | Session*[B] | Session*[B] | logits[V] | sibling | ...
+//   memory:  oxb_beam_search | BeamSearch | Session*[B] | Session*[B] | logits[V] | borrower | ...
 
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 #include "runtime/api/oxbow.h"
 #include "runtime/base/status.h"
-#include "runtime/beam_search.h"
-#include "runtime/session.h"
+#include "runtime/generate/beam_search.h"
+#include "runtime/session/session.h"
 
 struct oxb_beam_search {
  public:

@@ -1,4 +1,4 @@
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,9 +11,9 @@
 #include <new>
 
 #include "runtime/base/hash.h"
-#include "runtime/file_prefix.h"
-#include "runtime/plan_check.h"
-#include "runtime/session.h"
+#include "runtime/model/file_prefix.h"
+#include "runtime/model/plan_check.h"
+#include "runtime/session/plan.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -21,9 +21,10 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "model files are little endian");
 
-// A graph nests a handful of levels; the table limit stops buffers that share sub-tables endlessly.
+// A graph nests a handful of levels.
 constexpr flatbuffers::uoffset_t kMaxDepth = 16;
-constexpr flatbuffers::uoffset_t kMaxTables = 1u << 20;
+// Of each table, with the reference to it: in a graph of fewer bytes for each they are shared, perhaps endlessly.
+constexpr size_t kMinTableBytes = 8;
 
 Status check_prefix(std::span<const std::byte> file, FilePrefix* prefix, Error* error) {
   if (file.size() < sizeof(FilePrefix)) {
@@ -90,7 +91,8 @@ Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model
         "the graph's checksum does not match: the file is damaged, copy or convert it again");
   }
   const auto* bytes = reinterpret_cast<const uint8_t*>(file.data());
-  flatbuffers::Verifier verifier(bytes, graph_bytes, kMaxDepth, kMaxTables);
+  flatbuffers::Verifier verifier(bytes, graph_bytes, kMaxDepth,
+                                 static_cast<flatbuffers::uoffset_t>(graph_bytes / kMinTableBytes));
   if (!schema::VerifyModelBuffer(verifier)) {
     return fail(error, Status::kFileCorrupt, "the graph is not a valid FlatBuffer");
   }
@@ -104,7 +106,7 @@ Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model
   model->data_hash = prefix.data_hash;
   const uint64_t both[] = {prefix.graph_hash, prefix.data_hash};
   model->hash = hash_bytes(both, sizeof(both));
-  OXB_TRY(check_plan(*model->graph, prefix.data_bytes, error));
+  OXB_TRY(check_plan(*model->graph, prefix.graph_bytes, prefix.data_bytes, error));
 
   const schema::EntryPoint& entry = model->main_entry();
   const auto& tensors = *model->graph->tensors();
@@ -112,6 +114,8 @@ Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model
   model->vocabulary = tensors.Get(entry.tokens())->limit();
   model->output_width = tensors.Get(entry.logits())->width();
   OXB_TRY(open_tokenizer_of(model, error));
+  model->plans = new (std::nothrow) PlanCache();
+  if (model->plans == nullptr) return fail(error, Status::kOutOfMemory, "no memory for a plan");
   SessionMemory memory;
   return count_session_memory(*model, SessionOptions{}, &memory, error);
 }
@@ -155,6 +159,7 @@ Status map_model(int fd, uint64_t offset, uint64_t length, std::span<const OpDef
 }
 
 void close_model(Model* model) {
+  delete model->plans;
   if (model->mapping != nullptr) munmap(model->mapping, model->mapping_bytes);
   close_tokenizer(&model->tokenizer);
   *model = Model();

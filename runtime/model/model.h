@@ -18,6 +18,8 @@ struct Model;
 
 namespace oxbow {
 
+class PlanCache;
+
 struct Model {
   /// The whole file. Weights are used in place from `data`.
   const std::byte* file = nullptr;
@@ -33,6 +35,8 @@ struct Model {
   uint32_t vocabulary = 0;
   uint32_t output_width = 0;
   Tokenizer tokenizer;
+  /// What a session with the options asked about last needs (runtime/session/plan.h). The one thing that changes.
+  PlanCache* plans = nullptr;
 
   /// The pages to unmap on close; null when the bytes are the caller's.
   void* mapping = nullptr;
@@ -45,7 +49,7 @@ struct Model {
 };
 
 /// Verifies `file` and fills `model`: prefix, FlatBuffer, plan, and every step by binding it once
-/// without memory. Everything a session does later relies on this. On failure the model holds nothing.
+/// without memory, which also plans sessions with default options. Everything a session does later relies on this. On failure the model holds nothing.
 Status open_model(std::span<const std::byte> file, std::span<const OpDef> ops, Model* model,
                   Error* error);
 

@@ -1,8 +1,10 @@
 #pragma once
 
-// The part of `open` that reads the graph: after it, every index is in range, every tensor lies inside
-// its region, and no two tensors that are alive together share a byte.
+// The part of `open` that reads the graph: after it, every index is in range, every tensor lies inside its region,
+// and no two tensors that are alive together share a byte. Takes time in proportion to the graph's bytes, whatever
+// is in them.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "runtime/base/status.h"
@@ -13,6 +15,7 @@ struct Model;
 
 namespace oxbow {
 
-Status check_plan(const schema::Model& graph, uint64_t data_bytes, Error* error);
+Status check_plan(const schema::Model& graph, uint64_t graph_bytes, uint64_t data_bytes,
+                  Error* error);
 
 }  // namespace oxbow

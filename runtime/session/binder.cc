@@ -1,21 +1,33 @@
-#include "runtime/binder.h"
+#include "runtime/session/binder.h"
 
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
-#include "runtime/vulkan_backend.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
 
+SymbolUses::SymbolUses(const schema::Model& graph, const schema::EntryPoint& entry) {
+  const auto mark = [&](uint32_t tensor) {
+    const int32_t symbol = graph.tensors()->Get(tensor)->rows_symbol();
+    if (symbol >= 0) of[symbol] = Use::kCaller;
+  };
+  mark(entry.tokens());
+  mark(entry.logits());
+  for (uint32_t i = 0; entry.inputs() != nullptr && i < entry.inputs()->size(); ++i) {
+    mark(entry.inputs()->Get(i));
+  }
+}
+
 Binder::Binder(Session& session, const schema::EntryPoint& entry, size_t step_index,
-               const BoundStep* elder, std::byte* params, Error* error)
+               SymbolUses& uses, const BoundStep* lender, std::byte* params, Error* error)
     : session_(session),
       entry_(entry),
       step_(*entry.steps()->Get(static_cast<uint32_t>(step_index))),
       step_index_(step_index),
-      elder_(elder),
+      uses_(uses),
+      lender_(lender),
       params_(params),
       error_(error) {}
 
@@ -30,10 +42,13 @@ Status Binder::bind(BoundStep* bound) {
   const OpDef& op = session_.model->ops[code];
   OXB_TRY(op.bind(*this, &run));
   if (wrote_caller_) return fail("this op cannot write the model's output");
-  if (session_.vulkan != nullptr) {
-    OXB_TRY(bind_vulkan_step(*session_.vulkan, op, *this, *this, &on_device_, error_));
+  if (const Device& device = session_.device; device) {
+    OXB_TRY(device.driver->bind(device.self, {op, *this, *this}, &on_device_, error_));
   }
-  if (bound != nullptr) *bound = {run, params_, op_name(), output_name(), provider()};
+  mark_symbols();
+  if (bound != nullptr) {
+    *bound = {on_device_ ? nullptr : run, params_, op_name(), output_name(), provider()};
+  }
   return Status::kOk;
 }
 
@@ -59,9 +74,23 @@ Tensor Binder::output_or_caller(size_t index) const {
 }
 
 bool Binder::may_set_symbol(int32_t symbol) const {
-  const auto& tensors = *session_.model->graph->tensors();
-  return symbol >= 0 && symbol != tensors.Get(entry_.tokens())->rows_symbol() &&
-         symbol != tensors.Get(entry_.logits())->rows_symbol();
+  if (symbol < 0) return false;
+  SymbolUses::Use& use = uses_.of[symbol];
+  if (use != SymbolUses::Use::kNone && use != SymbolUses::Use::kSet) return false;
+  use = SymbolUses::Use::kSet;
+  return true;
+}
+
+/// From now on nobody may begin to set what this step counted rows by.
+void Binder::mark_symbols() {
+  for (const auto* list : {step_.inputs(), step_.outputs()}) {
+    for (uint32_t i = 0; list != nullptr && i < list->size(); ++i) {
+      const int32_t symbol = session_.model->graph->tensors()->Get(list->Get(i))->rows_symbol();
+      if (symbol >= 0 && uses_.of[symbol] == SymbolUses::Use::kNone) {
+        uses_.of[symbol] = SymbolUses::Use::kRead;
+      }
+    }
+  }
 }
 
 uint32_t Binder::ring_capacity(int32_t ring) const {
@@ -81,33 +110,33 @@ void Binder::own(OwnedObject& owned) {
 }
 
 const char* Binder::provider() const {
-  if (on_device_) return "vulkan";
+  if (on_device_) return session_.device.driver->name;
   if (owned_ != nullptr) return owned_->provider;
-  if (elder_ != nullptr) return elder_->provider;
+  if (lender_ != nullptr) return lender_->provider;
   return reference_only() ? "reference" : "cpu";
 }
 
-vulkan::Range Binder::place(bool output, size_t index) const {
+TensorPlace Binder::place(bool output, size_t index) const {
   const auto& list = output ? *step_.outputs() : *step_.inputs();
   const schema::Tensor& tensor =
       *session_.model->graph->tensors()->Get(list.Get(static_cast<uint32_t>(index)));
-  vulkan::Range range = {vulkan::Region::kActivations, tensor.offset(), tensor.bytes()};
+  TensorPlace place = {TensorRegion::kActivations, tensor.offset(), tensor.bytes()};
   switch (tensor.kind()) {
     case schema::TensorKind::Weight:
-      range.region = vulkan::Region::kWeights;
+      place.region = TensorRegion::kWeights;
       break;
     case schema::TensorKind::State:
-      range.region = vulkan::Region::kStates;
+      place.region = TensorRegion::kStates;
       break;
     case schema::TensorKind::Output:
-      range.region = vulkan::Region::kOutput;
-      range.offset = 0;
+      place.region = TensorRegion::kOutput;
+      place.offset = 0;
       break;
     case schema::TensorKind::Activation:
     case schema::TensorKind::Input:
       break;
   }
-  return range;
+  return place;
 }
 
 Status Binder::fail(const char* format, ...) {

@@ -4,18 +4,28 @@
 
 #include <cstddef>
 
+#include "runtime/device.h"
 #include "runtime/op.h"
-#include "runtime/session.h"
-#include "runtime/vulkan_steps.h"
+#include "runtime/session/session.h"
 
 namespace oxbow {
 
-class Binder final : public BindContext, public VulkanPlaces {
+/// What the steps of an entry point, in their order, did with each symbol.
+struct SymbolUses {
+  enum class Use : uint8_t { kNone, kCaller, kRead, kSet };
+
+  /// Those of its inputs and output are the caller's.
+  SymbolUses(const schema::Model& graph, const schema::EntryPoint& entry);
+
+  Use of[kMaxSymbols] = {};
+};
+
+class Binder final : public BindContext, public StepPlaces {
  public:
-  /// `params` is where the op's parameters go; null: they are counted and thrown away. `elder` is the
-  /// same step of the session's elder, or null.
-  Binder(Session& session, const schema::EntryPoint& entry, size_t step_index,
-         const BoundStep* elder, std::byte* params, Error* error);
+  /// `params` is where the op's parameters go; null: they are counted and thrown away. `lender` is the
+  /// same step of the session's lender, or null. `uses` belongs to the entry point.
+  Binder(Session& session, const schema::EntryPoint& entry, size_t step_index, SymbolUses& uses,
+         const BoundStep* lender, std::byte* params, Error* error);
 
   /// Calls the op. `bound` may be null when only the sizes are wanted.
   Status bind(BoundStep* bound);
@@ -38,15 +48,18 @@ class Binder final : public BindContext, public VulkanPlaces {
   Backend backend() const override { return session_.options.backend; }
   bool placing() const override { return params_ != nullptr; }
   void own(OwnedObject& owned) override;
-  const void* elder_params() const override { return elder_ == nullptr ? nullptr : elder_->params; }
+  const void* lender_params() const override {
+    return lender_ == nullptr ? nullptr : lender_->params;
+  }
   void request_scratch(size_t bytes) override;
   [[gnu::format(printf, 2, 3)]] Status fail(const char* format, ...) override;
-  vulkan::Range place(bool output, size_t index) const override;
+  TensorPlace place(bool output, size_t index) const override;
 
  protected:
   void* allocate_params(size_t bytes) override;
 
  private:
+  void mark_symbols();
   const char* op_name() const;
   const char* output_name() const;
   const char* provider() const;
@@ -55,7 +68,8 @@ class Binder final : public BindContext, public VulkanPlaces {
   const schema::EntryPoint& entry_;
   const schema::Step& step_;
   size_t step_index_;
-  const BoundStep* elder_;
+  SymbolUses& uses_;
+  const BoundStep* lender_;
   std::byte* params_;
   Error* error_;
   size_t params_bytes_ = 0;

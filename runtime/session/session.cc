@@ -1,184 +1,18 @@
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <time.h>
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <string_view>
 
 #include "runtime/base/quantize.h"
-#include "runtime/binder.h"
-#include "runtime/vulkan_backend.h"
+#include "runtime/session/host_view.h"
+#include "runtime/session/state.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
 namespace {
-
-// Hands out the arena front to back; over a null base it only counts.
-class ArenaCursor {
- public:
-  explicit ArenaCursor(std::byte* base) : base_(base) {}
-
-  std::byte* take(size_t bytes) {
-    std::byte* start = base_ == nullptr ? nullptr : base_ + used_;
-    used_ += round_up(bytes, kTensorAlignment);
-    return start;
-  }
-  size_t used() const { return used_; }
-
- private:
-  std::byte* base_;
-  size_t used_ = 0;
-};
-
-// Binds every step of every entry point; with null `params` and `steps` only to count.
-Status bind_steps(Session& session, std::byte* params, BoundStep* steps, size_t* params_bytes,
-                  size_t* scratch_bytes, Error* error) {
-  *params_bytes = *scratch_bytes = 0;
-  size_t index = 0;
-  for (size_t e = 0; e < session.model->entry_count(); ++e) {
-    const schema::EntryPoint& entry = session.model->entry(e);
-    for (size_t i = 0; i < entry.steps()->size(); ++i) {
-      const bool shares = steps != nullptr && session.elder != nullptr;
-      const BoundStep* elder = shares ? &session.elder->steps[index] : nullptr;
-      Binder binder(session, entry, i, elder, params == nullptr ? nullptr : params + *params_bytes,
-                    error);
-      OXB_TRY(binder.bind(steps == nullptr ? nullptr : &steps[index]));
-      ++index;
-      *params_bytes += binder.params_bytes();
-      if (!binder.is_on_device()) {
-        *scratch_bytes = std::max(*scratch_bytes, binder.scratch_bytes());
-      }
-    }
-  }
-  return Status::kOk;
-}
-
-void destroy_owned(Session& session) {
-  for (OwnedObject* owned = session.owned; owned != nullptr; owned = owned->next) {
-    owned->destroy(owned->object);
-  }
-  session.owned = nullptr;
-}
-
-// Lays the session out from `base`. With a null base nothing is written but `memory`. `vulkan` becomes the
-// session's on success, unless it only counted.
-Status lay_out_on(VulkanBackend* vulkan, const Model& model, const SessionOptions& options,
-                  std::byte* base, Session** out, SessionMemory* memory, Error* error) {
-  const schema::Model& graph = *model.graph;
-  const schema::MemoryPlan& plan = *graph.plan();
-  const Session* elder = options.sibling;
-  if (elder != nullptr && elder->elder != nullptr) elder = elder->elder;
-  if (elder != nullptr && elder->model != &model) {
-    return fail(error, Status::kInvalidArgument, "the sibling is a session of another model");
-  }
-  const size_t ring_count = graph.rings() == nullptr ? 0 : graph.rings()->size();
-  SessionOptions used = elder == nullptr ? options : elder->options;
-  used.threads = std::max<uint32_t>(used.threads, 1);
-  used.sibling = nullptr;
-  used.pipeline_cache = {};
-  if (used.threads > ThreadPool::kMaxThreads) {
-    return fail(error, Status::kInvalidArgument, "%u threads; at most %zu", used.threads,
-                ThreadPool::kMaxThreads);
-  }
-
-  ArenaCursor arena(base);
-  Session counted;
-  std::byte* session_at = arena.take(sizeof(Session));
-  Session* session = base == nullptr ? &counted : new (session_at) Session();
-  session->model = &model;
-  session->elder = elder;
-  session->options = used;
-  session->vulkan = vulkan;
-  uint32_t step_count = 0;
-  for (size_t e = 0; e < model.entry_count(); ++e) {
-    step_count += model.entry(e).steps()->size();
-    session->entry_ends[e] = step_count;
-  }
-  auto* steps = reinterpret_cast<BoundStep*>(arena.take(step_count * sizeof(BoundStep)));
-
-  // Params come before the regions that the ops' tensors live in, but tensors must have their addresses
-  // when params are filled: so count the params first, by binding without addresses.
-  size_t params_bytes = 0, scratch_bytes = 0;
-  OXB_TRY(bind_steps(*session, nullptr, nullptr, &params_bytes, &scratch_bytes, error));
-  std::byte* params = arena.take(params_bytes);
-  const bool has_pool = elder == nullptr && used.threads > 1;
-  std::byte* pool_at = has_pool ? arena.take(ThreadPool::bytes(used.threads)) : nullptr;
-  memory->session = arena.used();
-
-  const size_t header_bytes =
-      round_up(sizeof(StateHeader) + ring_count * sizeof(RingPosition), kTensorAlignment);
-  const auto shared_bytes = static_cast<size_t>(plan.shared_states());
-  const size_t state_bytes =
-      header_bytes + static_cast<size_t>(plan.states()) - (elder == nullptr ? 0 : shared_bytes);
-  const auto activation_bytes = static_cast<size_t>(plan.activations());
-  std::byte* state = nullptr;
-  if (vulkan == nullptr) {
-    state = arena.take(state_bytes);
-    memory->states = arena.used() - memory->session;
-  } else {
-    const VulkanSizes sizes = {state_bytes, header_bytes, activation_bytes};
-    OXB_TRY(count_vulkan(*vulkan, model, sizes, &memory->device, error));
-    if (base != nullptr) {
-      VulkanAddresses addresses;
-      OXB_TRY(place_vulkan(*vulkan, model, sizes, &addresses, error));
-      state = addresses.states;
-      session->activations = addresses.activations;
-    }
-  }
-  if (elder == nullptr) {
-    if (vulkan == nullptr) session->activations = arena.take(activation_bytes);
-    memory->activations = arena.used() - memory->session - memory->states;
-    session->scratch = arena.take(scratch_bytes);
-    memory->scratch = round_up(scratch_bytes, kTensorAlignment);
-  }
-  memory->total = arena.used() + kTensorAlignment - 1;
-  if (base == nullptr) return Status::kOk;
-
-  session->state = {state, state_bytes};
-  session->header = reinterpret_cast<StateHeader*>(state);
-  session->rings = {reinterpret_cast<RingPosition*>(state + sizeof(StateHeader)), ring_count};
-  if (elder == nullptr) {
-    session->shared_states = state + header_bytes;
-    session->own_states = session->shared_states + shared_bytes;
-    std::memset(session->activations, 0, activation_bytes);
-    std::memset(session->scratch, 0, scratch_bytes);
-  } else {
-    session->shared_states = elder->shared_states;
-    session->own_states = state + header_bytes;
-    session->activations = elder->activations;
-    session->scratch = elder->scratch;
-    session->pool = elder->pool;
-  }
-  Status status = bind_steps(*session, params, steps, &params_bytes, &scratch_bytes, error);
-  if (status == Status::kOk && has_pool) {
-    status = ThreadPool::create(pool_at, used.threads, error, &session->pool, used.cpu_mask);
-  }
-  if (status == Status::kOk && vulkan != nullptr) {
-    status = record_vulkan(*vulkan, *session, error);
-    if (status != Status::kOk && has_pool) ThreadPool::destroy(session->pool);
-  }
-  if (status != Status::kOk) {
-    destroy_owned(*session);
-    return status;
-  }
-  session->steps = {steps, step_count};
-  reset_session(*session);
-  *out = session;
-  return Status::kOk;
-}
-
-Status lay_out(const Model& model, const SessionOptions& options, std::byte* base, Session** out,
-               SessionMemory* memory, Error* error) {
-  VulkanBackend* vulkan = nullptr;
-  if (options.backend == Backend::kVulkan && options.sibling == nullptr) {
-    OXB_TRY(open_vulkan(&vulkan, error));
-  }
-  const Status status = lay_out_on(vulkan, model, options, base, out, memory, error);
-  if (base == nullptr || status != Status::kOk) close_vulkan(vulkan);
-  return status;
-}
 
 uint64_t now_nanoseconds() {
   timespec now;
@@ -222,6 +56,15 @@ const schema::Tensor* find_tensor(const schema::Model& graph, const schema::Entr
   return nullptr;
 }
 
+/// The first of the inputs given whose rows this symbol counts; there is one.
+const InputValues& first_of_symbol(const schema::Model& graph, const schema::EntryPoint& entry,
+                                   std::span<const InputValues> inputs, int32_t symbol) {
+  return *std::find_if(inputs.begin(), inputs.end(), [&](const InputValues& input) {
+    const schema::Tensor* tensor = find_tensor(graph, entry, input.name);
+    return tensor != nullptr && tensor->rows_symbol() == symbol;
+  });
+}
+
 Status check_inputs(const schema::Model& graph, const schema::EntryPoint& entry,
                     std::span<const InputValues> inputs, Error* error) {
   for (size_t i = 0; i < input_count(entry); ++i) {
@@ -232,25 +75,36 @@ Status check_inputs(const schema::Model& graph, const schema::EntryPoint& entry,
                   entry.name()->c_str(), tensor.name()->c_str());
     }
   }
-  const uint32_t most = graph.tensors()->Get(entry.tokens())->rows();
+  const schema::Tensor& main = *graph.tensors()->Get(entry.tokens());
   for (const InputValues& input : inputs) {
     const schema::Tensor* tensor = find_tensor(graph, entry, input.name);
     if (tensor == nullptr || find_input(inputs, input.name) != &input) {
       return fail(error, Status::kInvalidArgument, "input '%.60s' of '%.40s' %s", input.name,
                   entry.name()->c_str(), tensor == nullptr ? "does not exist" : "is given twice");
     }
-    if (input.rows != inputs[0].rows || input.values == nullptr) {
+    const InputValues& first = first_of_symbol(graph, entry, inputs, tensor->rows_symbol());
+    if (input.rows != first.rows || (input.values == nullptr && input.rows != 0)) {
       return fail(error, Status::kInvalidArgument, "input '%.60s' has %zu rows, '%.60s' %zu",
-                  input.name, input.values == nullptr ? 0 : input.rows, inputs[0].name,
-                  inputs[0].rows);
+                  input.name, input.values == nullptr ? 0 : input.rows, first.name, first.rows);
     }
-    if (input.rows == 0 || input.rows > most) {
-      return fail(error, Status::kInvalidArgument, "a run takes 1 to %u tokens, not %zu", most,
-                  input.rows);
+    if (tensor->rows_symbol() == main.rows_symbol()) {
+      if (input.rows == 0 || input.rows > main.rows()) {
+        return fail(error, Status::kInvalidArgument, "a run takes 1 to %u tokens, not %zu",
+                    main.rows(), input.rows);
+      }
+    } else if (input.rows > tensor->rows()) {
+      return fail(error, Status::kInvalidArgument, "input '%.60s' has %zu rows, at most %u",
+                  input.name, input.rows, tensor->rows());
     }
     OXB_TRY(check_values(*tensor, input, error));
   }
   return Status::kOk;
+}
+
+/// How many tokens this run has. Once the inputs were checked.
+size_t main_rows(const schema::Model& graph, const schema::EntryPoint& entry,
+                 std::span<const InputValues> inputs) {
+  return find_input(inputs, graph.tensors()->Get(entry.tokens())->name()->c_str())->rows;
 }
 
 Status check_output(const schema::Model& graph, const schema::EntryPoint& entry, size_t tokens,
@@ -279,13 +133,13 @@ Status check_arguments(const Session& session, const schema::EntryPoint& entry,
     return fail(error, Status::kNeedsReset,
                 "an earlier run failed half-way: reset the session, load a state or rewind");
   }
-  if (entry.starts() && session.elder != nullptr) {
+  if (entry.starts() && session.lender != nullptr) {
     return fail(error, Status::kInvalidArgument,
-                "'%.40s' changes what siblings share: run it in the session they are siblings of",
+                "'%.40s' changes what the lender shares: run it in the lender",
                 entry.name()->c_str());
   }
   OXB_TRY(check_inputs(graph, entry, inputs, error));
-  const size_t tokens = inputs[0].rows;
+  const size_t tokens = main_rows(graph, entry, inputs);
   OXB_TRY(check_output(graph, entry, tokens, output, rows, error));
   const uint64_t position = entry.starts() ? 0 : session.header->position;
   if (entry.capacity() != 0 &&
@@ -300,9 +154,10 @@ Status check_arguments(const Session& session, const schema::EntryPoint& entry,
 
 void place_inputs(Session& session, const schema::EntryPoint& entry,
                   std::span<const InputValues> inputs) {
-  const size_t rows = inputs[0].rows;
   for (size_t i = 0; i < input_count(entry); ++i) {
     const schema::Tensor& tensor = *session.model->graph->tensors()->Get(input_tensor(entry, i));
+    const size_t rows = session.symbols[static_cast<size_t>(tensor.rows_symbol())];
+    if (rows == 0) continue;
     std::byte* place = session.activations + tensor.offset();
     if (const InputValues* input = find_input(inputs, tensor.name()->c_str()); input != nullptr) {
       std::memcpy(place, input->values, rows * tensor.width() * 4);
@@ -313,119 +168,93 @@ void place_inputs(Session& session, const schema::EntryPoint& entry,
   }
 }
 
-Status run_steps(Session& session, uint32_t entry, RunContext& context) {
-  for (size_t i = entry == 0 ? 0 : session.entry_ends[entry - 1]; i < session.entry_ends[entry];
-       ++i) {
-    const BoundStep& step = session.steps[i];
-    const uint64_t start = session.profile == nullptr ? 0 : now_nanoseconds();
-    OXB_TRY(step.run(context, step.params));
-    if (session.profile != nullptr) {
-      session.profile(session.profile_context, static_cast<uint32_t>(i), step.op, step.output,
-                      now_nanoseconds() - start);
-    }
+Status run_on_cpu(Session& session, const BoundStep& step, uint32_t index, RunContext& context) {
+  const uint64_t start = session.profile == nullptr ? 0 : now_nanoseconds();
+  OXB_TRY(step.run(context, step.params));
+  if (session.profile != nullptr) {
+    session.profile(session.profile_context, index, step.op, step.output,
+                    now_nanoseconds() - start);
   }
   return Status::kOk;
 }
 
-/// Exchanges the stream of a sibling with the one that its elder's device has.
-Status exchange_streams(Session& sibling, Error* error) {
-  const Session& elder = *sibling.elder;
-  OXB_TRY(vulkan_to_host(*elder.vulkan, error));
-  const schema::MemoryPlan& plan = *sibling.model->graph->plan();
-  const auto bytes = static_cast<size_t>(plan.states() - plan.shared_states());
-  std::swap_ranges(sibling.own_states, sibling.own_states + bytes, elder.own_states);
-  vulkan_states_changed(*elder.vulkan);
+Status run_range(Session& session, const Device& device, uint32_t entry, uint32_t first,
+                 uint32_t end, RunContext& context) {
+  DeviceRange range = {entry, first, end};
+  if (session.profile != nullptr) {
+    range.timed_context = &session;
+    range.timed = [](void* timed, uint32_t index, uint64_t nanoseconds) {
+      const Session& to = *static_cast<const Session*>(timed);
+      const BoundStep& step = to.steps[index];
+      to.profile(to.profile_context, index, step.op, step.output, nanoseconds);
+    };
+  }
+  return device.driver->run(device.self, range, context);
+}
+
+/// The steps of `bound`, which is the session itself or the one whose device it uses.
+Status run_steps(Session& session, const Session& bound, uint32_t entry, RunContext& context) {
+  const uint32_t begin = entry == 0 ? 0 : bound.entry_ends[entry - 1];
+  const uint32_t end = bound.entry_ends[entry];
+  if (bound.device) OXB_TRY(hand_to_device(bound, context.error));
+  for (uint32_t i = begin;;) {
+    const uint32_t first = i;
+    while (i < end && bound.steps[i].on_device()) ++i;
+    if (bound.device && (i > first || first == begin || first == end)) {
+      OXB_TRY(run_range(session, bound.device, entry, first, i, context));
+    }
+    if (i == end) return Status::kOk;
+    for (; i < end && !bound.steps[i].on_device(); ++i) {
+      OXB_TRY(run_on_cpu(session, bound.steps[i], i, context));
+    }
+  }
+}
+
+/// Exchanges the stream of a borrower with the one that its lender has on its device.
+Status exchange_streams(const Session& borrower, Error* error) {
+  HostView own, lenders;
+  OXB_TRY(HostView::change(borrower, &own, error));
+  OXB_TRY(HostView::change(*borrower.lender, &lenders, error));
+  const std::span<std::byte> bytes = own.own_states();
+  std::swap_ranges(bytes.begin(), bytes.end(), lenders.own_states().begin());
   return Status::kOk;
 }
 
-/// A sibling of a session on a device has its stream in its arena, but for the time of a run: the streams were
+/// A borrower from a session on a device has its stream in its arena, but for the time of a run: the streams were
 /// exchanged, and are again.
-Status run_on_elders_device(Session& sibling, uint32_t entry, RunContext& context) {
-  const Status status = run_vulkan(*sibling.elder, entry, context);
-  const Status back = exchange_streams(sibling, status == Status::kOk ? context.error : nullptr);
-  if (back != Status::kOk) lose_vulkan(*sibling.elder->vulkan);  // The elder's stream is not there.
+Status run_on_lenders_device(Session& borrower, uint32_t entry, RunContext& context) {
+  const Device& device = borrower.lender->device;
+  const Status status = run_steps(borrower, *borrower.lender, entry, context);
+  const Status back = exchange_streams(borrower, status == Status::kOk ? context.error : nullptr);
+  if (back != Status::kOk) device.driver->lose(device.self);  // The lender's stream is not there.
   return status != Status::kOk ? status : back;
 }
 
-/// What the rings of a fresh stream hold.
-void fill_initial_rows(Session& session) {
+/// What the states of a fresh stream hold, unless it is zeros.
+void fill_initial_values(Session& session, const HostView& view) {
   const schema::Model& graph = *session.model->graph;
   for (uint32_t i = 0; i < session.rings.size(); ++i) {
     const schema::Ring& ring = *graph.rings()->Get(i);
-    if (ring.shared() && session.elder != nullptr) continue;
+    if (ring.shared() && session.lender != nullptr) continue;
     session.rings[i].count = ring.initial_rows();
   }
   for (uint32_t i = 0; i < graph.tensors()->size(); ++i) {
     const int32_t initial = graph.tensors()->Get(i)->initial();
     if (initial < 0) continue;
-    Tensor state = session_tensor(session, i);
-    const Tensor row = session_tensor(session, static_cast<uint32_t>(initial));
-    for (uint32_t r = 0; r < session.rings[static_cast<size_t>(state.ring)].count; ++r) {
+    Tensor state = view.tensor(i);
+    const Tensor values = view.tensor(static_cast<uint32_t>(initial));
+    for (uint32_t r = 0; r < filled_rows(session, state); ++r) {
+      const float* row = values.f32(values.rows == 1 ? 0 : r);
       if (state.type == DataType::kF32) {
-        std::memcpy(state.f32(r), row.f32(), state.stride());
+        std::memcpy(state.f32(r), row, state.stride());
       } else {
-        quantize_row(row.f32(), state.width, state.scale_groups, state.i8(r), state.row_scales(r));
+        quantize_row(row, state.width, state.scale_groups, state.i8(r), state.row_scales(r));
       }
     }
   }
 }
 
 }  // namespace
-
-Status count_session_memory(const Model& model, const SessionOptions& options,
-                            SessionMemory* memory, Error* error) {
-  return lay_out(model, options, nullptr, nullptr, memory, error);
-}
-
-namespace {
-
-Status place_session(const Model& model, const SessionOptions& options, std::span<std::byte> arena,
-                     Session** session, Error* error) {
-  SessionMemory memory;
-  OXB_TRY(count_session_memory(model, options, &memory, error));
-  if (arena.data() == nullptr || arena.size() < memory.total) {
-    return fail(error, Status::kArenaTooSmall,
-                "the arena has %zu bytes; this model with these options needs %zu", arena.size(),
-                memory.total);
-  }
-  const auto address = reinterpret_cast<uintptr_t>(arena.data());
-  std::byte* base = arena.data() + (round_up(address, kTensorAlignment) - address);
-  return lay_out(model, options, base, session, &memory, error);
-}
-
-}  // namespace
-
-Status create_session(const Model& model, const SessionOptions& options, std::span<std::byte> arena,
-                      Session** session, Error* error) {
-  // Held meanwhile, or counting and placing would each open the device.
-  VulkanBackend* device = nullptr;
-  if (options.backend == Backend::kVulkan && options.sibling == nullptr) {
-    OXB_TRY(open_vulkan(&device, error));
-    const Status status = read_vulkan_cache(*device, options.pipeline_cache, error);
-    if (status != Status::kOk) {
-      close_vulkan(device);
-      return status;
-    }
-  }
-  const Status status = place_session(model, options, arena, session, error);
-  close_vulkan(device);
-  return status;
-}
-
-size_t backend_bytes(const Session& session) {
-  size_t bytes = 0;
-  for (const OwnedObject* owned = session.owned; owned != nullptr; owned = owned->next) {
-    bytes += owned->bytes;
-  }
-  if (session.vulkan != nullptr) bytes += vulkan_bytes(*session.vulkan);
-  return bytes;
-}
-
-void destroy_session(Session* session) {
-  destroy_owned(*session);
-  close_vulkan(session->vulkan);
-  if (session->pool != nullptr && session->elder == nullptr) ThreadPool::destroy(session->pool);
-}
 
 Status run_session(Session& session, uint32_t entry_index, std::span<const InputValues> inputs,
                    float* output, size_t output_rows, Error* error) {
@@ -434,24 +263,30 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
   OXB_TRY(check_arguments(session, entry, inputs, output, output_rows, error));
   if (entry.starts()) reset_session(session);
   const auto& tensors = *model.graph->tensors();
-  const auto tokens = static_cast<uint32_t>(inputs[0].rows);
-  std::memset(session.symbols, 0, sizeof(session.symbols));
-  session.symbols[tensors.Get(entry.tokens())->rows_symbol()] = tokens;
-  if (const int32_t symbol = tensors.Get(entry.logits())->rows_symbol(); symbol >= 0) {
-    session.symbols[symbol] = static_cast<uint32_t>(output_rows);
+  const auto tokens = static_cast<uint32_t>(main_rows(*model.graph, entry, inputs));
+  const auto set_symbol = [&](const schema::Tensor& tensor, size_t rows) {
+    if (tensor.rows_symbol() < 0) return;
+    session.symbols[static_cast<size_t>(tensor.rows_symbol())] = static_cast<uint32_t>(rows);
+  };
+  std::fill(session.symbols.begin(), session.symbols.end(), 0);
+  std::fill(session.symbols_set.begin(), session.symbols_set.end(), false);
+  for (const InputValues& input : inputs) {
+    set_symbol(*find_tensor(*model.graph, entry, input.name), input.rows);
   }
-  const bool borrows_device = session.elder != nullptr && session.elder->vulkan != nullptr;
+  set_symbol(*tensors.Get(entry.logits()), output_rows);
+  const bool borrows_device = session.lender != nullptr && session.lender->device;
   // Before inputs are placed: it may copy over them.
   if (borrows_device) OXB_TRY(exchange_streams(session, error));
   place_inputs(session, entry, inputs);
-  if (session.elder != nullptr) {
+  if (session.lender != nullptr) {
     for (uint32_t i = 0; i < session.rings.size(); ++i) {
-      if (model.graph->rings()->Get(i)->shared()) session.rings[i] = session.elder->rings[i];
+      if (model.graph->rings()->Get(i)->shared()) session.rings[i] = session.lender->rings[i];
     }
   }
 
   RunContext context;
-  context.symbols = session.symbols;
+  context.symbols = session.symbols.data();
+  context.symbols_set = session.symbols_set.data();
   context.rings = session.rings.data();
   context.scratch = session.scratch;
   context.pool = session.pool;
@@ -460,12 +295,10 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
   context.caller_output = output;
   session.needs_reset = true;
   session.last_entry = entry_index;
-  if (session.vulkan != nullptr) {
-    OXB_TRY(run_vulkan(session, entry_index, context));
-  } else if (borrows_device) {
-    OXB_TRY(run_on_elders_device(session, entry_index, context));
+  if (borrows_device) {
+    OXB_TRY(run_on_lenders_device(session, entry_index, context));
   } else {
-    OXB_TRY(run_steps(session, entry_index, context));
+    OXB_TRY(run_steps(session, session, entry_index, context));
   }
   session.needs_reset = false;
   if (!entry.starts()) session.header->position += tokens;
@@ -475,31 +308,25 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
 void reset_session(Session& session) {
   *session.header = {};
   std::fill(session.rings.begin(), session.rings.end(), RingPosition{});
-  fill_initial_rows(session);
+  const HostView view = HostView::replace(session);
+  fill_initial_values(session, view);
   const auto& tensors = *session.model->graph->tensors();
   for (uint32_t i = 0; i < tensors.size(); ++i) {
     Tensor state;
-    if (!own_state(session, i, &state) || tensors.Get(i)->initial() >= 0) continue;
+    if (!view.own_state(i, &state)) continue;
     // Nobody reads rows that a ring does not hold yet, and most of a large memory would be touched for
     // nothing. Numbers that select something must be right even in a file that breaks this.
-    const bool by_ring = state.ring >= 0 && state.type != DataType::kI32;
-    const size_t rows = by_ring ? session.rings[static_cast<size_t>(state.ring)].count : state.rows;
-    std::memset(state.data, 0, rows * state.stride());
+    const bool by_ring = state.ring >= 0 && state.type != DataType::kI32 &&
+                         !session.partly_written[static_cast<size_t>(state.ring)];
+    const size_t filled = filled_rows(session, state);
+    const size_t first = tensors.Get(i)->initial() >= 0 ? filled : 0;
+    const size_t rows = (by_ring ? filled : state.rows) - first;
+    std::memset(state.data + first * state.stride(), 0, rows * state.stride());
     if (state.scales != nullptr) {
-      std::memset(state.scales, 0, rows * state.scale_groups * sizeof(float));
+      std::memset(state.row_scales(first), 0, rows * state.scale_groups * sizeof(float));
     }
   }
-  if (session.vulkan != nullptr) vulkan_states_changed(*session.vulkan);
   session.needs_reset = false;
-}
-
-bool own_state(const Session& session, uint32_t index, Tensor* state) {
-  const schema::Tensor& tensor = *session.model->graph->tensors()->Get(index);
-  if (tensor.kind() != schema::TensorKind::State) return false;
-  const bool shared = tensor.offset() < session.model->graph->plan()->shared_states();
-  if (shared && session.elder != nullptr) return false;
-  *state = session_tensor(session, index);
-  return true;
 }
 
 Tensor session_tensor(const Session& session, uint32_t index) {

@@ -4,15 +4,11 @@
 //
 //   arena:  | Session | steps and params | thread team | state | activations | scratch |
 //                                                        `--------------------- saved, checkpointed
-// A session on a device (runtime/vulkan_backend.h) has state and activations in that one's memory, not in
-// the arena.
+// A session on a device (runtime/device.h) has state and activations in that one's memory, not in the arena.
 //
 //   state:  | StateHeader | one RingPosition per ring | shared state tensors | the others |
 //
-// A sibling has a state of its own but for the shared tensors, and neither threads nor activations nor
-// scratch: those are its elder's.
-//
-// The same code lays the arena out twice: once over no memory at all, to count, and once to place.
+// A borrower owns only its stream: threads, activations, scratch and shared state tensors are its lender's.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,22 +17,24 @@
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
 #include "runtime/base/thread_pool.h"
-#include "runtime/model.h"
+#include "runtime/device.h"
+#include "runtime/model/model.h"
 #include "runtime/op.h"
 
 namespace oxbow {
 
 struct Session;
-struct VulkanBackend;
 
 struct SessionOptions {
   uint32_t threads = 1;
   Backend backend = Backend::kCpu;
+  /// The backend's device; null: it has none.
+  const DeviceDriver* device = nullptr;
   /// Cores for the threads it starts; 0: any.
   uint64_t cpu_mask = 0;
   /// Whose shared states, activations, scratch and threads this session uses; null: its own.
-  const Session* sibling = nullptr;
-  /// Compiled shaders of an earlier session on a device; may be empty. Only read at creation.
+  const Session* lender = nullptr;
+  /// What the device of an earlier session compiled; may be empty. Only read at creation.
   std::span<const std::byte> pipeline_cache;
 };
 
@@ -53,13 +51,16 @@ struct SessionMemory {
 
 /// One step, ready to run.
 struct BoundStep {
+  /// Null: the session's device runs it.
   RunFunction run;
   const void* params;
   const char* op;
   /// Name of the first output, for messages and profiles.
   const char* output;
-  /// Who computes it: "cpu", "reference", "vulkan" or a library.
+  /// Who computes it: "cpu", "reference", a library or a device.
   const char* provider;
+
+  bool on_device() const { return run == nullptr; }
 };
 
 struct StateHeader {
@@ -77,22 +78,30 @@ struct InputValues {
   size_t rows;
 };
 
+/// Where host and device each have a copy of states and activations. kNone: they are equal.
+enum class NewerCopy : uint8_t { kNone, kHost, kDevice };
+
 struct Session {
   const Model* model = nullptr;
   /// The one whose memory this session uses; null: its own.
-  const Session* elder = nullptr;
+  const Session* lender = nullptr;
   /// Steps of all entry points, one after the other; those of entry e end at entry_ends[e].
   std::span<const BoundStep> steps;
   uint32_t entry_ends[kMaxEntries] = {};
+  /// Of all steps together, as a borrower's are.
+  size_t params_bytes = 0;
   /// The entry point that ran last: whose activations can be read.
   uint32_t last_entry = 0;
   SessionOptions options;
   /// What ops made for this session, the latest first.
   OwnedObject* owned = nullptr;
-  /// Not null: states and activations are the device's, or copies of them.
-  VulkanBackend* vulkan = nullptr;
+  /// Open: states and activations are the device's, or copies of them.
+  Device device;
+  /// Which copy of them is the latest; changed by HostView and by runs alone.
+  mutable NewerCopy newer_copy = NewerCopy::kNone;
   ThreadPool* pool = nullptr;
-  /// The whole state region, header and ring positions first.
+  /// The whole state region, header and ring positions first. Those two are the host's alone; the rest, and the
+  /// activations, are read and written through HostView (host_view.h) and by steps.
   std::span<std::byte> state;
   StateHeader* header = nullptr;
   std::span<RingPosition> rings;
@@ -101,13 +110,18 @@ struct Session {
   std::byte* own_states = nullptr;
   std::byte* activations = nullptr;
   std::byte* scratch = nullptr;
-  uint32_t symbols[kMaxSymbols] = {};
+  /// Row counts of the last run, and which of them its steps have set.
+  std::span<uint32_t> symbols;
+  std::span<bool> symbols_set;
+  /// By ring: some of its states may hold rows that were not written when the ring took them.
+  std::span<bool> partly_written;
   /// A run failed half-way: refuse to go on until the state is whole again.
   bool needs_reset = false;
   ProfileCallback profile = nullptr;
   void* profile_context = nullptr;
 };
 
+/// From the model's plan (plan.h) or by binding every step.
 Status count_session_memory(const Model& model, const SessionOptions& options,
                             SessionMemory* memory, Error* error);
 
@@ -122,10 +136,7 @@ Status run_session(Session& session, uint32_t entry, std::span<const InputValues
                    float* output, size_t output_rows, Error* error);
 void reset_session(Session& session);
 
-/// Whether this tensor is a state in the session's own memory, and a view of it.
-bool own_state(const Session& session, uint32_t index, Tensor* state);
-
-/// A view of one of the model's tensors in this session's memory.
+/// One of the model's tensors in this session's memory: its shape and address. For its values see HostView.
 Tensor session_tensor(const Session& session, uint32_t index);
 
 }  // namespace oxbow

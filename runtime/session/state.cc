@@ -1,9 +1,9 @@
-#include "runtime/state.h"
+#include "runtime/session/state.h"
 
 #include <cstring>
 
 #include "runtime/base/hash.h"
-#include "runtime/vulkan_backend.h"
+#include "runtime/session/host_view.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -50,9 +50,9 @@ size_t slot_of_row(const Session& session, const Tensor& tensor, size_t row) {
 }
 
 /// The rows that are filled; all else is zero, so that a saved state depends on its stream alone.
-void copy_filled_rows(const Session& session, std::byte* blob) {
-  std::memset(blob, 0, session.state.size());
-  const std::byte* from = session.state.data();
+void copy_filled_rows(const Session& session, const HostView& view, std::byte* blob) {
+  std::memset(blob, 0, view.state().size());
+  const std::byte* from = view.state().data();
   const auto copy = [&](const void* data, size_t bytes) {
     const std::byte* begin = static_cast<const std::byte*>(data);
     std::memcpy(blob + (begin - from), begin, bytes);
@@ -61,7 +61,7 @@ void copy_filled_rows(const Session& session, std::byte* blob) {
   copy(session.rings.data(), session.rings.size_bytes());
   for (uint32_t i = 0; i < session.model->graph->tensors()->size(); ++i) {
     Tensor state;
-    if (!own_state(session, i, &state)) continue;
+    if (!view.own_state(i, &state)) continue;
     const size_t rows =
         state.ring < 0 ? state.rows : session.rings[static_cast<size_t>(state.ring)].count;
     for (size_t r = 0; r < rows; ++r) {
@@ -90,7 +90,8 @@ Status write_state(const Session& session, StateForm form, std::span<std::byte> 
     return fail(error, Status::kBufferTooSmall, "the buffer has %zu bytes; the state needs %zu",
                 blob.size(), state_blob_bytes(session));
   }
-  if (session.vulkan != nullptr) OXB_TRY(vulkan_to_host(*session.vulkan, error));
+  HostView view;
+  OXB_TRY(HostView::read(session, &view, error));
   BlobHeader header = {};
   std::memcpy(header.magic, magic(form), sizeof(header.magic));
   header.version = kBlobVersion;
@@ -99,10 +100,10 @@ Status write_state(const Session& session, StateForm form, std::span<std::byte> 
   header.state_bytes = session.state.size();
   std::byte* state = blob.data() + sizeof(header);
   if (form == StateForm::kSaved) {
-    copy_filled_rows(session, state);
+    copy_filled_rows(session, view, state);
     header.checksum = hash_bytes(state, session.state.size());
   } else {
-    std::memcpy(state, session.state.data(), session.state.size());
+    std::memcpy(state, view.state().data(), view.state().size());
   }
   std::memcpy(blob.data(), &header, sizeof(header));
   return Status::kOk;
@@ -132,18 +133,23 @@ Status read_state(Session& session, StateForm form, std::span<const std::byte> b
     return fail(error, Status::kStateCorrupt, "the state's checksum does not match: it is damaged");
   }
   OXB_TRY(check_rings(session, state, error));
-  std::memcpy(session.state.data(), state, session.state.size());
-  if (session.vulkan != nullptr) vulkan_states_changed(*session.vulkan);
+  const HostView view = HostView::replace(session);
+  std::memcpy(view.state().data(), state, view.state().size());
   session.needs_reset = false;
   return Status::kOk;
 }
 
 uint32_t filled_rows(const Session& session, const Tensor& tensor) {
   if (tensor.ring >= 0) return session.rings[static_cast<size_t>(tensor.ring)].count;
-  return tensor.rows_symbol >= 0 ? session.symbols[tensor.rows_symbol] : tensor.rows;
+  return tensor.rows_symbol >= 0 ? session.symbols[static_cast<size_t>(tensor.rows_symbol)]
+                                 : tensor.rows;
 }
 
-void read_rows(const Session& session, const Tensor& tensor, uint32_t rows, float* values) {
+Status read_rows(const Session& session, uint32_t index, uint32_t rows, float* values,
+                 Error* error) {
+  HostView view;
+  OXB_TRY(HostView::read(session, &view, error));
+  const Tensor tensor = view.tensor(index);
   for (uint32_t r = 0; r < rows; ++r, values += tensor.width) {
     const size_t slot = slot_of_row(session, tensor, r);
     if (tensor.type == DataType::kF32) {
@@ -163,28 +169,28 @@ void read_rows(const Session& session, const Tensor& tensor, uint32_t rows, floa
       values[i] = static_cast<float>(codes[i]) * scales[i / group_width];
     }
   }
+  return Status::kOk;
 }
 
 Status copy_stream(Session& to, const Session& from, Error* error) {
-  const auto family = [](const Session& s) { return s.elder == nullptr ? &s : s.elder; };
-  if (family(to) != family(from)) {
-    return fail(error, Status::kInvalidArgument, "the sessions are not siblings");
+  const auto lender = [](const Session& s) { return s.lender == nullptr ? &s : s.lender; };
+  if (lender(to) != lender(from)) {
+    return fail(error, Status::kInvalidArgument,
+                "neither session borrows from the other, nor both from a third");
   }
   if (from.needs_reset) {
     return fail(error, Status::kNeedsReset, "the last run of the session failed half-way");
   }
   if (&to == &from) return Status::kOk;
-  for (const Session* session : {static_cast<const Session*>(&to), &from}) {
-    if (session->vulkan != nullptr) OXB_TRY(vulkan_to_host(*session->vulkan, error));
-  }
+  HostView source, target;
+  OXB_TRY(HostView::read(from, &source, error));
+  OXB_TRY(HostView::change(to, &target, error));
   const schema::Model& graph = *to.model->graph;
   *to.header = *from.header;
   for (uint32_t i = 0; i < to.rings.size(); ++i) {
     if (!graph.rings()->Get(i)->shared()) to.rings[i] = from.rings[i];
   }
-  std::memcpy(to.own_states, from.own_states,
-              static_cast<size_t>(graph.plan()->states() - graph.plan()->shared_states()));
-  if (to.vulkan != nullptr) vulkan_states_changed(*to.vulkan);
+  std::memcpy(target.own_states().data(), source.own_states().data(), source.own_states().size());
   to.needs_reset = false;
   return Status::kOk;
 }

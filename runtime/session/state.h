@@ -6,7 +6,7 @@
 #include <span>
 
 #include "runtime/base/status.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 namespace oxbow {
 
@@ -20,9 +20,10 @@ Status read_state(Session& session, StateForm form, std::span<const std::byte> b
 
 /// The rows of a state or kept tensor, as float32, the oldest first. `values` has rows * width places.
 uint32_t filled_rows(const Session& session, const Tensor& tensor);
-void read_rows(const Session& session, const Tensor& tensor, uint32_t rows, float* values);
+Status read_rows(const Session& session, uint32_t index, uint32_t rows, float* values,
+                 Error* error);
 
-/// Gives `to` the stream of `from`; one is the sibling of the other, or both are of a third.
+/// Gives `to` the stream of `from`; one borrows from the other, or both from a third.
 Status copy_stream(Session& to, const Session& from, Error* error);
 
 }  // namespace oxbow

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/text/merges.h"
+#include "runtime/text/tables/merges.h"
 
 namespace oxbow {
 

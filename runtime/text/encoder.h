@@ -39,7 +39,7 @@ struct PendingIds {
 };
 
 /// SentencePiece: what is between the text that was taken and the ids that were made. See
-/// runtime/text/sentencepiece.h for the buffer it speaks of.
+/// runtime/text/kinds/sentencepiece.h for the buffer it speaks of.
 struct SentencePieceState {
   /// A special token stands before this part of the text.
   bool behind_token = false;

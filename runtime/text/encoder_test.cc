@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/text/testing.h"
+#include "runtime/testing/tokenizer.h"
 
 namespace oxbow {
 namespace {

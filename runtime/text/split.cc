@@ -34,11 +34,21 @@ struct WordSplitter::Reader {
   const CharClasses& classes;
   std::span<const char> text;
   bool last;
+  /// A digit ends the text in front of it.
+  bool digits_end;
   /// How far the word goes so far.
   size_t at = 0;
   bool malformed = false;
 
   Character look(size_t place) const {
+    Character next = read(place);
+    if (digits_end && next.here() && (next.bits & kNumber) != 0) {
+      next.kind = Character::Kind::kEnd;
+    }
+    return next;
+  }
+
+  Character read(size_t place) const {
     if (place >= text.size()) {
       return {last ? Character::Kind::kEnd : Character::Kind::kUnknown};
     }
@@ -188,8 +198,8 @@ SplitWord WordSplitter::llama3(Reader& reader) const {
 
 SplitWord WordSplitter::next(std::span<const char> text, bool last, WordRest rest) const {
   if (text.empty()) return {0, false, !last, WordRest::kNone};
-  Reader reader{classes_, text, last};
   const bool is_llama3 = split_ == schema::WordSplit::Llama3;
+  Reader reader{classes_, text, last, split_ == schema::WordSplit::Gpt2Digits};
   switch (rest) {
     case WordRest::kNone:
       break;
@@ -205,7 +215,11 @@ SplitWord WordSplitter::next(std::span<const char> text, bool last, WordRest res
     case WordRest::kSpacesToLineEnd:
       return reader.spaces(is_llama3, rest);
   }
-  if (reader.look(0).unknown()) return Reader::more();
+  const Character first = reader.read(0);
+  if (first.unknown()) return Reader::more();
+  if (reader.digits_end && (first.bits & kNumber) != 0) {
+    return {first.bytes, false, false, WordRest::kNone};
+  }
   size_t contraction = 0;
   if (!reader.contraction(is_llama3, &contraction)) return Reader::more();
   if (contraction > 0) return {contraction, false, false, WordRest::kNone};

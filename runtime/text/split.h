@@ -1,11 +1,12 @@
 #pragma once
 
-// Text cut into words, as the patterns of GPT-2 and Llama 3 do it, which their makers wrote as
+// Text cut into words, as the patterns of GPT-2, Llama 3 and SmolLM do it, which their makers wrote as
 // regular expressions:
 //
 //   GPT-2    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //   Llama 3  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
 //            |\s*[\r\n]+|\s+(?!\S)|\s+
+//   SmolLM   \p{N} first, then GPT-2's pattern on each text between two digits
 //
 // Each malformed part of the text is a character that is neither letter nor digit nor space.
 
@@ -13,7 +14,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/text/char_classes.h"
+#include "runtime/text/tables/char_classes.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <new>
 
-#include "runtime/text/kinds.h"
-#include "runtime/text/sentencepiece.h"
+#include "runtime/text/kinds/kinds.h"
+#include "runtime/text/kinds/sentencepiece.h"
 
 namespace oxbow {
 namespace {

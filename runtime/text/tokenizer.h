@@ -11,10 +11,10 @@
 #include <span>
 
 #include "runtime/base/status.h"
-#include "runtime/text/char_classes.h"
-#include "runtime/text/char_map.h"
-#include "runtime/text/merges.h"
-#include "runtime/text/trie.h"
+#include "runtime/text/tables/char_classes.h"
+#include "runtime/text/tables/char_map.h"
+#include "runtime/text/tables/merges.h"
+#include "runtime/text/tables/trie.h"
 
 namespace oxbow {
 

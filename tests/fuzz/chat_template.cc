@@ -1,8 +1,8 @@
 // Any bytes as a chat template: rendered to text in UTF-8 or refused with an InputError.
 
-#include "converter/chat_template.h"
+#include "converter/text/chat_template.h"
 
-#include "converter/errors.h"
+#include "host/errors.h"
 #include "tests/fuzz/check_text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         !oxbow::testing::is_whole_text(texts.after)) {
       oxbow::testing::broken("a template gives whole characters");
     }
-  } catch (const InputError&) {
+  } catch (const oxbow::InputError&) {
   }
   return 0;
 }

@@ -1,9 +1,9 @@
 // Any bytes as a GGUF file: a model with all its values and its vocabulary, or refused with an InputError.
 
-#include "converter/errors.h"
-#include "converter/gguf_model.h"
-#include "converter/tokenizer/gguf_tokenizer.h"
-#include "converter/tokenizer/gguf_vocabulary.h"
+#include "converter/formats/gguf_model.h"
+#include "converter/text/tokenizer/gguf_tokenizer.h"
+#include "converter/text/tokenizer/gguf_vocabulary.h"
+#include "host/errors.h"
 #include "tests/fuzz/read_all.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -14,10 +14,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     try {
       const std::optional<GgufVocabulary> vocabulary = read_gguf_vocabulary(gguf);
       if (vocabulary) static_cast<void>(make_gguf_tokenizer("input", *vocabulary, 1024));
-    } catch (const InputError&) {
+    } catch (const oxbow::InputError&) {
     }
     oxbow::testing::read_all(to_hugging_face(gguf).tensors);
-  } catch (const InputError&) {
+  } catch (const oxbow::InputError&) {
   }
   return 0;
 }

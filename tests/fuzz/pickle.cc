@@ -1,10 +1,10 @@
 // Any bytes as a pickle: read or refused with an InputError, and all references lead somewhere.
 
-#include "converter/pickle.h"
+#include "converter/formats/pickle.h"
 
 #include <cstdlib>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace oxbow::convert;
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
     }
     if (pickle.root >= pickle.nodes.size() || pickle.size > size) std::abort();
-  } catch (const InputError&) {
+  } catch (const oxbow::InputError&) {
   }
   return 0;
 }

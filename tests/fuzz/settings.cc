@@ -1,7 +1,7 @@
 // tokenizer_config.json and what lies beside it, and generation_config.json: read or refused with an
 // InputError.
 
-#include "converter/tokenizer/settings.h"
+#include "converter/text/tokenizer/settings.h"
 
 #include "tests/fuzz/tokenizer_folder.h"
 
@@ -11,13 +11,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string folder = testing::fuzz_folder().string();
   try {
     static_cast<void>(convert::read_tokenizer_settings(folder));
-  } catch (const convert::InputError&) {
+  } catch (const InputError&) {
   }
   schema::GenerationT generation;
   try {
     static_cast<void>(
         convert::read_generation_config(folder + "/generation_config.json", 100, generation));
-  } catch (const convert::InputError&) {
+  } catch (const InputError&) {
   }
   return 0;
 }

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <string_view>
 
-#include "converter/errors.h"
-#include "converter/generation.h"
-#include "converter/tokenizer/find.h"
+#include "converter/text/generation.h"
+#include "converter/text/tokenizer/find.h"
+#include "host/errors.h"
 #include "tests/fuzz/check_text.h"
 
 namespace oxbow::testing {
@@ -95,7 +95,7 @@ inline void read_fuzz_folder(const std::string& model_type, uint32_t vocabulary)
     options.max_word_bytes = 256;
     check_text(tokenizer, options, kText, 1);
     close_tokenizer(&tokenizer);
-  } catch (const convert::InputError&) {
+  } catch (const InputError&) {
   }
 }
 

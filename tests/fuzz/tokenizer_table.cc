@@ -3,7 +3,8 @@
 
 #include <cstring>
 
-#include "converter/tokenizer/find.h"
+#include "converter/text/tokenizer/find.h"
+#include "host/testing/paths.h"
 #include "tests/fuzz/check_text.h"
 
 namespace oxbow::testing {
@@ -30,7 +31,7 @@ struct Base {
 
 const std::vector<Base>& all_bases() {
   static const std::vector<Base> all = [] {
-    const std::string folder = std::string(OXB_SOURCE_DIR) + "/tests/";
+    const std::string folder = testing::source_dir() + "/tests/";
     constexpr uint32_t kMany = 4096;
     std::vector<Base> out = {{table_of("byte", 256), 256},
                              {table_of(folder + "fuzz/characters.json", 32), 32}};

@@ -3,7 +3,8 @@
 
 #include <cstring>
 
-#include "converter/tokenizer/find.h"
+#include "converter/text/tokenizer/find.h"
+#include "host/testing/paths.h"
 #include "tests/fuzz/check_text.h"
 
 namespace oxbow::testing {
@@ -36,12 +37,12 @@ class Loaded {
 
 const std::vector<std::unique_ptr<Loaded>>& all_loaded() {
   static const std::vector<std::unique_ptr<Loaded>> all = [] {
-    const std::string folder = std::string(OXB_SOURCE_DIR) + "/tests/tokenizers/";
+    const std::string folder = testing::source_dir() + "/tests/tokenizers/";
     constexpr uint32_t kMany = 1u << 17;
     std::vector<std::unique_ptr<Loaded>> out;
     out.push_back(std::make_unique<Loaded>("byte", 256, true));
-    out.push_back(std::make_unique<Loaded>(
-        std::string(OXB_SOURCE_DIR) + "/tests/fuzz/characters.json", 32, true));
+    out.push_back(
+        std::make_unique<Loaded>(testing::source_dir() + "/tests/fuzz/characters.json", 32, true));
     for (const char* name : {"gpt2/latin", "gpt2/cjk", "llama3/latin", "llama3/indic_thai"}) {
       out.push_back(std::make_unique<Loaded>(folder + name, kMany, true));
     }

@@ -3,12 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
 
 #include "runtime/api/oxbow.hpp"
-#include "tests/support/cli.h"
-#include "tests/support/files.h"
+#include "tests/support/golden.h"
 
 namespace oxbow::testing {
 namespace {
@@ -23,10 +21,7 @@ class ArenaSize : public ::testing::TestWithParam<Pinned> {};
 
 TEST_P(ArenaSize, IsWhatItWas) {
   const Pinned& pinned = GetParam();
-  const TemporaryDirectory directory;
-  const std::string file =
-      convert(std::filesystem::path(OXB_SOURCE_DIR) / "tests/golden" / pinned.pack,
-              directory / "m.oxb", {"--weights", pinned.weights});
+  const std::string file = golden_model(pinned.pack, {"--weights", pinned.weights});
   const auto model = oxb::Model::open(file.c_str());
   ASSERT_TRUE(model.ok()) << model.status().text();
   const auto memory = model->memory();
@@ -39,10 +34,10 @@ TEST_P(ArenaSize, IsWhatItWas) {
 
 INSTANTIATE_TEST_SUITE_P(
     Packs, ArenaSize,
-    ::testing::Values(Pinned{"labml_compressive/c1_d32_fullP", "int8", 14592, 4288, 27264, 6144},
-                      Pinned{"labml_compressive/c2_d96_l4_rate3", "int8", 27840, 25984, 79424,
+    ::testing::Values(Pinned{"labml_compressive/c1_d32_fullP", "int8", 14848, 4288, 27264, 6144},
+                      Pinned{"labml_compressive/c2_d96_l4_rate3", "int8", 28352, 25984, 79424,
                              15488},
-                      Pinned{"labml_xl/x1_d32_fullP", "f32", 9536, 9280, 41216, 768}),
+                      Pinned{"labml_xl/x1_d32_fullP", "f32", 9792, 9280, 41216, 768}),
     [](const auto& test) { return "pack" + std::to_string(test.index); });
 
 }  // namespace

@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "converter/writer.h"
+#include "host/testing/paths.h"
 #include "runtime/api/oxbow.hpp"
-#include "runtime/file_prefix.h"
+#include "runtime/model/file_prefix.h"
 #include "tests/support/cli.h"
 #include "tests/support/files.h"
 #include "tests/support/tiny_checkpoint.h"
@@ -21,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string demo_checkpoint() { return std::string(OXB_SOURCE_DIR) + "/examples/demo"; }
+std::string demo_checkpoint() { return testing::source_dir() + "/examples/demo"; }
 
 /// Bits per character of the demo model on unseen text; also what the runs are told beside.
 double demo_bits(const std::string& model, const Words& more = {}) {
@@ -243,7 +244,7 @@ TEST(StaticScales, NonsenseIsRefused) {
       const float before = *tensor->static_scale;
       tensor->static_scale = scale;
       EXPECT_EQ(edited.open(&text), OXB_FILE_CORRUPT) << scale;
-      EXPECT_NE(text.find("static scale"), std::string::npos) << text;
+      EXPECT_NE(text.find("static_scale must be positive"), std::string::npos) << text;
       tensor->static_scale = before;
       ++tensors;
     }
@@ -272,7 +273,7 @@ TEST(StaticScales, AreForInt8ActivationsOnly) {
     if (may) continue;
     tensor->static_scale = 0.1f;
     EXPECT_EQ(edited.open(&text), OXB_FILE_CORRUPT) << tensor->name;
-    EXPECT_NE(text.find("only I8 activations"), std::string::npos) << text;
+    EXPECT_NE(text.find("static_scale is for I8 activations"), std::string::npos) << text;
     tensor->static_scale = flatbuffers::nullopt;
     ++refused;
   }

@@ -198,8 +198,7 @@ TEST_P(BeamSearchOnSessions, PromptsWithoutMeaningAreRefused) {
 INSTANTIATE_TEST_SUITE_P(Types, BeamSearchOnSessions, ::testing::Values("f32", "int8"));
 
 TEST(BeamSearchOnTranslators, TextsEndWhereTheStreamDoes) {
-  const TemporaryDirectory directory;
-  const std::string path = convert(golden() / "marian/ma1", directory / "m.oxb", {});
+  const std::string path = golden_model("marian/ma1", {});
   const oxb::Model model = value(oxb::Model::open(path.c_str()));
   oxb::Session session = value(oxb::Session::create(model));
   const std::vector<int32_t> source = {3, 14, 15, 9, 26, 0};

@@ -18,18 +18,15 @@ class CliTasks : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     directory_ = new TemporaryDirectory;
-    translator_ = converted("marian/ma1", "translator");
-    classifier_ = converted("bert/b1_cls", "classifier");
-    filler_ = converted("bert/b2_mlm", "filler");
-    encoder_ = converted("roformer/ro1", "encoder");
-    generator_ = converted("gpt2/g1_tied", "generator");
-    floats_ = converted("sparse_masks/sp1_fixed", "floats");
+    translator_ = golden_model("marian/ma1", {});
+    classifier_ = golden_model("bert/b1_cls", {});
+    filler_ = golden_model("bert/b2_mlm", {});
+    encoder_ = golden_model("roformer/ro1", {});
+    generator_ = golden_model("gpt2/g1_tied", {});
+    floats_ = golden_model("sparse_masks/sp1_fixed", {});
   }
   static void TearDownTestSuite() { delete directory_; }
 
-  static std::string converted(const char* pack, const std::string& name) {
-    return convert(golden() / pack, *directory_ / (name + ".oxb"), {});
-  }
   /// Good, and what it printed.
   static std::string good(const Words& words) {
     const CommandResult result = oxbow(words);

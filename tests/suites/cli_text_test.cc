@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "converter/tokenizer/double_array.h"
+#include "converter/text/tokenizer/double_array.h"
 #include "runtime/api/oxbow.hpp"
 #include "runtime/text/utf8.h"
 #include "tests/support/cli.h"
@@ -79,7 +79,7 @@ class CliTokens : public ::testing::Test {
   /// A golden pack with a letter for each of its tokens.
   static std::string lettered(const std::string& pack,
                               const std::function<void(schema::ModelT&)>& edit) {
-    const std::string plain = convert(golden() / pack, *directory_ / "plain.oxb", {});
+    const std::string plain = golden_model(pack, {});
     const uint32_t vocabulary = oxb::Model::open(plain.c_str())->info().vocabulary;
     return edited(plain, [&](schema::ModelT& model) {
       model.tokenizer = std::make_unique<schema::TokenizerT>();

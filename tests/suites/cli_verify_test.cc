@@ -6,11 +6,14 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "converter/safetensors.h"
+#include "host/safetensors.h"
+#include "tests/support/built_model.h"
 #include "tests/support/cli.h"
 #include "tests/support/files.h"
 #include "tests/support/golden.h"
@@ -174,7 +177,7 @@ TEST_F(CliVerify, AWrongChosenTokenIsFound) {
   EXPECT_NE(line_of(before.out, "greedy.next_ids").find("18 of 18 agree"), std::string::npos)
       << before.out;
   // The least likely token of the first step is nearly tied with nothing.
-  const convert::Safetensors golden_io((compressive() / "io.safetensors").string());
+  const Safetensors golden_io((compressive() / "io.safetensors").string());
   const std::vector<float> logits = golden_io.floats("greedy.logits");
   const auto least = std::min_element(logits.begin(), logits.begin() + 65) - logits.begin();
   io_.set_id("greedy.next_ids", 0, least);
@@ -284,8 +287,7 @@ TEST(CliVerifyParts, TensorsThatDoNotFitTogetherAreFailuresAndNoMore) {
            {"lite_transformer/lt1_dynamic", {"greedy.tokens", "greedy.logits", "src_tokens"}},
            {"sparse_masks/sp1_fixed", {"value", "query", "mask", "block_layout"}}}) {
     const std::string model =
-        convert(golden() / pack, directory / "m.oxb",
-                {"--weights", "f32", "--activations", "f32", "--debug-outputs"});
+        golden_model(pack, {"--weights", "f32", "--activations", "f32", "--debug-outputs"});
     for (const std::string& name : names) {
       const std::string path = (directory / "io.safetensors").string();
       with_fewer_rows(golden() / pack / "io.safetensors", name).write(path);
@@ -305,6 +307,55 @@ TEST_F(CliVerify, TheIoOfAnotherModelIsRefusedOrFails) {
       {"verify", model_, (golden() / "labml_compressive/c3_d64_rate4_b3/io.safetensors").string()});
   EXPECT_TRUE(result.exit_code == 1 || result.exit_code == 3) << result.exit_code;
   EXPECT_EQ(oxbow({"verify", model_, model_}).exit_code, 3);
+}
+
+TEST(CliVerifyBuilt, PlainStatesAndFurtherOutputsAreComparedByName) {
+  // Adds each token's embedding, (id, id), to a state that begins with (10, 20), and gives that and its double.
+  convert::Graph graph;
+  convert::GraphBuilder builder(graph);
+  builder.begin_entry({.vocabulary = 3, .max_segment = 1});
+  const uint32_t x =
+      builder.embedding("x", builder.tokens(), builder.weight("table", 3, 2, {0, 0, 1, 1, 2, 2}));
+  const uint32_t state =
+      builder.state("state.layer0.sum", 1, 2, builder.weight("start", 1, 2, {10, 20}));
+  const uint32_t row = builder.first_row("row", x);
+  auto update = std::make_unique<schema::StepT>();
+  update->op = schema::OpCode::Add;
+  update->inputs = {state, row};
+  update->outputs = {state};
+  graph.main_entry().steps.push_back(std::move(update));
+  builder.output("logits", state);
+  builder.output("double", builder.add("twice", state, state));
+  const TemporaryDirectory directory;
+  const std::string model = (directory / "m.oxb").string();
+  convert::write_model(model, build_file(graph));
+
+  const auto bytes = [](const auto& values) {
+    const auto all = std::as_bytes(std::span(values));
+    return std::vector<std::byte>(all.begin(), all.end());
+  };
+  IoFile io;
+  float sum = 0.0f;
+  for (const int64_t id : {2, 0, 1}) {
+    sum += static_cast<float>(id);
+    const std::string prefix = "segment" + std::to_string(id == 2 ? 0 : id == 0 ? 1 : 2) + ".";
+    io.add(prefix + "input_ids", "I64", {1, 1}, bytes(std::vector<int64_t>{id}));
+    io.add(prefix + "state.layer0.sum", "F32", {1, 2},
+           bytes(std::vector<float>{10 + sum, 20 + sum}));
+    io.add(prefix + "double", "F32", {1, 1, 2},
+           bytes(std::vector<float>{20 + 2 * sum, 40 + 2 * sum}));
+  }
+  const std::string path = (directory / "io.safetensors").string();
+  io.write(path);
+  const CommandResult good = oxbow({"verify", model, path, "--atol", "1e-6"});
+  EXPECT_EQ(good.exit_code, 0) << good.out << good.err;
+  EXPECT_NE(good.out.find("6 tensors checked"), std::string::npos) << good.out;
+  io.set_float("segment1.state.layer0.sum", 1, 7.0f);
+  io.set_float("segment2.double", 0, 7.0f);
+  io.write(path);
+  const CommandResult bad = oxbow({"verify", model, path, "--atol", "1e-6"});
+  EXPECT_EQ(bad.exit_code, 1);
+  expect_one_line(bad, "2 of 6 tensors");
 }
 
 }  // namespace

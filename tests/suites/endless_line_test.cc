@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "host/testing/paths.h"
 #include "tests/support/cli.h"
 #include "tests/support/files.h"
 #include "tests/support/hub_folder.h"
@@ -18,7 +19,7 @@ namespace {
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__)
 // Where the programs are slow, under sanitizers or an emulator, less must do.
-const bool kIsSlow = std::string(OXB_EMULATOR) != "";
+const bool kIsSlow = testing::emulator() != "";
 #else
 const bool kIsSlow = true;
 #endif

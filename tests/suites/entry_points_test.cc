@@ -1,4 +1,4 @@
-// Models with several inputs and entry points, streams that have an end, siblings and rings that do
+// Models with several inputs and entry points, streams that have an end, borrowers and rings that do
 // not start empty, through the C++ interface and by means of golden packs.
 
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 
 #include "runtime/api/oxbow.hpp"
 #include "tests/support/cli.h"
-#include "tests/support/files.h"
 #include "tests/support/golden.h"
 
 namespace oxbow::testing {
@@ -20,22 +19,20 @@ namespace {
 class Pack {
  public:
   explicit Pack(const std::string& name, const Words& options = {"--weights", "int8"})
-      : file_(convert(golden() / name, directory_ / "m.oxb", options)),
-        model_(oxb::Model::open(file_.c_str())) {
+      : file_(golden_model(name, options)), model_(oxb::Model::open(file_.c_str())) {
     if (!model_) throw std::runtime_error(model_.status().text());
   }
   const oxb::Model& model() const { return *model_; }
   oxb_model_info info() const { return model_->info(); }
-  oxb::Session session(const oxb::Session* sibling = nullptr) const {
+  oxb::Session session(const oxb::Session* lender = nullptr) const {
     oxb::SessionOptions options;
-    if (sibling != nullptr) options.sibling = sibling->get();
+    if (lender != nullptr) options.lender = lender->get();
     oxb::Expected<oxb::Session> made = oxb::Session::create(*model_, options);
     if (!made) throw std::runtime_error(made.status().text());
     return std::move(*made);
   }
 
  private:
-  TemporaryDirectory directory_;
   std::string file_;
   oxb::Expected<oxb::Model> model_;
 };
@@ -159,48 +156,48 @@ TEST(EntryPoints, ATranslatorEncodesBeforeItDecodes) {
   expect_refused(stream.encode(one), OXB_INVALID_ARGUMENT, "does not translate");
 }
 
-TEST(EntryPoints, SiblingsShareWhatWasEncodedAndNothingElse) {
+TEST(EntryPoints, BorrowersShareWhatWasEncodedAndNothingElse) {
   for (const char* name : {"marian/ma1", "t5/t5a_relu_tied", "lite_transformer/lt1_dynamic"}) {
     const Pack pack(name);
-    oxb::Session elder = pack.session();
-    oxb::Session younger = pack.session(&elder);
-    EXPECT_LT(younger.arena_bytes(), elder.arena_bytes()) << name;
+    oxb::Session lender = pack.session();
+    oxb::Session borrower = pack.session(&lender);
+    EXPECT_LT(borrower.arena_bytes(), lender.arena_bytes()) << name;
     const std::vector<int32_t> source = {5, 6, 7, 2}, a = {1, 2, 3}, b = {4, 5};
-    ASSERT_TRUE(elder.encode(source).ok());
-    expect_refused(younger.encode(source), OXB_INVALID_ARGUMENT, "siblings");
+    ASSERT_TRUE(lender.encode(source).ok());
+    expect_refused(borrower.encode(source), OXB_INVALID_ARGUMENT, "lender");
 
     // In turns, as a search does; each as if it were alone.
-    std::vector<float> from_elder, from_younger;
+    std::vector<float> from_lender, from_borrower;
     for (size_t i = 0; i < 3; ++i) {
-      const std::vector<float> row = fed(pack, elder, {a[i]});
-      from_elder.insert(from_elder.end(), row.begin(), row.end());
+      const std::vector<float> row = fed(pack, lender, {a[i]});
+      from_lender.insert(from_lender.end(), row.begin(), row.end());
       if (i >= b.size()) continue;
-      const std::vector<float> other = fed(pack, younger, {b[i]});
-      from_younger.insert(from_younger.end(), other.begin(), other.end());
+      const std::vector<float> other = fed(pack, borrower, {b[i]});
+      from_borrower.insert(from_borrower.end(), other.begin(), other.end());
     }
     oxb::Session alone = pack.session();
     ASSERT_TRUE(alone.encode(source).ok());
-    EXPECT_EQ(fed(pack, alone, a), from_elder) << name;
+    EXPECT_EQ(fed(pack, alone, a), from_lender) << name;
     ASSERT_TRUE(alone.encode(source).ok());
-    EXPECT_EQ(fed(pack, alone, b), from_younger) << name;
+    EXPECT_EQ(fed(pack, alone, b), from_borrower) << name;
 
     // A copy continues as the other would.
-    const oxb::Status copied = younger.copy(elder);
+    const oxb::Status copied = borrower.copy(lender);
     ASSERT_TRUE(copied.ok()) << copied.text();
-    EXPECT_EQ(younger.position(), elder.position());
-    const std::vector<float> next = fed(pack, younger, {4});
-    EXPECT_EQ(fed(pack, elder, {4}), next) << name;
+    EXPECT_EQ(borrower.position(), lender.position());
+    const std::vector<float> next = fed(pack, borrower, {4});
+    EXPECT_EQ(fed(pack, lender, {4}), next) << name;
 
     oxb::Session stranger = pack.session();
-    EXPECT_FALSE(younger.copy(stranger).ok());
+    EXPECT_FALSE(borrower.copy(stranger).ok());
   }
 }
 
-TEST(EntryPoints, SiblingsBelongToOneModel) {
+TEST(EntryPoints, LenderAndBorrowerBelongToOneModel) {
   const Pack a("marian/ma1"), b("t5/t5a_relu_tied");
-  oxb::Session elder = a.session();
+  oxb::Session lender = a.session();
   oxb::SessionOptions options;
-  options.sibling = elder.get();
+  options.lender = lender.get();
   expect_refused(oxb::Session::create(b.model(), options).status(), OXB_INVALID_ARGUMENT,
                  "another model");
 }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "converter/writer.h"
-#include "runtime/model.h"
-#include "runtime/session.h"
-#include "runtime/state.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
+#include "runtime/session/state.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -21,6 +21,7 @@ struct CounterParams {
   Tensor state;
 };
 bool fail_next_run = false;
+int binds = 0;
 
 Status run_counter(RunContext& context, const void* params) {
   Tensor state = static_cast<const CounterParams*>(params)->state;
@@ -31,6 +32,7 @@ Status run_counter(RunContext& context, const void* params) {
 }
 
 Status bind_counter(BindContext& context, RunFunction* run) {
+  ++binds;
   (void)context.output_or_caller(0);
   context.params<CounterParams>().state = context.output(1);
   context.request_scratch(100);
@@ -137,6 +139,47 @@ class Executor : public ::testing::Test {
   Error error_;
 };
 
+TEST_F(Executor, FromTheFileToASessionEveryStepIsBoundTwice) {
+  binds = 0;
+  start();
+  EXPECT_EQ(binds, 2) << "once to check and count, once to place";
+  SessionMemory memory;
+  ASSERT_EQ(count_session_memory(model_, {}, &memory, &error_), Status::kOk);
+  EXPECT_EQ(binds, 2) << "the model knows";
+  Session* second = nullptr;
+  std::vector<std::byte> arena(memory.total);
+  ASSERT_EQ(create_session(model_, {}, arena, &second, &error_), Status::kOk) << error_.text;
+  EXPECT_EQ(binds, 3);
+  destroy_session(second);
+}
+
+TEST_F(Executor, OtherOptionsAreCountedOnceAndABorrowerNotAtAll) {
+  start();
+  binds = 0;
+  SessionOptions options;
+  options.threads = 2;
+  SessionMemory memory, again;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(count_session_memory(model_, options, &memory, &error_), Status::kOk);
+  }
+  EXPECT_EQ(binds, 1);
+  EXPECT_GT(memory.total, arena_.size());
+  Session* two = nullptr;
+  std::vector<std::byte> arena(memory.total);
+  ASSERT_EQ(create_session(model_, options, arena, &two, &error_), Status::kOk) << error_.text;
+  EXPECT_EQ(binds, 2);
+  options = {};
+  options.lender = two;
+  ASSERT_EQ(count_session_memory(model_, options, &again, &error_), Status::kOk);
+  EXPECT_EQ(binds, 2);
+  Session* borrower = nullptr;
+  std::vector<std::byte> own(again.total);
+  ASSERT_EQ(create_session(model_, options, own, &borrower, &error_), Status::kOk) << error_.text;
+  EXPECT_EQ(binds, 3);
+  destroy_session(borrower);
+  destroy_session(two);
+}
+
 TEST_F(Executor, AFailedRunIsRefusedUntilReset) {
   start();
   float value = 0;
@@ -197,7 +240,7 @@ TEST_F(Executor, RefusedArgumentsChangeNothing) {
 TEST_F(Executor, AnOutputWithoutRoomForEveryTokenIsRefusedWhenOpening) {
   build(3);
   EXPECT_EQ(open(kCounting), Status::kFileCorrupt);
-  EXPECT_STREQ(error_.text, "fewer rows of logits than of tokens in entry point 'step'");
+  EXPECT_STREQ(error_.text, "entry point 'step': fewer rows of logits than of tokens");
 }
 
 TEST_F(Executor, AnOpThatCannotWriteTheCallersMemoryIsRefusedWhenOpening) {

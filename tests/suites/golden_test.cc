@@ -13,7 +13,6 @@
 
 #include "runtime/api/oxbow.hpp"
 #include "tests/support/cli.h"
-#include "tests/support/files.h"
 #include "tests/support/random_stream.h"
 
 namespace oxbow::testing {
@@ -25,12 +24,8 @@ const Words kFloat = {"--weights", "f32", "--activations", "f32", "--debug-outpu
 
 class CliGolden : public ::testing::TestWithParam<std::string> {
  protected:
-  std::string converted(const Words& options) {
-    return convert(golden() / GetParam(), directory_ / "m.oxb", options);
-  }
+  std::string converted(const Words& options) { return golden_model(GetParam(), options); }
   std::string io() const { return (golden() / GetParam() / "io.safetensors").string(); }
-
-  TemporaryDirectory directory_;
 };
 
 TEST_P(CliGolden, FloatMatchesTheOriginal) {

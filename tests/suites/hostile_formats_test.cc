@@ -4,8 +4,9 @@
 
 #include <fstream>
 
-#include "converter/testing/files.h"
 #include "converter/testing/gguf.h"
+#include "host/testing/files.h"
+#include "host/testing/paths.h"
 #include "tests/support/files.h"
 #include "tests/support/refusal.h"
 
@@ -13,17 +14,16 @@ namespace oxbow::testing {
 namespace {
 
 using convert::GgufType;
-using convert::testing::GgufBuilder;
-using convert::testing::raw;
-using convert::testing::raw_text;
-using convert::testing::raw_type;
+using testing::GgufBuilder;
+using testing::raw;
+using testing::raw_text;
+using testing::raw_type;
 
 class HostileFormats : public ::testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directory(directory_ / "in");
-    std::filesystem::copy(std::string(OXB_SOURCE_DIR) + "/tests/formats/config.json",
-                          directory_ / "in");
+    std::filesystem::copy(testing::source_dir() + "/tests/formats/config.json", directory_ / "in");
   }
   void write(const std::string& name, const std::string& bytes) {
     std::ofstream(directory_ / "in" / name, std::ios::binary) << bytes;
@@ -33,7 +33,7 @@ class HostileFormats : public ::testing::Test {
   }
   void refused_safetensors(const std::string& header, const std::string& words,
                            uint64_t memory = kSmallMemory) {
-    write("model.safetensors", convert::testing::safetensors_bytes(header, std::string(16, '\0')));
+    write("model.safetensors", testing::safetensors_bytes(header, std::string(16, '\0')));
     refused(words, memory);
   }
   static std::string entry(const std::string& shape, const std::string& offsets,
@@ -70,7 +70,7 @@ TEST_F(HostileFormats, DeepAndWideJsonIsRefused) {
   while (wide.size() < size_t{40} << 20) wide += "{},{},{},{},{},{},{},{},{},{},{},{},{},{},";
   wide += "{}]}";
   refused_safetensors(wide, "has more than", kSmallMemory * 3);
-  write("model.safetensors", convert::testing::safetensors_bytes("{}", ""));
+  write("model.safetensors", testing::safetensors_bytes("{}", ""));
   write("config.json", wide);
   refused("has more than", kSmallMemory * 3);
   write("config.json", deep);

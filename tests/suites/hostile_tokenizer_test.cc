@@ -7,7 +7,7 @@
 #include <fstream>
 #include <random>
 
-#include "converter/tokenizer/merge_table.h"
+#include "converter/text/tokenizer/merge_table.h"
 #include "runtime/api/oxbow.h"
 #include "tests/support/cli.h"
 #include "tests/support/edit_model.h"

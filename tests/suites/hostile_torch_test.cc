@@ -10,20 +10,20 @@
 #include <vector>
 
 #include "converter/testing/torch_bytes.h"
+#include "host/testing/paths.h"
 #include "tests/support/files.h"
 #include "tests/support/refusal.h"
 
 namespace oxbow::testing {
 namespace {
 
-using namespace convert::testing;
+using namespace testing;
 
 class HostileTorch : public ::testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directory(directory_ / "in");
-    std::filesystem::copy(std::string(OXB_SOURCE_DIR) + "/tests/formats/config.json",
-                          directory_ / "in");
+    std::filesystem::copy(testing::source_dir() + "/tests/formats/config.json", directory_ / "in");
   }
 
   void expect_refused(const std::string& bytes, const std::string& words,

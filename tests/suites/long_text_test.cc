@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "converter/tokenizer/find.h"
-#include "runtime/text/testing.h"
+#include "converter/text/tokenizer/find.h"
+#include "runtime/testing/tokenizer.h"
 #include "tests/support/tokenizer_vectors.h"
 
 namespace oxbow::testing {

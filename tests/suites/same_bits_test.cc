@@ -13,7 +13,6 @@
 #include "runtime/api/oxbow.hpp"
 #include "runtime/base/hash.h"
 #include "tests/support/cli.h"
-#include "tests/support/files.h"
 #include "tests/support/golden.h"
 
 namespace oxbow::testing {
@@ -83,9 +82,7 @@ uint64_t output_hash(const oxb::Model& model, oxb_backend backend, uint32_t thre
 class SameBits : public ::testing::TestWithParam<SameBitsCase> {};
 
 TEST_P(SameBits, OnEveryMachineBackendAndNumberOfThreads) {
-  const TemporaryDirectory directory;
-  const std::string file =
-      convert(golden() / GetParam().name, directory / "m.oxb", {"--weights", "int8"});
+  const std::string file = golden_model(GetParam().name, {"--weights", "int8"});
   const auto model = oxb::Model::open(file.c_str());
   ASSERT_TRUE(model.ok()) << model.status().text();
   EXPECT_EQ(output_hash(*model, OXB_BACKEND_REFERENCE, 1), GetParam().hash);
@@ -97,9 +94,7 @@ TEST_P(SameBits, OnEveryMachineBackendAndNumberOfThreads) {
 class SameBitsOfAll : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SameBitsOfAll, WithTheReferenceAndAnyNumberOfThreadsParallel) {
-  const TemporaryDirectory directory;
-  const std::string file =
-      convert(golden() / GetParam(), directory / "m.oxb", {"--weights", "int8"});
+  const std::string file = golden_model(GetParam(), {"--weights", "int8"});
   const auto model = oxb::Model::open(file.c_str());
   ASSERT_TRUE(model.ok()) << model.status().text();
   const uint64_t expected = output_hash(*model, OXB_BACKEND_REFERENCE, 1);

@@ -9,9 +9,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "converter/io_file.h"
-#include "converter/tokenizer/find.h"
-#include "runtime/text/testing.h"
+#include "converter/text/tokenizer/find.h"
+#include "host/io_file.h"
+#include "host/testing/paths.h"
+#include "runtime/testing/tokenizer.h"
 
 namespace oxbow::testing {
 namespace {
@@ -72,7 +73,7 @@ TEST(TokenizerVectorsInGguf, AreThoseOfTheVocabularyItWasMadeFrom) {
       {"llama2-vocabulary.gguf", "spbpe/latin"}};
   for (const auto& [name, vocabulary] : files) {
     SCOPED_TRACE(name);
-    const convert::MappedFile file(std::string(OXB_SOURCE_DIR "/tests/formats/gguf/") + name);
+    const MappedFile file(testing::source_dir() + "/tests/formats/gguf/" + name);
     const convert::Gguf gguf(file.path(), file.bytes());
     const OwnedTokenizer tokenizer(*convert::read_gguf_tokenizer(gguf, {"", kTokens}).tokenizer,
                                    kTokens);

@@ -10,9 +10,8 @@
 
 #include "ops/testing/vulkan_wanted.h"
 #include "runtime/api/oxbow.hpp"
-#include "runtime/vulkan/hooks.h"
+#include "runtime/device/vulkan/wrapper/hooks.h"
 #include "tests/support/cli.h"
-#include "tests/support/files.h"
 #include "tests/support/golden.h"
 #include "tests/support/random_stream.h"
 
@@ -39,11 +38,7 @@ class AllVulkanGolden : public ::testing::TestWithParam<std::string> {
     // Programs started from here do not keep the driver loaded, see tests/support/vulkan_leaks.cc.
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
   }
-  std::string converted(const Words& options) {
-    return convert(golden() / GetParam(), directory_ / "m.oxb", options);
-  }
-
-  TemporaryDirectory directory_;
+  std::string converted(const Words& options) { return golden_model(GetParam(), options); }
 };
 
 class VulkanGolden : public AllVulkanGolden {};

@@ -13,11 +13,11 @@
 
 #include "ops/testing/vulkan_wanted.h"
 #include "runtime/api/oxbow.hpp"
-#include "runtime/vulkan/buffer.h"
-#include "runtime/vulkan/command.h"
-#include "runtime/vulkan/context.h"
-#include "runtime/vulkan/hooks.h"
-#include "runtime/vulkan_op.h"
+#include "runtime/device/vulkan/vulkan_op.h"
+#include "runtime/device/vulkan/wrapper/buffer.h"
+#include "runtime/device/vulkan/wrapper/command.h"
+#include "runtime/device/vulkan/wrapper/context.h"
+#include "runtime/device/vulkan/wrapper/hooks.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace oxbow {
@@ -217,13 +217,14 @@ TEST_F(Vulkan, AMillionTokensTakeNoMoreMemory) {
   EXPECT_LE(resident_bytes(), host + (uint64_t{1} << 20));
 }
 
-// A session, and two siblings of which one takes over the stream of the other, in turns.
+// A session, and two that borrow from it, of which one takes over the stream of the other, in turns.
 std::vector<float> family_of(const oxb::Model& model, oxb_session_options options) {
-  auto elder = oxb::Session::create(model, options);
-  EXPECT_TRUE(elder.ok()) << elder.status().text();
-  oxb_session_options younger = oxb::SessionOptions();
-  younger.sibling = elder->get();
-  auto first = oxb::Session::create(model, younger), second = oxb::Session::create(model, younger);
+  auto lender = oxb::Session::create(model, options);
+  EXPECT_TRUE(lender.ok()) << lender.status().text();
+  oxb_session_options borrowing = oxb::SessionOptions();
+  borrowing.lender = lender->get();
+  auto first = oxb::Session::create(model, borrowing),
+       second = oxb::Session::create(model, borrowing);
   EXPECT_TRUE(first.ok() && second.ok()) << first.status().text();
   std::vector<float> all, logits(model.info().vocabulary);
   const auto run = [&](oxb::Session& session, size_t count) {
@@ -232,23 +233,23 @@ std::vector<float> family_of(const oxb::Model& model, oxb_session_options option
     all.insert(all.end(), logits.begin(), logits.end());
   };
   for (size_t i = 0; i < 12; ++i) {
-    run(*elder, 1 + i % 4);
+    run(*lender, 1 + i % 4);
     run(*first, 1 + i % 3);
     run(*second, 1 + i % 5);
     if (i == 4) {
       EXPECT_TRUE(second->copy(*first).ok());
     }
     if (i == 6) {
-      EXPECT_TRUE(elder->copy(*second).ok());
+      EXPECT_TRUE(lender->copy(*second).ok());
     }
     if (i == 8) {
-      EXPECT_TRUE(first->copy(*elder).ok());
+      EXPECT_TRUE(first->copy(*lender).ok());
     }
   }
   return all;
 }
 
-TEST_F(Vulkan, SiblingsRunOnTheDeviceOfTheirElder) {
+TEST_F(Vulkan, BorrowersRunOnTheDeviceOfTheirLender) {
   for (const std::string kind : {"f32", "int8"}) {
     TinyModel bytes = tiny_model(kind);
     const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));

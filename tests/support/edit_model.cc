@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "converter/describe.h"
 #include "converter/writer.h"
+#include "host/describe.h"
 #include "runtime/base/hash.h"
 #include "tests/support/files.h"
 
@@ -11,7 +11,7 @@ namespace oxbow::testing {
 
 void edit_model(const std::string& from, const std::string& to,
                 const std::function<void(schema::ModelT&)>& edit) {
-  schema::ModelT model = std::move(convert::describe_file(from).model);
+  schema::ModelT model = std::move(describe_file(from).model);
   edit(model);
   const std::vector<std::byte> file = read_bytes(from);
   convert::write_model(

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/file_prefix.h"
+#include "runtime/model/file_prefix.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::testing {

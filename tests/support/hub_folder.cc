@@ -8,8 +8,9 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "converter/safetensors.h"
-#include "converter/tokenizer/sentencepiece_model.h"
+#include "converter/text/tokenizer/sentencepiece_model.h"
+#include "host/safetensors.h"
+#include "host/testing/paths.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace oxbow::testing {
@@ -18,7 +19,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-const fs::path kTests = fs::path(OXB_SOURCE_DIR) / "tests";
+const fs::path kTests = fs::path(testing::source_dir()) / "tests";
 
 std::string read_text(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -50,9 +51,9 @@ TinyCheckpoint with_vocabulary(const std::string& golden, uint32_t vocabulary) {
   const uint64_t old = out.config["vocab_size"].get<uint64_t>();
   std::mt19937 random(11);
   std::normal_distribution<float> normal(0.0f, 0.3f);
-  const convert::Safetensors file((directory / "model.safetensors").string());
+  const Safetensors file((directory / "model.safetensors").string());
   for (const auto& [name, stored] : file.tensors()) {
-    if (!convert::is_float(stored.dtype)) continue;
+    if (!is_float(stored.dtype)) continue;
     TinyTensor tensor;
     tensor.values = file.floats(name);
     bool grown = false;

@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
+
+#include "host/testing/paths.h"
 
 extern char** environ;
 
@@ -21,11 +24,16 @@ namespace {
 /// -1 for none.
 pid_t start(const std::string& program, const std::vector<std::string>& arguments, int input,
             const std::string& out, const std::string& err) {
-  // Under an emulator ("qemu-aarch64 -cpu max") its words come first.
   std::vector<std::string> words;
-  std::istringstream emulator(OXB_EMULATOR);
-  for (std::string word; emulator >> word;) words.push_back(word);
-  words.push_back(std::string(OXB_BIN_DIR) + "/" + program);
+  const std::string converter = other_converter();
+  if (program == "oxbow-convert" && !converter.empty()) {
+    words.push_back(converter);
+  } else {
+    // Under an emulator ("qemu-aarch64 -cpu max") its words come first.
+    std::istringstream emulator(testing::emulator());
+    for (std::string word; emulator >> word;) words.push_back(word);
+    words.push_back(testing::program_dir() + "/" + program);
+  }
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -66,6 +74,11 @@ CommandResult wait_for(pid_t pid) {
 }
 
 }  // namespace
+
+std::string other_converter() {
+  const char* path = std::getenv("OXB_TEST_CONVERTER");
+  return path == nullptr ? "" : path;
+}
 
 CommandResult run_program(const std::string& program, const std::vector<std::string>& arguments) {
   const TemporaryDirectory directory;

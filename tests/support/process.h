@@ -21,8 +21,12 @@ struct CommandResult {
   uint64_t peak_bytes = 0;
 };
 
-/// Runs a program of the build with arguments (no shell) and waits.
+/// Runs a program of the build with arguments (no shell) and waits. OXB_TEST_CONVERTER names another oxbow-convert, of
+/// this machine, for builds that are about what happens to converted files.
 CommandResult run_program(const std::string& program, const std::vector<std::string>& arguments);
+
+/// OXB_TEST_CONVERTER; empty: the build's own.
+std::string other_converter();
 
 /// The same with a standard input that the test writes as it goes.
 class PipedProgram {

@@ -25,7 +25,8 @@ class RandomStream {
     // Long enough for several runs and memories that are full, as far as the model goes.
     const uint64_t wanted = 2 * uint64_t{info.max_segment} + 9;
     tokens_ = some_tokens(last_, info.capacity == 0 ? wanted : std::min(wanted, info.capacity));
-    if (last_ > 0) text_ = some_tokens(0, std::min<uint64_t>(17, model.entry_info(0)->max_rows));
+    if (info.task == OXB_TASK_TRANSLATE)
+      text_ = some_tokens(0, std::min<uint64_t>(17, model.entry_info(0)->max_rows));
   }
 
   /// Only models that promise it, and take tokens.

@@ -4,7 +4,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "runtime/text/testing.h"
+#include "host/testing/paths.h"
+#include "runtime/testing/tokenizer.h"
 #include "tests/support/files.h"
 
 namespace oxbow::testing {
@@ -36,7 +37,9 @@ class Reader {
   size_t at_ = 0;
 };
 
-std::filesystem::path root() { return std::filesystem::path(OXB_SOURCE_DIR) / "tests/tokenizers"; }
+std::filesystem::path root() {
+  return std::filesystem::path(testing::source_dir()) / "tests/tokenizers";
+}
 
 }  // namespace
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/api/oxbow.h"
+#include "tools/bench/device.h"
 #include "tools/common.h"
-#include "tools/device.h"
 
 namespace oxbow::tools {
 

@@ -1,13 +1,12 @@
 // oxbow bench: time and memory of a model on this machine.
 
-#include "tools/bench.h"
-
 #include <cstdio>
 #include <string>
 #include <utility>
 
-#include "converter/io_file.h"
-#include "tools/bench_session.h"
+#include "host/io_file.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/session.h"
 #include "tools/commands.h"
 #include "tools/common.h"
 
@@ -55,7 +54,7 @@ int bench_command(int argc, char** argv) {
   args.parse(argc, argv, 2);
   if (args.help_wanted()) {
     std::fputs(args.help().c_str(), stdout);
-    return convert::kExitGood;
+    return kExitGood;
   }
   const CommonOptions common = read_common_options(args);
   const bool chosen = args.has("prefill") || args.has("decode") || args.has("stream");
@@ -68,7 +67,7 @@ int bench_command(int argc, char** argv) {
 
   const std::string path = *args.text("model.oxb");
   for (const char* file : {"html", "profile-csv"}) {
-    if (args.has(file)) convert::refuse_overwriting(*args.text(file), {path});
+    if (args.has(file)) refuse_overwriting(*args.text(file), {path});
   }
   const KernelFiles files = KernelFiles::of_this_machine();
   const oxb::Model model = open_model(path);
@@ -111,11 +110,11 @@ int bench_command(int argc, char** argv) {
   report.peak_memory = peak_memory(files);
 
   std::fputs((args.has("json") ? bench_json(report) : bench_text(report)).c_str(), stdout);
-  if (args.has("html")) convert::write_atomically(*args.text("html"), bench_html(report));
+  if (args.has("html")) write_atomically(*args.text("html"), bench_html(report));
   if (args.has("profile-csv")) {
-    convert::write_atomically(*args.text("profile-csv"), profile_csv(*report.profile));
+    write_atomically(*args.text("profile-csv"), profile_csv(*report.profile));
   }
-  return convert::kExitGood;
+  return kExitGood;
 }
 
 }  // namespace oxbow::tools

@@ -1,4 +1,4 @@
-#include "tools/device.h"
+#include "tools/bench/device.h"
 
 #include <dirent.h>
 #include <fcntl.h>

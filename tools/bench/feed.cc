@@ -1,4 +1,4 @@
-#include "tools/bench_feed.h"
+#include "tools/bench/feed.h"
 
 #include <algorithm>
 

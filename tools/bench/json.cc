@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "converter/describe.h"
-#include "tools/bench.h"
+#include "host/describe.h"
+#include "tools/bench/bench.h"
 #include "tools/common.h"
 
 namespace oxbow::tools {
@@ -152,7 +152,7 @@ std::string bench_json(const Report& report) {
                       {"ops", to_json(report.profile->ops)},
                       {"steps", to_json(report.profile->steps)}};
   }
-  return convert::json_text(out);
+  return json_text(out);
 }
 
 std::string profile_csv(const Profile& profile) {

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "converter/describe.h"
-#include "converter/svg.h"
-#include "tools/bench.h"
+#include "host/describe.h"
+#include "host/svg.h"
+#include "tools/bench/bench.h"
 #include "tools/common.h"
 
 namespace oxbow::tools {
 namespace {
-
-using convert::grouped_text;
 
 std::string time_text(double seconds) {
   if (seconds >= 1.0) return format("%.3f s", seconds);
@@ -101,7 +99,7 @@ std::string stream_chart(const Stream& stream) {
 }
 
 std::string row(const std::string& name, const std::string& value) {
-  return "<tr><th>" + convert::escape(name) + "</th><td>" + convert::escape(value) + "</td></tr>\n";
+  return "<tr><th>" + escape(name) + "</th><td>" + escape(value) + "</td></tr>\n";
 }
 
 std::string timing_text(const Timing& timing, const char* per) {
@@ -237,7 +235,7 @@ std::string bench_html(const Report& report) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>Oxbow bench: " +
-      convert::escape(report.path) +
+      escape(report.path) +
       "</title>\n<style>\n"
       ":root { color-scheme: light dark; --line: #8884; --median: #2a6fb0; --min: #999; }\n"
       "body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 "
@@ -268,7 +266,7 @@ std::string bench_html(const Report& report) {
         "<th></th><th>decode, per token</th><th></th></tr>\n",
         static_cast<unsigned long long>(report.profile->prefill_tokens));
     for (const ProfileRow& op : report.profile->ops) {
-      out += "<tr><td>" + convert::escape(op.name) + "</td>" +
+      out += "<tr><td>" + escape(op.name) + "</td>" +
              format(
                  "<td class=\"n\">%llu</td><td class=\"n\">%s</td><td class=\"n\">%.1f %%</td>"
                  "<td class=\"n\">%s</td><td class=\"n\">%.1f %%</td></tr>\n",

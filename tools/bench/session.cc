@@ -1,4 +1,4 @@
-#include "tools/bench_session.h"
+#include "tools/bench/session.h"
 
 #include <algorithm>
 #include <map>
@@ -264,7 +264,7 @@ void Bench::step(int32_t token) {
 
 void Bench::start() {
   session_.reset();
-  if (entries_.size() > 1) feed(encoder(), kEncodedTokens);
+  if (translates()) feed(encoder(), kEncodedTokens);
 }
 
 void Bench::feed(EntryFeed& entry, uint64_t tokens) {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/bench.h"
-#include "tools/bench_feed.h"
-#include "tools/trace.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/feed.h"
+#include "tools/bench/trace.h"
 
 namespace oxbow::tools {
 
@@ -45,7 +45,9 @@ class Bench {
   Profile profile(uint64_t prefill_tokens, uint64_t decode_tokens);
 
  private:
-  EntryFeed& encoder() { return entries_.front(); }
+  bool translates() const { return info_.task == OXB_TASK_TRANSLATE; }
+  /// What takes the prompt: of a translator an entry point of its own.
+  EntryFeed& encoder() { return translates() ? entries_.front() : entries_.back(); }
   EntryFeed& decoder() { return entries_.back(); }
   bool is_full() const { return info_.capacity != 0 && session_.position() >= info_.capacity; }
   uint64_t memory_rows() const;

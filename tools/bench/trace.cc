@@ -1,4 +1,4 @@
-#include "tools/trace.h"
+#include "tools/bench/trace.h"
 
 #include <fcntl.h>
 #include <unistd.h>

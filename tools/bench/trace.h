@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/api/oxbow.hpp"
-#include "tools/device.h"
+#include "tools/bench/device.h"
 
 namespace oxbow::tools {
 

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "converter/describe.h"
+#include "host/describe.h"
 #include "tools/classes.h"
-#include "tools/eval.h"
+#include "tools/eval/eval.h"
 #include "tools/text.h"
 
 namespace oxbow::tools {
@@ -84,11 +84,10 @@ class Classifier {
     for (size_t i = 0; i < info_.label_count; ++i) {
       if (class_name(model_, i) == label) return i;
     }
-    const std::optional<uint64_t> number = convert::parse_integer(label);
+    const std::optional<uint64_t> number = parse_integer(label);
     if (number && *number < info_.output_width) return *number;
     throw InputError(format("%s: '%s' is no class; expected its name or a number from 0 to %u",
-                            where.c_str(), convert::printable(label, 40).c_str(),
-                            info_.output_width - 1));
+                            where.c_str(), printable(label, 40).c_str(), info_.output_width - 1));
   }
 
   const oxb::Model& model_;
@@ -136,8 +135,8 @@ int eval_classify(const Args& args, const oxb::Model& model, const std::string& 
   if (args.has("json")) {
     nlohmann::json out = {{"model", path}, {"texts", texts}, {"lines", lines}};
     if (judged > 0) out["accuracy"] = accuracy;
-    std::fputs(convert::json_text(out).c_str(), stdout);
-    return convert::kExitGood;
+    std::fputs(json_text(out).c_str(), stdout);
+    return kExitGood;
   }
   std::printf("%llu texts, %.1f texts/s", static_cast<unsigned long long>(texts),
               seconds > 0.0 ? static_cast<double>(texts) / seconds : 0.0);
@@ -146,7 +145,7 @@ int eval_classify(const Args& args, const oxb::Model& model, const std::string& 
                 static_cast<unsigned long long>(judged));
   }
   std::printf("\n");
-  return convert::kExitGood;
+  return kExitGood;
 }
 
 }  // namespace oxbow::tools

@@ -1,7 +1,5 @@
 // oxbow eval: how well a model, or each of two, predicts a text; classifiers are in eval_classify.cc.
 
-#include "tools/eval.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -10,15 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "converter/describe.h"
+#include "host/describe.h"
 #include "tools/commands.h"
 #include "tools/common.h"
+#include "tools/eval/eval.h"
 #include "tools/text.h"
 
 namespace oxbow::tools {
 namespace {
-
-using convert::grouped_text;
 
 struct Quality {
   std::string path;
@@ -221,7 +218,7 @@ int eval_command(int argc, char** argv) {
   args.parse(argc, argv, 2);
   if (args.help_wanted()) {
     std::fputs(args.help().c_str(), stdout);
-    return convert::kExitGood;
+    return kExitGood;
   }
   const CommonOptions common = read_common_options(args);
   if (args.has("text") + args.has("classify") != 1) {
@@ -272,8 +269,8 @@ int eval_command(int argc, char** argv) {
       out["difference"] = {{"bits_per_character", b - a},
                            {"relative", a != 0.0 ? (b - a) / a : 0.0}};
     }
-    std::fputs(convert::json_text(out).c_str(), stdout);
-    return convert::kExitGood;
+    std::fputs(json_text(out).c_str(), stdout);
+    return kExitGood;
   }
   for (const Quality& quality : all) {
     std::printf("%s: %s tokens, %s characters, %s bytes, in segments of %u\n", quality.path.c_str(),
@@ -295,7 +292,7 @@ int eval_command(int argc, char** argv) {
   std::printf("%-20s", "tokens/s");
   for (const Quality& quality : all) std::printf("%14.0f", quality.tokens_per_second());
   std::printf("\n");
-  return convert::kExitGood;
+  return kExitGood;
 }
 
 }  // namespace oxbow::tools

@@ -5,18 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "converter/describe.h"
-#include "converter/io_file.h"
-#include "converter/report.h"
-#include "converter/summary.h"
+#include "host/describe.h"
+#include "host/io_file.h"
+#include "host/report.h"
+#include "host/summary.h"
 #include "tools/commands.h"
 #include "tools/common.h"
 
 namespace oxbow::tools {
 namespace {
 
-using convert::Description;
-using convert::grouped_text;
 using KeyValues = std::vector<std::unique_ptr<schema::KeyValueT>>;
 
 /// Rows of cells, each column as wide as its widest cell.
@@ -50,7 +48,7 @@ std::string ring_text(const schema::RingT& ring) {
   std::string text = "ring " + ring.name + " of " + std::to_string(ring.capacity);
   if (ring.pinned != 0) text += ", " + std::to_string(ring.pinned) + " pinned";
   if (ring.initial_rows != 0) text += ", starts with " + std::to_string(ring.initial_rows);
-  if (ring.shared) text += ", shared by siblings";
+  if (ring.shared) text += ", shared by borrowers";
   return text;
 }
 
@@ -66,8 +64,8 @@ std::string states(const Description& description) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& tensor : description.model.tensors) {
     if (tensor->kind != schema::TensorKind::State) continue;
-    rows.push_back({tensor->name, convert::shape_text(description.model, *tensor),
-                    convert::type_text(*tensor), grouped_text(tensor->bytes) + " bytes",
+    rows.push_back({tensor->name, shape_text(description.model, *tensor), type_text(*tensor),
+                    grouped_text(tensor->bytes) + " bytes",
                     tensor->ring < 0
                         ? ""
                         : ring_text(*description.model.rings[static_cast<size_t>(tensor->ring)])});
@@ -101,18 +99,21 @@ std::string steps(const Description& description, const std::vector<std::string>
   std::string out;
   size_t step_index = 0;
   for (const auto& entry : model.entry_points) {
-    out += "\nentry point " + convert::entry_text(model, *entry) + "; " +
+    out += "\nentry point " + entry_text(model, *entry) + "; " +
            std::to_string(entry->steps.size()) + " steps\n";
     std::vector<std::vector<std::string>> rows;
     for (size_t i = 0; i < entry->steps.size(); ++i) {
       const schema::StepT& step = *entry->steps[i];
       rows.push_back({std::to_string(i), schema::EnumNameOpCode(step.op), names(step.outputs),
-                      convert::options_text(step), "from " + names(step.inputs)});
+                      options_text(step), "from " + names(step.inputs)});
       if (!providers.empty()) {
         rows.back().insert(rows.back().begin() + 2, providers[step_index++]);
       }
     }
     out += table(rows);
+    if (!entry->outputs.empty()) {
+      out += "  further outputs: " + names(entry->outputs) + "\n";
+    }
     if (!entry->kept.empty()) out += "  kept to be read: " + kept_names(model, *entry) + "\n";
   }
   return out;
@@ -121,7 +122,7 @@ std::string steps(const Description& description, const std::vector<std::string>
 std::string text(const Description& description, const std::vector<std::string>& providers,
                  size_t backend_bytes) {
   const schema::MetadataT& metadata = *description.model.metadata;
-  std::string out = convert::summary_table(description);
+  std::string out = summary_table(description);
   const auto add = [&](const std::string& name, const std::string& value) {
     out += format("%-22s%s\n", name.c_str(), value.c_str());
   };
@@ -154,7 +155,7 @@ int inspect_command(int argc, char** argv) {
   args.parse(argc, argv, 2);
   if (args.help_wanted()) {
     std::fputs(args.help().c_str(), stdout);
-    return convert::kExitGood;
+    return kExitGood;
   }
   const CommonOptions common = read_common_options(args);
   const std::string path = *args.text("model.oxb");
@@ -163,14 +164,16 @@ int inspect_command(int argc, char** argv) {
     const oxb::Status status = model.check_weights();
     if (!status.ok()) throw CheckFailed(path + ": " + status.text());
   }
-  Description description = convert::describe_file(path);
+  Description description = describe_file(path);
   // The arena of the session that was asked about, threads and backend included.
   description.memory = session_memory(model, path, common);
-  // What a library takes and serves is known only when it has been asked.
+  // What a library or a device takes and serves is known only when it has been asked.
   std::vector<std::string> providers;
   size_t backend_bytes = 0;
-  if (common.session.backend == OXB_BACKEND_XNNPACK || common.session.backend == OXB_BACKEND_ACL ||
-      common.session.backend == OXB_BACKEND_VULKAN) {
+  const oxb_backend backend = common.session.backend;
+  const bool ours =
+      backend == OXB_BACKEND_AUTO || backend == OXB_BACKEND_REFERENCE || backend == OXB_BACKEND_CPU;
+  if (!ours) {
     const oxb::Session session = open_session(model, path, common);
     backend_bytes = session.backend_bytes();
     for (const char* name; (name = session.step_provider(providers.size())) != nullptr;) {
@@ -179,22 +182,22 @@ int inspect_command(int argc, char** argv) {
   }
 
   if (args.has("html")) {
-    convert::refuse_overwriting(*args.text("html"), {path});
-    convert::write_atomically(*args.text("html"), convert::to_html(description, path));
+    refuse_overwriting(*args.text("html"), {path});
+    write_atomically(*args.text("html"), to_html(description, path));
   }
   if (args.has("json")) {
-    nlohmann::json out = convert::to_json(description);
+    nlohmann::json out = to_json(description);
     if (!providers.empty()) {
       out["backend_bytes"] = backend_bytes;
       out["step_providers"] = providers;
     }
     if (args.has("check")) out["weights_checked"] = true;
-    std::fputs(convert::json_text(out).c_str(), stdout);
+    std::fputs(json_text(out).c_str(), stdout);
   } else {
     std::fputs(text(description, providers, backend_bytes).c_str(), stdout);
     if (args.has("check")) std::puts("\nthe weights match their checksum");
   }
-  return convert::kExitGood;
+  return kExitGood;
 }
 
 }  // namespace oxbow::tools

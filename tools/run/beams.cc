@@ -49,7 +49,7 @@ int run_beams(const Request& request, oxb::BeamOptions options, oxb::Session& se
   }
   std::fflush(stdout);
   print_speed(speed);
-  return convert::kExitGood;
+  return kExitGood;
 }
 
 }  // namespace oxbow::tools

@@ -14,13 +14,13 @@ int run_classify(const Request& request) {
   check(session.run(ids, logits), request.path);
   if (logits.size() == 1) {  // A regression has one number and no classes.
     std::printf("%.6g\n", static_cast<double>(logits[0]));
-    return convert::kExitGood;
+    return kExitGood;
   }
   const std::vector<double> shares = probabilities(logits);
   for (const size_t index : best_first(shares, logits.size())) {
     std::printf("%.6f  %s\n", shares[index], class_name(request.model, index).c_str());
   }
-  return convert::kExitGood;
+  return kExitGood;
 }
 
 }  // namespace oxbow::tools

@@ -153,7 +153,7 @@ int run_command(int argc, char** argv) {
   args.parse(argc, argv, 2);
   if (args.help_wanted()) {
     std::fputs(args.help().c_str(), stdout);
-    return convert::kExitGood;
+    return kExitGood;
   }
   const CommonOptions common = read_common_options(args);
   const uint64_t tokens = args.integer("tokens", 200, 0, UINT64_MAX);

@@ -63,7 +63,7 @@ int run_fill_mask(const Request& request) {
     oxb::Decoder decoder = open_decoder(request.model);
     std::printf("%s\n", decode(decoder, ids).c_str());
   }
-  return convert::kExitGood;
+  return kExitGood;
 }
 
 }  // namespace oxbow::tools

@@ -117,7 +117,7 @@ int run_generate(const Request& request) {
                  static_cast<unsigned long long>(request.info.capacity));
   }
   print_speed(speed);
-  return convert::kExitGood;
+  return kExitGood;
 }
 
 }  // namespace oxbow::tools

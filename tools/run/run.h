@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/describe.h"
+#include "host/describe.h"
 #include "tools/common.h"
 #include "tools/run/stop_words.h"
 #include "tools/text.h"

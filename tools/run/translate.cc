@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "converter/describe.h"
+#include "host/describe.h"
 #include "tools/run/run.h"
 
 namespace oxbow::tools {
@@ -25,7 +25,7 @@ std::vector<int32_t> source_text(const Request& request) {
 
 int run_translate(const Request& request) {
   const std::unique_ptr<schema::GenerationT> given =
-      std::move(convert::describe_file(request.path).model.generation);
+      std::move(describe_file(request.path).model.generation);
   const schema::GenerationT rules = given == nullptr ? schema::GenerationT() : *given;
   const oxb::BeamOptions beams = beam_options(request.args, rules);
   const std::vector<int32_t> source = source_text(request);
@@ -69,7 +69,7 @@ int run_translate(const Request& request) {
   speed.decode_seconds = decode_time.seconds();
   printer.finish();
   print_speed(speed);
-  return convert::kExitGood;
+  return kExitGood;
 }
 
 }  // namespace oxbow::tools

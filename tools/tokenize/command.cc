@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "converter/describe.h"
+#include "host/describe.h"
 #include "tools/commands.h"
 #include "tools/common.h"
 #include "tools/text.h"
@@ -59,10 +59,9 @@ int print_tokens(const Args& args, const oxb::Model& model) {
   } else {
     std::fflush(stdout);
     std::fprintf(stderr, "%s tokens, %s bytes, %.3f bytes per token\n",
-                 convert::grouped_text(tokens).c_str(),
-                 convert::grouped_text(reader.bytes()).c_str(), ratio);
+                 grouped_text(tokens).c_str(), grouped_text(reader.bytes()).c_str(), ratio);
   }
-  return convert::kExitGood;
+  return kExitGood;
 }
 
 int print_text(const Args& args, const oxb::Model& model) {
@@ -72,11 +71,11 @@ int print_text(const Args& args, const oxb::Model& model) {
   const std::string text =
       decode(decoder, parse_ids(*args.text("ids"), model.info().vocabulary, "--ids"));
   if (args.has("json")) {
-    std::fputs(convert::json_text({{"text", text}}).c_str(), stdout);
+    std::fputs(json_text({{"text", text}}).c_str(), stdout);
   } else {
     std::printf("%s\n", text.c_str());
   }
-  return convert::kExitGood;
+  return kExitGood;
 }
 
 }  // namespace
@@ -95,7 +94,7 @@ int tokenize_command(int argc, char** argv) {
   args.parse(argc, argv, 2);
   if (args.help_wanted()) {
     std::fputs(args.help().c_str(), stdout);
-    return convert::kExitGood;
+    return kExitGood;
   }
   if (args.has("prompt") + args.has("file") + args.has("ids") != 1) {
     throw UsageError("give one of --prompt, --file and --ids");

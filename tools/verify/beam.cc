@@ -51,7 +51,7 @@ double log_sum_exp(std::span<const float> logits) {
 std::vector<oxb_beam_options> Verifier::beam_grid(uint32_t n_best, uint32_t columns) const {
   std::vector<uint32_t> lengths = {columns};
   // Texts that all ended early are stored in fewer columns than they might have had.
-  if (const convert::StoredTensor* greedy = io_.find("greedy.sequences");
+  if (const StoredTensor* greedy = io_.find("greedy.sequences");
       greedy != nullptr && greedy->shape.size() == 2) {
     lengths.push_back(static_cast<uint32_t>(greedy->shape[1]));
   }

@@ -37,10 +37,10 @@ BeamSettings read_beam_settings(const Args& args) {
 }
 
 /// What the reference itself suggests.
-double default_atol(const convert::Safetensors& io, const Tolerance& tolerance) {
+double default_atol(const Safetensors& io, const Tolerance& tolerance) {
   const auto found = io.metadata().find("atol_fp32");
   const std::optional<double> given =
-      found == io.metadata().end() ? std::nullopt : convert::parse_number(found->second);
+      found == io.metadata().end() ? std::nullopt : parse_number(found->second);
   const bool usable = given && *given >= 0.0;
   if (!usable && !tolerance.min_cosine) {
     throw InputError(io.path() +
@@ -69,7 +69,7 @@ int verify_command(int argc, char** argv) {
   args.parse(argc, argv, 2);
   if (args.help_wanted()) {
     std::fputs(args.help().c_str(), stdout);
-    return convert::kExitGood;
+    return kExitGood;
   }
   const CommonOptions common = read_common_options(args);
   Verification verification;
@@ -77,13 +77,13 @@ int verify_command(int argc, char** argv) {
   const BeamSettings beam_settings = read_beam_settings(args);
   const std::string path = *args.text("model.oxb");
   const oxb::Model model = open_model(path);
-  const convert::Safetensors io(*args.text("io.safetensors"));
+  const Safetensors io(*args.text("io.safetensors"));
   verification.model = path;
   verification.io = io.path();
   if (!args.has("atol")) verification.tolerance.atol = default_atol(io, verification.tolerance);
 
   oxb::Session session = open_session(model, path, common);
-  const schema::ModelT graph = convert::describe_file(path).model;
+  const schema::ModelT graph = describe_file(path).model;
   Runner runner(model, path, session, graph);
   Verifier verifier(runner, graph, io, verification.tolerance, beam_settings);
   verifier.run();
@@ -98,7 +98,7 @@ int verify_command(int argc, char** argv) {
     throw CheckFailed(format("%zu of %zu tensors are not as expected", verification.failed,
                              verification.outcomes.size()));
   }
-  return convert::kExitGood;
+  return kExitGood;
 }
 
 }  // namespace oxbow::tools

@@ -55,9 +55,9 @@ void Verifier::derive(const Part& part, const Layout& layout, uint64_t stream,
     const Outcome& outcome = outcomes_[part.expected.at("next_ids")];
     if (!outcome.failure.empty()) return;
     const std::vector<int64_t> expected = integer_rows(outcome.name, layout, stream);
-    Produced chosen{0, 1, {}, {}, false};
+    Produced chosen{0, 1, {}, {}, {}, false};
     for (uint64_t i = 0; i < logits.rows; ++i) {
-      const Produced one{1, logits.width, {row(i).begin(), row(i).end()}, {}, false};
+      const Produced one{1, logits.width, {row(i).begin(), row(i).end()}, {}, {}, false};
       choose(one, i < expected.size() ? expected[i] : -1, {}, chosen);
     }
     produced["next_ids"] = chosen;

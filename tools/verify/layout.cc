@@ -36,6 +36,9 @@ std::optional<Layout::View> Layout::view(const std::vector<uint64_t>& shape) con
 
 std::optional<Layout::View> Layout::whole(const std::vector<uint64_t>& shape, uint64_t rows,
                                           uint64_t width) const {
+  uint64_t all = 1;
+  for (const uint64_t dimension : shape) all *= dimension;
+  if (all == rows * width) return View{rows, width, 0, width};
   if (has_batch && (shape.empty() || shape[0] != batch)) return std::nullopt;
   uint64_t count = 1;
   for (size_t i = has_batch ? 1 : 0; i < shape.size(); ++i) count *= shape[i];

@@ -35,8 +35,8 @@ struct Layout {
 
   /// Nothing when the shape does not hold `batch` streams.
   std::optional<View> view(const std::vector<uint64_t>& shape) const;
-  /// The same for a tensor without a time dimension, all of which is `rows` rows of a stream; nothing
-  /// when there are more or fewer values.
+  /// The same for a tensor without a time dimension, all of which is `rows` rows of a stream, or of every
+  /// stream when it has no dimension for them; nothing when there are more or fewer values.
   std::optional<View> whole(const std::vector<uint64_t>& shape, uint64_t rows,
                             uint64_t width) const;
 };

@@ -1,6 +1,8 @@
 // masked.*: the plain part's tokens with padding among them. A stream has no padding: its tokens are
 // fed without, and the rows of the others compared. A model that takes the mask gets it.
 
+#include <algorithm>
+
 #include "tools/verify/verifier.h"
 
 namespace oxbow::tools {
@@ -15,7 +17,7 @@ std::vector<uint64_t> real_rows(const std::vector<int64_t>& mask) {
 }
 
 Produced selected(const Produced& produced, const std::vector<uint64_t>& rows) {
-  Produced some{rows.size(), produced.width, {}, {}, false};
+  Produced some{rows.size(), produced.width, {}, {}, {}, false};
   for (const uint64_t row : rows) {
     const auto from = produced.values.begin() + static_cast<ptrdiff_t>(row * produced.width);
     some.values.insert(some.values.end(), from, from + static_cast<ptrdiff_t>(produced.width));
@@ -37,6 +39,23 @@ bool Verifier::can_mask(const Layout& layout, uint64_t stream) const {
     if (rows[i] >= positions.size() || positions[rows[i]] != static_cast<int64_t>(i)) return false;
   }
   return true;
+}
+
+void Verifier::skip_blank_rows(const Part& part, const Layout& layout, uint64_t stream) {
+  const std::vector<int64_t> mask = integer_rows(part.prefix + "attention_mask", layout, stream);
+  for (const auto& [name, index] : part.expected) {
+    Outcome& outcome = outcomes_[index];
+    const std::optional<Layout::View> view = layout.view(outcome.shape);
+    if (outcome.produced.empty() || outcome.is_ids || !view || view->rows != mask.size()) continue;
+    const std::vector<float> expected = io_.floats(outcome.name);
+    for (uint64_t row = 0; row < mask.size(); ++row) {
+      const auto begin = static_cast<ptrdiff_t>(view->at(stream, row));
+      const auto width = static_cast<ptrdiff_t>(view->width);
+      const bool blank = std::all_of(expected.begin() + begin, expected.begin() + begin + width,
+                                     [](float value) { return value == 0; });
+      if (mask[row] == 0 && blank) std::fill_n(outcome.covered.begin() + begin, width, false);
+    }
+  }
 }
 
 void Verifier::run_masked() {

@@ -9,8 +9,6 @@
 namespace oxbow::tools {
 namespace {
 
-using convert::Safetensors;
-
 std::optional<Layout::View> find_view(const Layout& layout, const std::vector<uint64_t>& shape,
                                       const Produced& produced) {
   const std::optional<Layout::View> rows = layout.view(shape);
@@ -21,7 +19,7 @@ std::optional<Layout::View> find_view(const Layout& layout, const std::vector<ui
 }
 
 std::vector<double> to_doubles(const Safetensors& io, const std::string& name) {
-  if (!convert::is_float(io.at(name).dtype)) {
+  if (!is_float(io.at(name).dtype)) {
     const std::vector<int64_t> values = io.integers(name);
     return {values.begin(), values.end()};
   }
@@ -141,7 +139,10 @@ void place(Outcome& outcome, const Produced& produced, const Placement& placemen
     const auto to = static_cast<ptrdiff_t>(layer_offset + view->at(placement.stream, target));
     const auto from = static_cast<ptrdiff_t>(row * produced.width);
     std::copy_n(produced.values.begin() + from, produced.width, outcome.produced.begin() + to);
-    std::fill_n(outcome.covered.begin() + to, produced.width, true);
+    for (ptrdiff_t i = 0; i < static_cast<ptrdiff_t>(produced.width); ++i) {
+      outcome.covered[static_cast<size_t>(to + i)] =
+          produced.covered.empty() || produced.covered[static_cast<size_t>(from + i)];
+    }
     if (outcome.is_ids) outcome.gaps[static_cast<size_t>(to)] = produced.gaps[row];
   }
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/safetensors.h"
+#include "host/safetensors.h"
 #include "tools/verify/layout.h"
 
 namespace oxbow::tools {
@@ -27,6 +27,8 @@ struct Produced {
   std::vector<float> values;
   /// Chosen tokens only: how much more the model likes its choice than the reference's.
   std::vector<float> gaps;
+  /// Which values the model has; empty: all.
+  std::vector<bool> covered;
   /// Rows of a kept activation: a reference that pads its input may have more of them.
   bool may_be_fewer = false;
 };
@@ -71,7 +73,6 @@ void place(Outcome& outcome, const Produced& produced, const Placement& placemen
 
 /// Compares with the tensor of that name in `io`, or with its alternative X.fp64. `margin`: tokens
 /// whose logits are not further apart are equally good choices.
-void judge(Outcome& outcome, const convert::Safetensors& io, const Tolerance& tolerance,
-           double margin);
+void judge(Outcome& outcome, const Safetensors& io, const Tolerance& tolerance, double margin);
 
 }  // namespace oxbow::tools

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "converter/describe.h"
+#include "host/describe.h"
 #include "tools/common.h"
 
 namespace oxbow::tools {
@@ -19,7 +19,7 @@ bool name_before(const std::string& a, const std::string& b) {
     }
     if (!name.starts_with("segment")) return {0, name};
     const size_t dot = std::min(name.find('.'), name.size());
-    return {convert::parse_integer(name.substr(7, dot - 7)).value_or(0), name.substr(dot)};
+    return {parse_integer(name.substr(7, dot - 7)).value_or(0), name.substr(dot)};
   };
   return key(a) < key(b);
 }
@@ -83,7 +83,7 @@ void print_json(const Verification& verification) {
                         {"not_produced", verification.not_produced}};
   if (tolerance.min_cosine) out["min_cosine"] = *tolerance.min_cosine;
   for (const Outcome& outcome : verification.outcomes) out["tensors"].push_back(to_json(outcome));
-  std::fputs(convert::json_text(out).c_str(), stdout);
+  std::fputs(json_text(out).c_str(), stdout);
 }
 
 void print_text(const Verification& verification) {

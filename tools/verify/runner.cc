@@ -7,6 +7,7 @@ namespace {
 
 /// Rows `begin` to `begin + rows` of an input, as the runtime wants them.
 oxb_input piece_of(const InputRows& input, size_t begin, size_t rows) {
+  if (input.own_rows) begin = 0, rows = input.rows;
   const void* values = input.floats.empty()
                            ? static_cast<const void*>(input.integers.data() + begin)
                            : static_cast<const void*>(input.floats.data() + begin * input.width);
@@ -25,7 +26,12 @@ std::vector<InputRows> select_rows(const std::vector<InputRows>& inputs,
                                    const std::vector<uint64_t>& rows) {
   std::vector<InputRows> selected;
   for (const InputRows& input : inputs) {
-    InputRows& to = selected.emplace_back(InputRows{input.name, rows.size(), input.width, {}, {}});
+    if (input.own_rows) {
+      selected.push_back(input);
+      continue;
+    }
+    InputRows& to =
+        selected.emplace_back(InputRows{input.name, rows.size(), input.width, {}, {}, false});
     for (const uint64_t row : rows) {
       const auto begin = static_cast<ptrdiff_t>(row * input.width), end = begin + input.width;
       if (input.floats.empty()) {
@@ -49,10 +55,19 @@ const oxb_input_info* Runner::Entry::find(const std::string& input) const {
 Runner::Runner(const oxb::Model& model, std::string path, oxb::Session& session,
                const schema::ModelT& graph)
     : path_(std::move(path)), session_(session) {
-  // The session lists the states first, then what each entry point keeps.
+  // The session lists the states first, then of each entry point its further outputs and what it keeps.
   size_t index = 0;
   for (const auto& tensor : graph.tensors) {
-    if (tensor->kind == schema::TensorKind::State) states_[tensor->name] = index++;
+    if (tensor->kind != schema::TensorKind::State) continue;
+    states_[tensor->name] = index;
+    ++index;
+  }
+  // Some references call key.layer3 state.layer3.key.
+  for (const auto& [name, state] : std::map(states_)) {
+    const size_t dot = name.rfind(".layer");
+    if (dot != std::string::npos) {
+      states_.try_emplace("state" + name.substr(dot) + "." + name.substr(0, dot), state);
+    }
   }
   for (size_t e = 0; e < model.info().entry_count; ++e) {
     Entry& entry = entries_.emplace_back();
@@ -64,7 +79,8 @@ Runner::Runner(const oxb::Model& model, std::string path, oxb::Session& session,
       check(input.status(), path_);
       entry.inputs.push_back(*input);
     }
-    for (size_t i = 0; i < graph.entry_points[e]->kept.size(); ++i) {
+    const schema::EntryPointT& from = *graph.entry_points[e];
+    for (size_t i = 0; i < from.outputs.size() + from.kept.size(); ++i) {
       const oxb::Expected<oxb_tensor_info> tensor = session_.tensor_info(index);
       check(tensor.status(), path_);
       entry.kept.emplace_back(tensor->name, index++);

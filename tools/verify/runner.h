@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/describe.h"
+#include "host/describe.h"
 #include "tools/common.h"
 #include "tools/verify/outcome.h"
 
@@ -22,6 +22,8 @@ struct InputRows {
   /// One of the two, as the input's type tells.
   std::vector<int32_t> integers;
   std::vector<float> floats;
+  /// They are no tokens, so every run gets all of them.
+  bool own_rows = false;
 };
 
 /// Only the given rows of every input.

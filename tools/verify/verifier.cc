@@ -3,26 +3,31 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/verify/states.h"
+
 namespace oxbow::tools {
 namespace {
 
 constexpr const char* kGreedy = "greedy.";
 constexpr const char* kBeam = "beam.";
+constexpr const char* kRecurrent = "recurrent.";
+constexpr const char* kChunkwise = "chunkwise.";
+constexpr const char* kDecode = "decode.";
 
 /// "segment12." of "segment12.logits"; empty for other names.
 std::string segment_prefix(const std::string& name) {
   const size_t dot = name.find('.');
   if (!name.starts_with("segment") || dot == std::string::npos) return "";
-  return convert::parse_integer(name.substr(7, dot - 7)) ? name.substr(0, dot + 1) : "";
+  return parse_integer(name.substr(7, dot - 7)) ? name.substr(0, dot + 1) : "";
 }
 
 uint64_t segment_number(const std::string& prefix) {
-  return *convert::parse_integer(prefix.substr(7, prefix.size() - 8));
+  return *parse_integer(prefix.substr(7, prefix.size() - 8));
 }
 
 }  // namespace
 
-Verifier::Verifier(Runner& runner, const schema::ModelT& graph, const convert::Safetensors& io,
+Verifier::Verifier(Runner& runner, const schema::ModelT& graph, const Safetensors& io,
                    const Tolerance& tolerance, const BeamSettings& beam_settings)
     : runner_(runner),
       graph_(graph),
@@ -46,8 +51,11 @@ void Verifier::run() {
   if (!segments.empty()) stream.clear();
   for (const auto& [number, part] : segments) stream.push_back(part);
   if (continues) stream.push_back(&parts_.at(kGreedy));
-  run_streams(stream);
+  run_streams(stream, true);
   if (parts_.contains(kGreedy) && !continues) run_greedy();
+  for (const char* form : {kRecurrent, kChunkwise}) {
+    if (parts_.contains(form)) run_form(parts_.at(form), form == std::string(kRecurrent));
+  }
   if (parts_.contains("masked.")) run_masked();
   if (parts_.contains(kBeam)) run_beam();
   derive_masks();
@@ -79,6 +87,7 @@ bool Verifier::is_derived(const Part& part, const std::string& name) const {
   if (part.prefix == kGreedy) {
     return name == "next_ids" || name == "sequence" || name == "tokens" || name == "sequences";
   }
+  if (part.prefix == kDecode && name == "tokens") return true;
   if (part.prefix == kBeam) {
     return name == "sequences" || (name == "scores" && io_.find("beam.sequences") != nullptr);
   }
@@ -89,7 +98,7 @@ bool Verifier::is_derived(const Part& part, const std::string& name) const {
 /// The part a name belongs to.
 Part& Verifier::part_of(const std::string& name) {
   std::string prefix = segment_prefix(name);
-  for (const char* known : {kGreedy, "masked.", kBeam}) {
+  for (const char* known : {kGreedy, "masked.", kBeam, kRecurrent, kChunkwise, kDecode}) {
     if (name.starts_with(known)) prefix = known;
   }
   return parts_.try_emplace(prefix, Part{prefix, {}, {}}).first->second;
@@ -114,13 +123,13 @@ void Verifier::collect() {
   }
 }
 
-void Verifier::expect(Part& part, const std::string& name, const convert::StoredTensor& tensor) {
+void Verifier::expect(Part& part, const std::string& name, const StoredTensor& tensor) {
   Outcome outcome;
   outcome.name = part.prefix + name;
   outcome.shape = tensor.shape;
-  outcome.is_ids = (part.prefix == kGreedy && is_derived(part, name)) ||
+  outcome.is_ids = ((part.prefix == kGreedy || part.prefix == kDecode) && is_derived(part, name)) ||
                    (part.prefix == kBeam && name == "sequences");
-  if (outcome.is_ids && convert::is_float(tensor.dtype)) {
+  if (outcome.is_ids && is_float(tensor.dtype)) {
     outcome.failure = "unexpected type " + tensor.describe();
   }
   part.expected[name] = outcomes_.size();
@@ -132,7 +141,9 @@ void Verifier::give_up(const Part& part) {
 }
 
 void Verifier::check_parts() const {
-  const std::string input = runner_.entries()[0].inputs[0].name;
+  // What is encoded first, if anything is.
+  const bool encodes = runner_.entries()[0].info.starts != 0;
+  const std::string input = runner_.entries()[encodes ? 0 : runner_.main_entry()].inputs[0].name;
   uint64_t next = 0;
   bool any = false;
   std::set<uint64_t> numbers;
@@ -182,7 +193,7 @@ Layout Verifier::layout_of(const Part& part) const {
   throw InputError(io_.path() + ": " + part.prefix + " has no inputs");
 }
 
-void Verifier::run_streams(const std::vector<const Part*>& parts) {
+void Verifier::run_streams(const std::vector<const Part*>& parts, bool decodes) {
   const Layout layout = layout_of(*parts[0]);
   Progress progress;
   for (uint64_t stream = 0; stream < layout.batch; ++stream) {
@@ -191,6 +202,7 @@ void Verifier::run_streams(const std::vector<const Part*>& parts) {
       run_part(*part, stream, part->prefix == kGreedy ? 1 : SIZE_MAX);
       progress.show("stream", stream, layout.batch);
     }
+    if (decodes && parts_.contains(kDecode)) decode(stream);
   }
 }
 
@@ -199,12 +211,44 @@ void Verifier::run_part(const Part& part, uint64_t stream, size_t piece) {
   ProducedByName produced;
   for (size_t entry = 0; entry < runner_.entries().size(); ++entry) {
     const std::vector<InputRows> inputs = inputs_of(part, entry, stream);
-    if (inputs.empty()) continue;
+    if (inputs.empty() || !is_chosen(part, entry)) continue;
     runner_.run(entry, inputs, piece, wanted(part), part.prefix + inputs[0].name, produced);
   }
   runner_.read_states(wanted(part), produced);
   derive(part, layout, stream, produced);
   place_all(part, layout, stream, produced);
+  if (part.given.contains("attention_mask")) skip_blank_rows(part, layout, stream);
+}
+
+bool Verifier::is_chosen(const Part& part, size_t entry) const {
+  const std::vector<Runner::Entry>& entries = runner_.entries();
+  const auto same = [&](size_t other) {
+    return std::string(entries[other].inputs[0].name) == entries[entry].inputs[0].name;
+  };
+  size_t first = entry, last = entry;
+  for (size_t other = 0; other < entries.size(); ++other) {
+    if (same(other)) first = std::min(first, other), last = std::max(last, other);
+  }
+  return entry == (part.prefix.empty() ? first : last);
+}
+
+void Verifier::run_form(const Part& part, bool one_by_one) {
+  const std::string entry_name = part.prefix.substr(0, part.prefix.size() - 1);
+  size_t entry = runner_.main_entry();
+  while (entry > 0 && runner_.entries()[entry].info.name != entry_name) --entry;
+  const bool found = one_by_one || runner_.entries()[entry].info.name == entry_name;
+  if (!found || !parts_.contains("") || parts_.at("").given.empty()) return give_up(part);
+  if (one_by_one) entry = runner_.main_entry();
+  const Part& plain = parts_.at("");
+  const Layout layout = layout_of(plain);
+  for (uint64_t stream = 0; stream < layout.batch; ++stream) {
+    runner_.reset();
+    ProducedByName produced;
+    const std::vector<InputRows> inputs = inputs_of(plain, entry, stream);
+    runner_.run(entry, inputs, one_by_one ? 1 : SIZE_MAX, wanted(part), inputs[0].name, produced);
+    runner_.read_states(wanted(part), produced);
+    place_all(part, layout, stream, produced);
+  }
 }
 
 std::set<std::string> Verifier::wanted(const Part& part) const {
@@ -224,7 +268,9 @@ std::vector<InputRows> Verifier::inputs_of(const Part& part, size_t entry, uint6
     }
     InputRows rows = input_rows(owner->prefix + input.name, input, layout_of(*owner), stream);
     // The same name may belong to another entry point, with rows of its own.
-    if (inputs.empty() || rows.rows == inputs[0].rows) inputs.push_back(std::move(rows));
+    if (inputs.empty() || rows.own_rows || rows.rows == inputs[0].rows) {
+      inputs.push_back(std::move(rows));
+    }
   }
   return inputs;
 }
@@ -234,7 +280,8 @@ InputRows Verifier::input_rows(const std::string& name, const oxb_input_info& in
   InputRows rows;
   rows.name = input.name;
   rows.width = input.width;
-  const convert::StoredTensor& tensor = io_.at(name);
+  rows.own_rows = input.own_rows != 0;
+  const StoredTensor& tensor = io_.at(name);
   if (input.type == OXB_TYPE_F32) {
     const std::optional<Layout::View> view = layout.view(tensor.shape);
     if (!view || view->width != input.width || view->rows == 0) {
@@ -263,7 +310,7 @@ InputRows Verifier::input_rows(const std::string& name, const oxb_input_info& in
 
 std::vector<int64_t> Verifier::integer_rows(const std::string& name, const Layout& layout,
                                             uint64_t stream) const {
-  const convert::StoredTensor& tensor = io_.at(name);
+  const StoredTensor& tensor = io_.at(name);
   const std::optional<Layout::View> view = layout.view(tensor.shape);
   if (!view || view->width != 1 || view->rows == 0) {
     throw InputError(io_.path() + ": " + name + " is " + shape_text(tensor.shape) + "; expected " +
@@ -274,6 +321,17 @@ std::vector<int64_t> Verifier::integer_rows(const std::string& name, const Layou
   std::vector<int64_t> values;
   for (uint64_t row = 0; row < view->rows; ++row) values.push_back(all[view->at(stream, row)]);
   return values;
+}
+
+bool Verifier::is_transposed(const std::string& name) const {
+  const std::vector<std::string>& list = graph_.metadata->transposed_states;
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+Produced Verifier::reference_state(const std::string& name, std::vector<uint64_t> shape,
+                                   const Produced& state, const Layout& layout) const {
+  if (layout.has_batch && !shape.empty() && shape[0] == layout.batch) shape.erase(shape.begin());
+  return in_reference_order(state, shape, is_transposed(name));
 }
 
 void Verifier::place_all(const Part& part, const Layout& layout, uint64_t stream,
@@ -288,7 +346,28 @@ void Verifier::place_all(const Part& part, const Layout& layout, uint64_t stream
       placement.rows_at = rows_at;
     }
     if (const auto found = produced.find(name); found != produced.end()) {
-      place(outcomes_[index], found->second, placement);
+      Outcome& outcome = outcomes_[index];
+      const bool state = runner_.is_state(name) && !placement.layout.time_major;
+      place(outcome,
+            state ? reference_state(name, outcome.shape, found->second, layout) : found->second,
+            placement);
+      continue;
+    }
+    if (is_transposed(name)) {
+      // The layers' rows are the columns of one tensor.
+      Produced all;
+      for (size_t layer = 0; layer < runner_.stacked(name); ++layer) {
+        const auto found = produced.find(name + ".layer" + std::to_string(layer));
+        if (found == produced.end()) continue;
+        all.width = found->second.width;
+        ++all.rows;
+        all.values.insert(all.values.end(), found->second.values.begin(),
+                          found->second.values.end());
+        // A state that holds nothing yet is zeros.
+        all.values.resize(all.rows * all.width);
+      }
+      Outcome& outcome = outcomes_[index];
+      place(outcome, reference_state(name, outcome.shape, all, layout), placement);
       continue;
     }
     placement.layers = runner_.stacked(name);

@@ -7,6 +7,9 @@
 //   INPUT, OUTPUT, NAME             one pass from the empty state, through the entry points in order
 //   segmentN.INPUT, .OUTPUT, .NAME  segments in order from the empty state
 //   masked.INPUT, .OUTPUT           the plain part with padding; padded rows are not compared
+//   recurrent.OUTPUT, .NAME         the plain part token by token
+//   chunkwise.OUTPUT                the plain part by the entry point of that name
+//   decode.*                        a segment token by token, see decode.cc
 //   greedy.*                        text the model generated, in the ways greedy.cc lists
 //   beam.*                          the same by beam search, see beam.cc
 // OUTPUT is the output of an entry point; NAME a state, or an activation the converter kept. nll,
@@ -42,7 +45,7 @@ struct BeamSettings {
 
 class Verifier {
  public:
-  Verifier(Runner& runner, const schema::ModelT& graph, const convert::Safetensors& io,
+  Verifier(Runner& runner, const schema::ModelT& graph, const Safetensors& io,
            const Tolerance& tolerance, const BeamSettings& beam_settings = {});
 
   void run();
@@ -57,13 +60,18 @@ class Verifier {
   bool is_input(const std::string& name) const;
   bool is_given(const Part& part, const std::string& name) const;
   bool is_derived(const Part& part, const std::string& name) const;
-  void expect(Part& part, const std::string& name, const convert::StoredTensor& tensor);
+  void expect(Part& part, const std::string& name, const StoredTensor& tensor);
   /// Lists what was expected of a part as not produced.
   void give_up(const Part& part);
   void check_parts() const;
-  /// Runs parts after each other, for each stream from the empty state.
-  void run_streams(const std::vector<const Part*>& parts);
+  /// Runs parts after each other, for each stream from the empty state, and then what is decoded, if it is to be.
+  void run_streams(const std::vector<const Part*>& parts, bool decodes = false);
   void run_part(const Part& part, uint64_t stream, size_t piece);
+  /// The inputs of the plain part again, token by token or by the entry point of that name.
+  void run_form(const Part& part, bool one_by_one);
+  /// Of entry points with the same main input, forms of one model, a text as a whole is for the first and
+  /// a stream for the last.
+  bool is_chosen(const Part& part, size_t entry) const;
   /// How the part's main input lies.
   Layout layout_of(const Part& part) const;
   /// What is fed to an entry point; nothing when its main input is not there. Looks in `fallback`
@@ -78,6 +86,10 @@ class Verifier {
   std::set<std::string> wanted(const Part& part) const;
   void place_all(const Part& part, const Layout& layout, uint64_t stream,
                  const ProducedByName& produced, const std::vector<uint64_t>* rows_at = nullptr);
+  bool is_transposed(const std::string& state) const;
+  /// A state as the reference has it.
+  Produced reference_state(const std::string& name, std::vector<uint64_t> shape,
+                           const Produced& state, const Layout& layout) const;
   double tie_margin() const;
 
   // derived.cc
@@ -88,6 +100,8 @@ class Verifier {
   void run_masked();
   void run_masked_stream(const Layout& layout, uint64_t stream);
   bool can_mask(const Layout& layout, uint64_t stream) const;
+  /// Does not compare rows of padding that the reference replaced by zeros.
+  void skip_blank_rows(const Part& part, const Layout& layout, uint64_t stream);
 
   // greedy.cc
   void run_greedy();
@@ -102,6 +116,10 @@ class Verifier {
   void choose(const Produced& logits, int64_t expected, const std::vector<int32_t>& forbidden,
               Produced& chosen) const;
 
+  // decode.cc
+  /// Continues the stream.
+  void decode(uint64_t stream);
+
   // beam.cc
   struct BeamTexts;
   void run_beam();
@@ -115,7 +133,7 @@ class Verifier {
 
   Runner& runner_;
   const schema::ModelT& graph_;
-  const convert::Safetensors& io_;
+  const Safetensors& io_;
   Tolerance tolerance_;
   BeamSettings beam_settings_;
   std::map<std::string, Part> parts_;

@@ -4,8 +4,8 @@
 #include <limits>
 #include <string_view>
 
-#include "converter/jinja/text.h"
-#include "converter/jinja/value.h"
+#include "converter/text/jinja/text.h"
+#include "converter/text/jinja/value.h"
 
 namespace oxbow::convert::jinja {
 namespace {

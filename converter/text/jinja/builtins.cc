@@ -1,8 +1,8 @@
-#include "converter/jinja/builtins.h"
+#include "converter/text/jinja/builtins.h"
 
 #include <algorithm>
 
-#include "converter/jinja/text.h"
+#include "converter/text/jinja/text.h"
 
 namespace oxbow::convert::jinja {
 namespace {

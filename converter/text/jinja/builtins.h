@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "converter/jinja/value.h"
+#include "converter/text/jinja/value.h"
 
 namespace oxbow::convert::jinja {
 

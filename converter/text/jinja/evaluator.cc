@@ -1,10 +1,10 @@
-#include "converter/jinja/evaluator.h"
+#include "converter/text/jinja/evaluator.h"
 
 #include <algorithm>
 #include <deque>
 #include <utility>
 
-#include "converter/jinja/builtins.h"
+#include "converter/text/jinja/builtins.h"
 
 namespace oxbow::convert::jinja {
 namespace {

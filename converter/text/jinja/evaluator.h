@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "converter/jinja/syntax.h"
+#include "converter/text/jinja/syntax.h"
 
 namespace oxbow::convert::jinja {
 

@@ -1,4 +1,4 @@
-#include "converter/jinja/evaluator.h"
+#include "converter/text/jinja/evaluator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,9 @@
 #include <optional>
 #include <utility>
 
-#include "converter/errors.h"
-#include "converter/jinja/parser.h"
+#include "converter/text/jinja/parser.h"
+#include "host/errors.h"
+#include "host/testing/paths.h"
 
 namespace oxbow::convert::jinja {
 namespace {
@@ -39,7 +40,7 @@ std::optional<std::string> rendered(const std::string& source) {
 }
 
 TEST(JinjaEvaluator, PrintsAndRefusesWhatTheOriginalDoes) {
-  std::ifstream file(std::string(OXB_SOURCE_DIR) + "/tests/chat_templates/snippets.json");
+  std::ifstream file(testing::source_dir() + "/tests/chat_templates/snippets.json");
   const nlohmann::json snippets = nlohmann::json::parse(file);
   ASSERT_GT(snippets.size(), 300u);
   for (const auto& snippet : snippets) {

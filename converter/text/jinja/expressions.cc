@@ -1,7 +1,7 @@
 #include <charconv>
 #include <utility>
 
-#include "converter/jinja/parser.h"
+#include "converter/text/jinja/parser.h"
 
 namespace oxbow::convert::jinja {
 namespace {

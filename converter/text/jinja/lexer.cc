@@ -1,10 +1,10 @@
-#include "converter/jinja/lexer.h"
+#include "converter/text/jinja/lexer.h"
 
 #include <algorithm>
 #include <string_view>
 
-#include "converter/jinja/meter.h"
-#include "converter/jinja/text.h"
+#include "converter/text/jinja/meter.h"
+#include "converter/text/jinja/text.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow::convert::jinja {

@@ -1,6 +1,6 @@
-#include "converter/jinja/meter.h"
+#include "converter/text/jinja/meter.h"
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert::jinja {
 

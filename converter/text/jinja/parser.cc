@@ -1,4 +1,4 @@
-#include "converter/jinja/parser.h"
+#include "converter/text/jinja/parser.h"
 
 #include <initializer_list>
 #include <utility>

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "converter/jinja/syntax.h"
-#include "converter/jinja/token_stream.h"
+#include "converter/text/jinja/syntax.h"
+#include "converter/text/jinja/token_stream.h"
 
 namespace oxbow::convert::jinja {
 

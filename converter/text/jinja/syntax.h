@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/jinja/value.h"
+#include "converter/text/jinja/value.h"
 
 namespace oxbow::convert::jinja {
 

@@ -1,4 +1,4 @@
-#include "converter/jinja/text.h"
+#include "converter/text/jinja/text.h"
 
 #include <algorithm>
 #include <span>

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "converter/jinja/lexer.h"
-#include "converter/jinja/meter.h"
+#include "converter/text/jinja/lexer.h"
+#include "converter/text/jinja/meter.h"
 
 namespace oxbow::convert::jinja {
 

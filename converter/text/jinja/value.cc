@@ -1,9 +1,9 @@
-#include "converter/jinja/value.h"
+#include "converter/text/jinja/value.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "converter/jinja/text.h"
+#include "converter/text/jinja/text.h"
 
 namespace oxbow::convert::jinja {
 namespace {

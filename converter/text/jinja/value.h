@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "converter/jinja/meter.h"
+#include "converter/text/jinja/meter.h"
 
 namespace oxbow::convert::jinja {
 

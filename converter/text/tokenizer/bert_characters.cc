@@ -1,12 +1,12 @@
-#include "converter/tokenizer/bert_characters.h"
+#include "converter/text/tokenizer/bert_characters.h"
 
 #include <algorithm>
 #include <map>
 #include <vector>
 
-#include "converter/tokenizer/double_array.h"
-#include "converter/tokenizer/unicode.h"
-#include "runtime/text/char_classes.h"
+#include "converter/text/tokenizer/double_array.h"
+#include "converter/text/tokenizer/unicode.h"
+#include "runtime/text/tables/char_classes.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow::convert {

@@ -1,16 +1,16 @@
-#include "converter/tokenizer/byte_bpe.h"
+#include "converter/text/tokenizer/byte_bpe.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <unordered_map>
 
-#include "converter/errors.h"
-#include "converter/tokenizer/double_array.h"
-#include "converter/tokenizer/merge_table.h"
-#include "converter/tokenizer/unicode.h"
+#include "converter/text/tokenizer/double_array.h"
+#include "converter/text/tokenizer/merge_table.h"
+#include "converter/text/tokenizer/unicode.h"
+#include "host/errors.h"
 #include "runtime/text/bpe.h"
-#include "runtime/text/char_classes.h"
+#include "runtime/text/tables/char_classes.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow::convert {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "converter/tokenizer/settings.h"
+#include "converter/text/tokenizer/settings.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {

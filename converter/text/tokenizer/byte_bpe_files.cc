@@ -2,10 +2,10 @@
 
 #include <set>
 
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "converter/json_file.h"
-#include "converter/tokenizer/byte_bpe.h"
+#include "converter/text/tokenizer/byte_bpe.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/json_file.h"
 
 namespace oxbow::convert {
 namespace {

@@ -1,7 +1,7 @@
 // tokenizer.json, the file of Hugging Face's tokenizers library.
 
-#include "converter/errors.h"
-#include "converter/tokenizer/byte_bpe.h"
+#include "converter/text/tokenizer/byte_bpe.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {
@@ -146,6 +146,15 @@ class Reader {
       if (!flag(split, "use_regex", true)) return;
       if (cuts_words_) fail("the pre_tokenizer cuts words twice, which is not supported");
       cuts_words_ = true;
+      if (digits_) out_.split = schema::WordSplit::Gpt2Digits;
+      return;
+    }
+    if (type(split) == "Digits") {
+      if (cuts_words_) fail("the pre_tokenizer Digits behind another is not supported");
+      if (!flag(split, "individual_digits", false)) {
+        fail("pre_tokenizer.individual_digits is false, which is not supported");
+      }
+      digits_ = true;
       return;
     }
     if (type(split) != "Split") {
@@ -158,6 +167,7 @@ class Reader {
     if (!(behavior == "Isolated" && !inverted) && !(behavior == "Removed" && inverted)) {
       fail("pre_tokenizer.behavior is " + printable(behavior, 40) + ", expected Isolated");
     }
+    if (digits_) fail("the pre_tokenizer Digits before Split is not supported");
     read_pattern(
         text(optional(optional(split, "pattern"), "Regex"), "pre_tokenizer.pattern.Regex"));
     cuts_words_ = true;
@@ -265,6 +275,7 @@ class Reader {
   const json& file_;
   uint32_t tokens_;
   bool cuts_words_ = false;
+  bool digits_ = false;
   bool byte_level_ = false;
   ByteBpeVocabulary out_;
 };

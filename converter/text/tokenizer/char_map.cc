@@ -1,10 +1,10 @@
-#include "converter/tokenizer/char_map.h"
+#include "converter/text/tokenizer/char_map.h"
 
 #include <cstring>
 #include <vector>
 
-#include "converter/errors.h"
-#include "runtime/text/trie.h"
+#include "host/errors.h"
+#include "runtime/text/tables/trie.h"
 
 namespace oxbow::convert {
 namespace {

@@ -1,9 +1,9 @@
-#include "converter/tokenizer/characters.h"
+#include "converter/text/tokenizer/characters.h"
 
 #include <map>
 #include <optional>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

@@ -1,8 +1,8 @@
-#include "converter/tokenizer/characters.h"
+#include "converter/text/tokenizer/characters.h"
 
 #include <gtest/gtest.h>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

@@ -1,8 +1,8 @@
-#include "converter/tokenizer/double_array.h"
+#include "converter/text/tokenizer/double_array.h"
 
 #include <algorithm>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Builds the double array that runtime/text/trie.h walks.
+// Builds the double array that runtime/text/tables/trie.h walks.
 
 #include <cstdint>
 #include <map>

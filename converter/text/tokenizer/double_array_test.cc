@@ -1,10 +1,10 @@
-#include "converter/tokenizer/double_array.h"
+#include "converter/text/tokenizer/double_array.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "runtime/text/trie.h"
+#include "runtime/text/tables/trie.h"
 
 namespace oxbow::convert {
 namespace {

@@ -1,22 +1,22 @@
-#include "converter/tokenizer/find.h"
+#include "converter/text/tokenizer/find.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "converter/chat_template.h"
-#include "converter/checkpoint_files.h"
-#include "converter/describe.h"
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "converter/json_file.h"
-#include "converter/tokenizer/byte_bpe.h"
-#include "converter/tokenizer/characters.h"
-#include "converter/tokenizer/gguf_tokenizer.h"
-#include "converter/tokenizer/sentencepiece.h"
-#include "converter/tokenizer/settings.h"
-#include "converter/tokenizer/wordpiece.h"
+#include "converter/formats/checkpoint_files.h"
+#include "converter/text/chat_template.h"
+#include "converter/text/tokenizer/byte_bpe.h"
+#include "converter/text/tokenizer/characters.h"
+#include "converter/text/tokenizer/gguf_tokenizer.h"
+#include "converter/text/tokenizer/sentencepiece.h"
+#include "converter/text/tokenizer/settings.h"
+#include "converter/text/tokenizer/wordpiece.h"
+#include "host/describe.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/json_file.h"
 
 namespace oxbow::convert {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/gguf.h"
+#include "converter/formats/gguf.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {

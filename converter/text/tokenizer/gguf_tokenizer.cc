@@ -1,10 +1,10 @@
-#include "converter/tokenizer/gguf_tokenizer.h"
+#include "converter/text/tokenizer/gguf_tokenizer.h"
 
 #include <algorithm>
 
-#include "converter/errors.h"
-#include "converter/tokenizer/byte_bpe.h"
-#include "converter/tokenizer/sentencepiece.h"
+#include "converter/text/tokenizer/byte_bpe.h"
+#include "converter/text/tokenizer/sentencepiece.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {
@@ -49,7 +49,9 @@ std::unique_ptr<schema::TokenizerT> make_byte_level(const std::string& source,
     out.merges.emplace_back(merge.substr(0, space), merge.substr(space + 1));
   }
   out.added = named_tokens(vocabulary, true);
-  if (vocabulary.split != GgufVocabulary::Split::kGpt2) {
+  if (vocabulary.split == GgufVocabulary::Split::kSmolLm) {
+    out.split = schema::WordSplit::Gpt2Digits;
+  } else if (vocabulary.split != GgufVocabulary::Split::kGpt2) {
     out.split = schema::WordSplit::Llama3;
     out.max_digits = vocabulary.split == GgufVocabulary::Split::kQwen2 ? 1 : 3;
   }

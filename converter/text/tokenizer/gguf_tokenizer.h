@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "converter/tokenizer/gguf_vocabulary.h"
+#include "converter/text/tokenizer/gguf_vocabulary.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {

@@ -1,10 +1,10 @@
-#include "converter/tokenizer/gguf_vocabulary.h"
+#include "converter/text/tokenizer/gguf_vocabulary.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string_view>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {
@@ -26,7 +26,7 @@ struct SplitRow {
 constexpr SplitRow kSplits[] = {
     {"gpt-2", Split::kGpt2, false, false},  {"llama-bpe", Split::kLlama3, true, true},
     {"llama3", Split::kLlama3, true, true}, {"llama-v3", Split::kLlama3, true, true},
-    {"qwen2", Split::kQwen2, false, false},
+    {"qwen2", Split::kQwen2, false, false}, {"smollm", Split::kSmolLm, false, false},
 };
 
 /// Keys that change what becomes of a text and that no supported vocabulary has.
@@ -42,7 +42,8 @@ const SplitRow& read_split(const Gguf& gguf) {
   for (const SplitRow& row : kSplits) {
     if (row.name == name) return row;
   }
-  gguf.fail(key, "one of: gpt-2, llama-bpe, qwen2; how text is cut into words is not known");
+  gguf.fail(key,
+            "one of: gpt-2, llama-bpe, qwen2, smollm; how text is cut into words is not known");
 }
 
 std::vector<PieceType> read_types(const Gguf& gguf, size_t count) {

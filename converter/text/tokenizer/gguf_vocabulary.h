@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "converter/gguf.h"
-#include "converter/tokenizer/sentencepiece_model.h"
+#include "converter/formats/gguf.h"
+#include "converter/text/tokenizer/sentencepiece_model.h"
 
 namespace oxbow::convert {
 
@@ -21,7 +21,7 @@ struct GgufVocabulary {
     kSentencePiece,
   };
   /// How text is cut into words; kByteLevel only.
-  enum class Split : uint8_t { kGpt2, kLlama3, kQwen2 };
+  enum class Split : uint8_t { kGpt2, kLlama3, kQwen2, kSmolLm };
 
   Kind kind = Kind::kByteLevel;
   Split split = Split::kGpt2;

@@ -1,4 +1,4 @@
-#include "converter/tokenizer/gguf_vocabulary.h"
+#include "converter/text/tokenizer/gguf_vocabulary.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,10 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "converter/errors.h"
-#include "converter/io_file.h"
 #include "converter/testing/gguf.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 using testing::GgufBuilder;
 using testing::raw;
 
-const std::string kTests = OXB_SOURCE_DIR "/tests/";
+const std::string kTests = testing::source_dir() + "/tests/";
 
 GgufVocabulary vocabulary_of(const std::string& name) {
   const MappedFile file(kTests + "formats/gguf/" + name);
@@ -101,6 +102,12 @@ TEST(GgufVocabulary, WithoutTypesIsOfNormalTokens) {
   const GgufVocabulary vocabulary = read(toy()).value();
   EXPECT_EQ(vocabulary.split, GgufVocabulary::Split::kQwen2);
   EXPECT_EQ(count_of(vocabulary, PieceType::kNormal), 3u);
+}
+
+TEST(GgufVocabulary, OfSmolLmCutsDigits) {
+  GgufBuilder file = toy();
+  replace(file, "tokenizer.ggml.pre", std::string("smollm"));
+  EXPECT_EQ(read(file).value().split, GgufVocabulary::Split::kSmolLm);
 }
 
 TEST(GgufVocabulary, OfAGpt2NeedsNoNameOfItsSplit) {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "converter/errors.h"
-#include "converter/json_file.h"
-#include "converter/tokenizer/piece_tables.h"
-#include "converter/tokenizer/sentencepiece.h"
+#include "converter/text/tokenizer/piece_tables.h"
+#include "converter/text/tokenizer/sentencepiece.h"
+#include "host/errors.h"
+#include "host/json_file.h"
 
 namespace oxbow::convert {
 namespace {

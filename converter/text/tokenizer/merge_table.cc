@@ -1,6 +1,6 @@
-#include "converter/tokenizer/merge_table.h"
+#include "converter/text/tokenizer/merge_table.h"
 
-#include "runtime/text/merges.h"
+#include "runtime/text/tables/merges.h"
 
 namespace oxbow::convert {
 

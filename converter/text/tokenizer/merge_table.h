@@ -1,6 +1,6 @@
 #pragma once
 
-// Builds the hash table that runtime/text/merges.h searches.
+// Builds the hash table that runtime/text/tables/merges.h searches.
 
 #include <span>
 #include <vector>

@@ -1,10 +1,10 @@
-#include "converter/tokenizer/piece_tables.h"
+#include "converter/text/tokenizer/piece_tables.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "converter/tokenizer/char_map.h"
-#include "converter/tokenizer/double_array.h"
+#include "converter/text/tokenizer/char_map.h"
+#include "converter/text/tokenizer/double_array.h"
 
 namespace oxbow::convert {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "converter/tokenizer/sentencepiece_model.h"
-#include "converter/tokenizer/settings.h"
+#include "converter/text/tokenizer/sentencepiece_model.h"
+#include "converter/text/tokenizer/settings.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {

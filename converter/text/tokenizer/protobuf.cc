@@ -1,8 +1,8 @@
-#include "converter/tokenizer/protobuf.h"
+#include "converter/text/tokenizer/protobuf.h"
 
 #include <cstring>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 

@@ -1,14 +1,14 @@
-#include "converter/tokenizer/sentencepiece.h"
+#include "converter/text/tokenizer/sentencepiece.h"
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
 #include <unordered_map>
 
-#include "converter/errors.h"
-#include "converter/tokenizer/merge_table.h"
-#include "converter/tokenizer/piece_tables.h"
-#include "converter/tokenizer/sentencepiece_merges.h"
+#include "converter/text/tokenizer/merge_table.h"
+#include "converter/text/tokenizer/piece_tables.h"
+#include "converter/text/tokenizer/sentencepiece_merges.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

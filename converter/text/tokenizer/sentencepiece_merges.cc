@@ -1,11 +1,11 @@
-#include "converter/tokenizer/sentencepiece_merges.h"
+#include "converter/text/tokenizer/sentencepiece_merges.h"
 
 #include <algorithm>
 #include <bit>
 #include <numeric>
 
-#include "converter/errors.h"
-#include "runtime/text/sentencepiece.h"
+#include "host/errors.h"
+#include "runtime/text/kinds/sentencepiece.h"
 
 namespace oxbow::convert {
 namespace {

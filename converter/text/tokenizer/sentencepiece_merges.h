@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/tokenizer/sentencepiece_model.h"
+#include "converter/text/tokenizer/sentencepiece_model.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {

@@ -1,11 +1,11 @@
-#include "converter/tokenizer/sentencepiece_model.h"
+#include "converter/text/tokenizer/sentencepiece_model.h"
 
 #include <cmath>
 #include <unordered_set>
 
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "converter/tokenizer/protobuf.h"
+#include "converter/text/tokenizer/protobuf.h"
+#include "host/errors.h"
+#include "host/io_file.h"
 
 namespace oxbow::convert {
 namespace {

@@ -1,11 +1,11 @@
-#include "converter/tokenizer/settings.h"
+#include "converter/text/tokenizer/settings.h"
 
 #include <algorithm>
 #include <string_view>
 
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "converter/json_file.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "host/json_file.h"
 
 namespace oxbow::convert {
 namespace {

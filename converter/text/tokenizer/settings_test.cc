@@ -1,10 +1,10 @@
-#include "converter/tokenizer/settings.h"
+#include "converter/text/tokenizer/settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "converter/errors.h"
-#include "converter/testing/files.h"
+#include "host/errors.h"
+#include "host/testing/files.h"
 
 namespace oxbow::convert {
 namespace {

@@ -1,11 +1,11 @@
-#include "converter/tokenizer/unicode.h"
+#include "converter/text/tokenizer/unicode.h"
 
 #include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "runtime/text/char_classes.h"
+#include "runtime/text/tables/char_classes.h"
 
 namespace oxbow::convert {
 namespace {
@@ -30,7 +30,7 @@ struct CombiningRange {
   uint8_t combining_class;
 };
 
-#include "converter/tokenizer/unicode_data.inc"
+#include "converter/text/tokenizer/unicode_data.inc"
 
 /// The one of these sorted ranges that holds the code point, or null.
 template <typename Range>

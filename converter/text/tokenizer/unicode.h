@@ -44,7 +44,7 @@ std::u32string decompose(uint32_t code_point);
 /// The canonical combining class of a character that does not decompose.
 uint8_t combining_class(uint32_t code_point);
 
-/// Code points and the bits (see runtime/text/char_classes.h) they get.
+/// Code points and the bits (see runtime/text/tables/char_classes.h) they get.
 struct ClassRule {
   std::span<const CodePointRange> ranges;
   uint8_t bits;

@@ -1,4 +1,4 @@
-#include "converter/tokenizer/unicode.h"
+#include "converter/text/tokenizer/unicode.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,8 @@
 #include <map>
 #include <sstream>
 
-#include "runtime/text/char_classes.h"
+#include "host/testing/paths.h"
+#include "runtime/text/tables/char_classes.h"
 
 // The answers of the original library for every code point: tests/tokenizers/unicode.
 namespace oxbow::convert {
@@ -16,7 +17,7 @@ namespace {
 constexpr uint32_t kCodePoints = 0x110000;
 
 std::vector<std::string> lines_of(const std::string& name) {
-  std::ifstream file(OXB_SOURCE_DIR "/tests/tokenizers/unicode/" + name + ".txt");
+  std::ifstream file(testing::source_dir() + "/tests/tokenizers/unicode/" + name + ".txt");
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   EXPECT_FALSE(lines.empty()) << name;

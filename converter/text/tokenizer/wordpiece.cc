@@ -1,4 +1,4 @@
-#include "converter/tokenizer/wordpiece.h"
+#include "converter/text/tokenizer/wordpiece.h"
 
 #include <algorithm>
 #include <map>
@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "converter/errors.h"
-#include "converter/io_file.h"
-#include "converter/tokenizer/bert_characters.h"
-#include "converter/tokenizer/double_array.h"
-#include "converter/tokenizer/unicode.h"
-#include "converter/tokenizer/wordpiece_json.h"
+#include "converter/text/tokenizer/bert_characters.h"
+#include "converter/text/tokenizer/double_array.h"
+#include "converter/text/tokenizer/unicode.h"
+#include "converter/text/tokenizer/wordpiece_json.h"
+#include "host/errors.h"
+#include "host/io_file.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow::convert {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "converter/tokenizer/settings.h"
+#include "converter/text/tokenizer/settings.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {

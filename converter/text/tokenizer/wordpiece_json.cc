@@ -1,8 +1,8 @@
-#include "converter/tokenizer/wordpiece_json.h"
+#include "converter/text/tokenizer/wordpiece_json.h"
 
 #include <algorithm>
 
-#include "converter/errors.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "converter/tokenizer/bert_characters.h"
-#include "converter/tokenizer/settings.h"
+#include "converter/text/tokenizer/bert_characters.h"
+#include "converter/text/tokenizer/settings.h"
 
 namespace oxbow::convert {
 

@@ -2,15 +2,19 @@
 
 #include <cstdint>
 
-#include "ops/attention/patterns/slot_span.h"
+#include "ops/attention/patterns/params.h"
 
 namespace oxbow {
 
-/// All slots up to the query's own.
+/// All positions up to the query's own.
 struct CausalPattern {
+  static constexpr bool kFromStart = true;
+
+  static CausalPattern of(const PatternParams&, uint64_t /*head*/) { return {}; }
+
   template <typename Emit>
-  void visit(uint64_t query, uint64_t slots, const Emit& emit) const {
-    emit_range(0, smaller_slot(query + 1, slots), emit);
+  void visit(uint64_t query, uint64_t positions, const Emit& emit) const {
+    emit_range(0, smaller(query + 1, positions), emit);
   }
 };
 

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 
-#include "ops/attention/patterns/slot_span.h"
+#include "ops/attention/patterns/params.h"
 
 namespace oxbow {
 
-/// Chunks of `length` slots: the query's own, `before` chunks before and `after` chunks after it. With
+/// Chunks of `length` positions: the query's own, `before` chunks before and `after` chunks after it. With
 /// `wrap` the first chunk follows the last; with `causal` only what is not newer than the query.
 struct ChunkedPattern {
   uint64_t length = 1;
@@ -15,12 +15,21 @@ struct ChunkedPattern {
   bool wrap = false;
   bool causal = false;
 
+  static ChunkedPattern of(const PatternParams& p, uint64_t /*head*/) {
+    return {p.length, p.before, p.after, p.wrap, p.causal};
+  }
+
+  static Status check(BindContext& context, const PatternParams& p, bool own, size_t /*heads*/) {
+    OXB_TRY(check_length(context, p));
+    return p.wrap && !own ? context.fail("chunks that wrap need own rows") : Status::kOk;
+  }
+
   template <typename Emit>
-  void visit(uint64_t query, uint64_t slots, const Emit& emit) const {
-    const uint64_t end = causal ? smaller_slot(query + 1, slots) : slots;
+  void visit(uint64_t query, uint64_t positions, const Emit& emit) const {
+    const uint64_t end = causal ? smaller(query + 1, positions) : positions;
     const uint64_t chunk = query / length;
     // Chunks there are, the query's own always among them.
-    const uint64_t there = (slots + length - 1) / length;
+    const uint64_t there = (positions + length - 1) / length;
     const uint64_t chunks = there < chunk + 1 ? chunk + 1 : there;
     if (wrap && before + after + 1 >= chunks) {
       emit_range(0, end, emit);
@@ -31,16 +40,15 @@ struct ChunkedPattern {
       emit_chunks(0, chunk + after + 1 - chunks, end, emit);
       emit_chunks(chunk - before, chunks, end, emit);
     } else {
-      emit_chunks(chunk - smaller_slot(before, chunk), smaller_slot(chunk + after + 1, chunks), end,
-                  emit);
+      emit_chunks(chunk - smaller(before, chunk), smaller(chunk + after + 1, chunks), end, emit);
     }
   }
 
  private:
-  /// Chunks [first, last), cut at slot `end`.
+  /// Chunks [first, last), cut at position `end`.
   template <typename Emit>
   void emit_chunks(uint64_t first, uint64_t last, uint64_t end, const Emit& emit) const {
-    emit_range(first * length, smaller_slot(last * length, end), emit);
+    emit_range(first * length, smaller(last * length, end), emit);
   }
 };
 

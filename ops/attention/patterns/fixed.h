@@ -2,29 +2,45 @@
 
 #include <cstdint>
 
-#include "ops/attention/patterns/slot_span.h"
+#include "ops/attention/patterns/params.h"
 
 namespace oxbow {
 
-/// Groups of `length` slots: of the query's own group all up to the query, of each one before it
-/// `summary` slots, which end `skipped` slots before the group does; summary + skipped <= length.
+/// Groups of `length` positions: of the query's own group all up to the query, of each one before it
+/// `summary` positions, which end `skipped` positions before the group does; summary + skipped <= length.
 struct FixedPattern {
   uint64_t length = 1;
   uint64_t summary = 0;
   uint64_t skipped = 0;
 
+  static FixedPattern of(const PatternParams& p, uint64_t head) {
+    return {p.length, p.summary, uint64_t{p.summary} * (head % p.summary_sets)};
+  }
+
+  static bool depends_on_head(const PatternParams& p) { return p.summary_sets > 1; }
+
+  static Status check(BindContext& context, const PatternParams& p, bool /*own*/,
+                      size_t /*heads*/) {
+    OXB_TRY(check_length(context, p));
+    if (p.summary_sets == 0 || uint64_t{p.summary} * p.summary_sets > p.length) {
+      return context.fail("%u sets of %u summary positions do not fit groups of %u", p.summary_sets,
+                          p.summary, p.length);
+    }
+    return Status::kOk;
+  }
+
   template <typename Emit>
-  void visit(uint64_t query, uint64_t slots, const Emit& emit) const {
+  void visit(uint64_t query, uint64_t positions, const Emit& emit) const {
     const uint64_t groups = query / length;
     const uint64_t offset = length - skipped - summary;
     if (summary == 1 && groups != 0) {
-      emit(SlotSpan{offset, groups, length});
+      emit(PositionSpan{offset, groups, length});
     } else if (summary != 0) {
       for (uint64_t group = 0; group < groups; ++group) {
-        emit(SlotSpan{group * length + offset, summary, 1});
+        emit(PositionSpan{group * length + offset, summary, 1});
       }
     }
-    emit_range(groups * length, smaller_slot(query + 1, slots), emit);
+    emit_range(groups * length, smaller(query + 1, positions), emit);
   }
 };
 

@@ -1,80 +1,109 @@
 #pragma once
 
-// All patterns behind one function, with the parameters of any of them.
+// All patterns of patterns.inc behind a few functions.
 
+#include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/patterns/block_1d.h"
-#include "ops/attention/patterns/block_2d.h"
-#include "ops/attention/patterns/causal.h"
-#include "ops/attention/patterns/chunked.h"
-#include "ops/attention/patterns/fixed.h"
-#include "ops/attention/patterns/full.h"
-#include "ops/attention/patterns/prefix.h"
-#include "ops/attention/patterns/slot_span.h"
-#include "ops/attention/patterns/strided.h"
-#include "ops/attention/patterns/window.h"
+#include "ops/attention/patterns/params.h"
+#include "ops/attention/patterns/patterns.inc"
+#include "ops/attention/patterns/span.h"
+#include "runtime/op.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
 
-/// schema::Pattern after bind has checked it; means the same.
-struct PatternParams {
-  schema::PatternKind kind = schema::PatternKind::Causal;
-  uint32_t before = 0;
-  uint32_t after = 0;
-  /// One for each head, or one for all when `dilations` is 1. In the model file.
-  const uint32_t* dilation = nullptr;
-  uint32_t dilations = 0;
-  uint32_t first = 0;
-  uint32_t length = 1;
-  bool wrap = false;
-  bool causal = false;
-  uint32_t summary = 0;
-  uint32_t summary_sets = 1;
-  uint32_t image_width = 1;
-  uint32_t block_width = 1;
+/// What the file says; a pattern that is missing is causal.
+inline PatternParams read_pattern(const schema::Pattern* from) {
+  PatternParams p;
+  if (from == nullptr) return p;
+  p.kind = from->kind();
+  p.before = from->before();
+  p.after = from->after();
+  if (from->dilation() != nullptr) {
+    p.dilation = from->dilation()->data();
+    p.dilations = from->dilation()->size();
+  }
+  p.first = from->first();
+  p.length = from->length();
+  p.wrap = from->wrap();
+  p.causal = from->causal();
+  p.summary = from->summary();
+  p.summary_sets = from->summary_sets();
+  p.image_width = from->image_width();
+  p.block_width = from->block_width();
+  return p;
+}
+
+template <typename Pattern_, bool kShader>
+struct PatternType {
+  using Pattern = Pattern_;
+  static constexpr bool kHasShader = kShader;
 };
 
-inline uint64_t dilation_of(const PatternParams& p, uint64_t head) {
-  return p.dilations == 0 ? 1 : p.dilation[p.dilations == 1 ? 0 : head];
-}
-
-/// Whether heads see different slots.
-inline bool depends_on_head(const PatternParams& p) {
-  return (p.kind == schema::PatternKind::Window && p.dilations > 1) ||
-         (p.kind == schema::PatternKind::Fixed && p.summary_sets > 1);
-}
-
-/// Emits what the query at slot `query` sees of slots [0, slots) with this head.
-template <typename Emit>
-void visit_pattern(const PatternParams& p, uint64_t head, uint64_t query, uint64_t slots,
-                   const Emit& emit) {
-  if (slots == 0) return;
-  switch (p.kind) {
-    case schema::PatternKind::Causal:
-      return CausalPattern{}.visit(query, slots, emit);
-    case schema::PatternKind::Full:
-      return FullPattern{}.visit(query, slots, emit);
-    case schema::PatternKind::Window:
-      return WindowPattern{p.before, p.after, dilation_of(p, head), p.first, p.causal}.visit(
-          query, slots, emit);
-    case schema::PatternKind::Prefix:
-      return PrefixPattern{p.length}.visit(query, slots, emit);
-    case schema::PatternKind::Chunked:
-      return ChunkedPattern{p.length, p.before, p.after, p.wrap, p.causal}.visit(query, slots,
-                                                                                 emit);
-    case schema::PatternKind::Strided:
-      return StridedPattern{p.before, p.length}.visit(query, slots, emit);
-    case schema::PatternKind::Fixed:
-      return FixedPattern{p.length, p.summary, uint64_t{p.summary} * (head % p.summary_sets)}.visit(
-          query, slots, emit);
-    case schema::PatternKind::Block1D:
-      return Block1DPattern{p.length, p.before}.visit(query, slots, emit);
-    case schema::PatternKind::Block2D:
-      return Block2DPattern{p.image_width, p.length, p.block_width, p.before, p.after}.visit(
-          query, slots, emit);
+/// call(PatternType) for a kind of the list, `unknown` for any other number.
+template <typename Result, typename Call>
+Result with_pattern(schema::PatternKind kind, Result unknown, const Call& call) {
+  switch (kind) {
+#define OXB_LINE(number, Kind, Name, shader)                                   \
+  case schema::PatternKind::Kind:                                              \
+    static_assert(static_cast<unsigned>(schema::PatternKind::Kind) == number); \
+    return call(PatternType<Name, shader>{});
+#define OXB_PATTERN(number, Kind, Name) OXB_LINE(number, Kind, Name, true)
+#define OXB_CPU_PATTERN(number, Kind, Name) OXB_LINE(number, Kind, Name, false)
+#include "ops/attention/patterns/patterns.inc"
+#undef OXB_CPU_PATTERN
+#undef OXB_PATTERN
+#undef OXB_LINE
   }
+  return unknown;
+}
+
+/// Refuses kinds this library does not know, and what makes no sense. The functions below are for patterns
+/// that passed.
+inline Status check_pattern(BindContext& context, const PatternParams& p, bool own, size_t heads) {
+  if (p.kind > schema::PatternKind::MAX) {
+    return context.fail("has an unknown pattern, %u", static_cast<unsigned>(p.kind));
+  }
+  return with_pattern(p.kind, Status::kOk, [&](auto type) {
+    using Pattern = typename decltype(type)::Pattern;
+    if constexpr (requires { &Pattern::check; }) {
+      return Pattern::check(context, p, own, heads);
+    } else {
+      return Status::kOk;
+    }
+  });
+}
+
+/// Whether heads see different positions.
+inline bool depends_on_head(const PatternParams& p) {
+  return with_pattern(p.kind, true, [&](auto type) {
+    using Pattern = typename decltype(type)::Pattern;
+    if constexpr (requires { &Pattern::depends_on_head; }) {
+      return Pattern::depends_on_head(p);
+    } else {
+      return false;
+    }
+  });
+}
+
+/// Whether every query sees the first positions, more or fewer of them.
+inline bool shows_from_start(const PatternParams& p) {
+  return with_pattern(p.kind, false, [](auto type) {
+    return requires { decltype(type)::Pattern::kFromStart; };
+  });
+}
+
+/// Whether attention.glsl can do it.
+inline bool shader_knows(const PatternParams& p) {
+  return with_pattern(p.kind, false, [&](auto type) {
+    using Pattern = typename decltype(type)::Pattern;
+    if constexpr (requires { &Pattern::fits_shader; }) {
+      return type.kHasShader && Pattern::fits_shader(p);
+    } else {
+      return type.kHasShader;
+    }
+  });
 }
 
 }  // namespace oxbow

@@ -4,9 +4,9 @@
 #include <random>
 #include <vector>
 
-#include "ops/attention/filters.h"
-#include "ops/attention/formula.h"
 #include "ops/attention/patterns/pattern.h"
+#include "ops/attention/seen.h"
+#include "ops/attention/testing/formula.h"
 
 namespace oxbow {
 namespace {
@@ -33,16 +33,16 @@ PatternParams params_of(const schema::PatternT& p) {
   return params;
 }
 
-/// Slots in the order they were emitted, and how many spans they came in.
+/// Positions in the order they were emitted, and how many spans they came in.
 struct Emitted {
-  std::vector<uint64_t> slots;
+  std::vector<uint64_t> positions;
   size_t spans = 0;
 
-  void add(const SlotSpan& span) {
+  void add(const PositionSpan& span) {
     ++spans;
     EXPECT_GT(span.count, 0u) << "an empty span";
     EXPECT_GT(span.step, 0u);
-    for (uint64_t i = 0; i < span.count; ++i) slots.push_back(span.first + i * span.step);
+    for (uint64_t i = 0; i < span.count; ++i) positions.push_back(span.first + i * span.step);
   }
 };
 
@@ -89,25 +89,25 @@ TEST_P(AttentionPattern, ShowsWhatItsWordsSayInAscendingOrderAndOnce) {
   for (int round = 0; round < 400; ++round) {
     const schema::PatternT p = random_pattern(GetParam(), random);
     const PatternParams params = params_of(p);
-    const uint64_t slots = random() % 60;
-    for (uint64_t query = 0; query <= slots; ++query) {
-      if (query == slots && p.kind == Kind::Chunked && p.wrap) continue;  // Refused by bind.
+    const uint64_t positions = random() % 60;
+    for (uint64_t query = 0; query <= positions; ++query) {
+      if (query == positions && p.kind == Kind::Chunked && p.wrap) continue;  // Refused by bind.
       for (uint64_t head = 0; head < kHeads; ++head) {
         Emitted got;
-        visit_pattern(params, head, query, slots, [&](const SlotSpan& span) {
+        visit_pattern(params, head, query, positions, [&](const PositionSpan& span) {
           // A wrong count must not make the test run for ever.
-          ASSERT_LE(span.count, slots);
+          ASSERT_LE(span.count, positions);
           got.add(span);
         });
         std::vector<uint64_t> want;
-        for (uint64_t key = 0; key < slots; ++key) {
+        for (uint64_t key = 0; key < positions; ++key) {
           if (pattern_shows(p, static_cast<int64_t>(head), static_cast<int64_t>(query),
-                            static_cast<int64_t>(key), static_cast<int64_t>(slots))) {
+                            static_cast<int64_t>(key), static_cast<int64_t>(positions))) {
             want.push_back(key);
           }
         }
-        ASSERT_EQ(got.slots, want)
-            << "round " << round << " query " << query << " of " << slots << " head " << head
+        ASSERT_EQ(got.positions, want)
+            << "round " << round << " query " << query << " of " << positions << " head " << head
             << " before " << p.before << " after " << p.after << " first " << p.first << " length "
             << p.length << " wrap " << p.wrap << " causal " << p.causal << " summary " << p.summary
             << "x" << p.summary_sets << " image " << p.image_width << " block " << p.block_width;
@@ -119,20 +119,20 @@ TEST_P(AttentionPattern, ShowsWhatItsWordsSayInAscendingOrderAndOnce) {
 
 TEST(AttentionPatternWork, AWindowOverMillionsOfSlotsIsOneSpan) {
   WindowPattern window{100, 20, 3, 4, false};
-  std::vector<SlotSpan> spans;
-  window.visit(50'000'000, 100'000'000, [&](const SlotSpan& span) { spans.push_back(span); });
+  std::vector<PositionSpan> spans;
+  window.visit(50'000'000, 100'000'000, [&](const PositionSpan& span) { spans.push_back(span); });
   ASSERT_EQ(spans.size(), 2u);
   EXPECT_EQ(spans[0].count, 4u);
   EXPECT_EQ(spans[1].first, 50'000'000u - 300u);
   EXPECT_EQ(spans[1].count, 121u);
 }
 
-/// Random spans, in ascending order, within [0, slots).
-std::vector<SlotSpan> random_spans(uint64_t slots, std::mt19937& random) {
-  std::vector<SlotSpan> spans;
-  for (uint64_t at = random() % 5; at < slots; at += 1 + random() % 6) {
+/// Random spans, in ascending order, within [0, positions).
+std::vector<PositionSpan> random_spans(uint64_t positions, std::mt19937& random) {
+  std::vector<PositionSpan> spans;
+  for (uint64_t at = random() % 5; at < positions; at += 1 + random() % 6) {
     const uint64_t step = 1 + random() % 4;
-    const uint64_t count = 1 + random() % ((slots - at + step - 1) / step);
+    const uint64_t count = 1 + random() % ((positions - at + step - 1) / step);
     spans.push_back({at, count, step});
     at += (count - 1) * step;
   }
@@ -144,22 +144,22 @@ TEST(AttentionFilters, GlobalsAreAddedAndMasksTakenAwayInOrder) {
   for (int round = 0; round < 3000; ++round) {
     const uint64_t memory = random() % 20;
     const size_t rows = random() % 40;
-    const uint64_t slots = memory + rows;
+    const uint64_t positions = memory + rows;
     std::vector<int32_t> flags(rows), mask(rows);
     const uint32_t rare = 1 + static_cast<uint32_t>(random() % 8);
     for (int32_t& flag : flags) flag = random() % rare == 0 ? 1 : 0;
     for (int32_t& m : mask) m = random() % rare == 0 ? 0 : -7;
     const bool has_mask = random() % 2 == 0;
     const uint64_t kept = rows != 0 && random() % 2 == 0 ? random() % rows : kNoRow;
-    const std::vector<SlotSpan> spans = random_spans(slots, random);
+    const std::vector<PositionSpan> spans = random_spans(positions, random);
 
     std::vector<uint32_t> turns(rows), list(rows);
     find_turns(mask.data(), rows, turns.data());
     const size_t count = find_globals(flags.data(), rows, list.data());
     Emitted got;
-    const auto add = [&](const SlotSpan& span) { got.add(span); };
+    const auto add = [&](const PositionSpan& span) { got.add(span); };
     const MaskFilter masked(mask.data(), turns.data(), memory, kept, add);
-    const auto through_mask = [&](const SlotSpan& span) {
+    const auto through_mask = [&](const PositionSpan& span) {
       if (has_mask) {
         masked.push(span);
       } else {
@@ -167,21 +167,21 @@ TEST(AttentionFilters, GlobalsAreAddedAndMasksTakenAwayInOrder) {
       }
     };
     GlobalsFilter globals(list.data(), count, memory, through_mask);
-    for (const SlotSpan& span : spans) globals.push(span);
+    for (const PositionSpan& span : spans) globals.push(span);
     globals.finish();
 
-    std::vector<bool> seen(slots);
-    for (const SlotSpan& span : spans) {
+    std::vector<bool> seen(positions);
+    for (const PositionSpan& span : spans) {
       for (uint64_t i = 0; i < span.count; ++i) seen[span.first + i * span.step] = true;
     }
     std::vector<uint64_t> want;
-    for (uint64_t j = 0; j < slots; ++j) {
+    for (uint64_t j = 0; j < positions; ++j) {
       const uint64_t row = j - memory;
       if (j >= memory && flags[row] != 0) seen[j] = true;
       if (has_mask && j >= memory && mask[row] == 0 && row != kept) seen[j] = false;
       if (seen[j]) want.push_back(j);
     }
-    ASSERT_EQ(got.slots, want) << "round " << round;
+    ASSERT_EQ(got.positions, want) << "round " << round;
     ASSERT_LE(got.spans, want.size());
   }
 }

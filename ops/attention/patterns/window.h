@@ -2,12 +2,12 @@
 
 #include <cstdint>
 
-#include "ops/attention/patterns/slot_span.h"
+#include "ops/attention/patterns/params.h"
 
 namespace oxbow {
 
-/// `before` slots before and `after` slots after the query's own, taken every `dilation` slots, and
-/// the first `first` slots; with `causal` only what is not newer than the query.
+/// `before` positions before and `after` positions after the query's own, taken every `dilation` positions, and
+/// the first `first` positions; with `causal` only what is not newer than the query.
 struct WindowPattern {
   uint64_t before = 0;
   uint64_t after = 0;
@@ -15,22 +15,40 @@ struct WindowPattern {
   uint64_t first = 0;
   bool causal = false;
 
+  static WindowPattern of(const PatternParams& p, uint64_t head) {
+    const uint32_t dilation = p.dilations == 0 ? 1 : p.dilation[p.dilations == 1 ? 0 : head];
+    return {p.before, p.after, dilation, p.first, p.causal};
+  }
+
+  static bool depends_on_head(const PatternParams& p) { return p.dilations > 1; }
+  static bool fits_shader(const PatternParams& p) { return p.dilations <= 1; }
+
+  static Status check(BindContext& context, const PatternParams& p, bool /*own*/, size_t heads) {
+    if (p.dilations > 1 && p.dilations != heads) {
+      return context.fail("has %u dilations for %zu heads", p.dilations, heads);
+    }
+    for (uint32_t i = 0; i < p.dilations; ++i) {
+      if (p.dilation[i] == 0) return context.fail("dilation %u is 0", i);
+    }
+    return Status::kOk;
+  }
+
   template <typename Emit>
-  void visit(uint64_t query, uint64_t slots, const Emit& emit) const {
-    const uint64_t end = causal ? smaller_slot(query + 1, slots) : slots;
-    const uint64_t kept = smaller_slot(first, end);
+  void visit(uint64_t query, uint64_t positions, const Emit& emit) const {
+    const uint64_t end = causal ? smaller(query + 1, positions) : positions;
+    const uint64_t kept = smaller(first, end);
     emit_range(0, kept, emit);
     // The oldest key of the window, then the first of them that is not among those kept.
-    uint64_t key = query - smaller_slot(before, query / dilation) * dilation;
+    uint64_t key = query - smaller(before, query / dilation) * dilation;
     if (key < kept) key += (kept - key + dilation - 1) / dilation * dilation;
     uint64_t newest = query;
-    if (query + 1 < end) newest += smaller_slot(after, (end - 1 - query) / dilation) * dilation;
+    if (query + 1 < end) newest += smaller(after, (end - 1 - query) / dilation) * dilation;
     // A query without a key of its own stands just behind the last one.
     if (newest >= end) {
       if (newest < dilation) return;
       newest -= dilation;
     }
-    if (key <= newest) emit(SlotSpan{key, (newest - key) / dilation + 1, dilation});
+    if (key <= newest) emit(PositionSpan{key, (newest - key) / dilation + 1, dilation});
   }
 };
 

@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "ops/attention/test_case.h"
+#include "ops/attention/testing/test_case.h"
 #include "runtime/base/quantize.h"
 
 namespace oxbow::attention_test {
 
-/// Whether the pattern alone shows this key to this query; slots as in schema/model.fbs.
+/// Whether the pattern alone shows this key to this query; positions as in schema/model.fbs.
 inline bool pattern_shows(const schema::PatternT& p, int64_t head, int64_t query, int64_t key,
-                          int64_t slots) {
+                          int64_t positions) {
   using Kind = schema::PatternKind;
   const int64_t d = query - key, before = p.before, after = p.after, length = p.length;
   switch (p.kind) {
@@ -38,7 +38,7 @@ inline bool pattern_shows(const schema::PatternT& p, int64_t head, int64_t query
       return d >= 0 || key < length;
     case Kind::Chunked: {
       if (p.causal && d < 0) return false;
-      const int64_t chunks = (slots + length - 1) / length;
+      const int64_t chunks = (positions + length - 1) / length;
       const int64_t distance = key / length - query / length;
       for (int64_t round : {int64_t{-1}, int64_t{0}, int64_t{1}}) {
         if (round != 0 && !p.wrap) continue;
@@ -67,22 +67,24 @@ inline bool pattern_shows(const schema::PatternT& p, int64_t head, int64_t query
       return d >= 0 && row >= block_row - before && row < block_row + length &&
              column >= block_column - after && column < block_column + columns + after;
     }
+    case Kind::Past:
+      return (d >= 1 && d <= before) || key < p.first;
   }
   return false;
 }
 
-/// Whether query i sees the key at slot j with this head.
+/// Whether query i sees the key at position j with this head.
 inline bool sees(const Attention& a, size_t head, size_t i, size_t j) {
   const Case& c = a.test;
-  const bool plain = j >= a.memory_slots();
-  const size_t row = j - a.memory_slots();
+  const bool plain = j >= a.last_source();
+  const size_t row = j - a.last_source();
   if (c.mask_queries && a.mask->i32()[i] == 0) return false;
   const bool keeps = c.mask_keeps_own && plain && row == i;
   if (c.key_mask && plain && !keeps && a.mask->i32()[row] == 0) return false;
   if (c.globals && plain && a.globals->i32()[row] != 0) return true;
   return pattern_shows(c.pattern.value_or(schema::PatternT{}), static_cast<int64_t>(head),
-                       static_cast<int64_t>(a.query_slot(i)), static_cast<int64_t>(j),
-                       static_cast<int64_t>(a.slots()));
+                       static_cast<int64_t>(a.query_position(i)), static_cast<int64_t>(j),
+                       static_cast<int64_t>(a.positions()));
 }
 
 /// One output row of one head, and how far a right kernel may be from it.
@@ -98,6 +100,8 @@ inline bool sees(const Attention& a, size_t head, size_t i, size_t j) {
 struct Expected {
   std::vector<double> values;
   double tolerance = 0;
+  double log_sum = -std::numeric_limits<double>::infinity();
+  double log_sum_tolerance = 0;
 };
 
 /// A score with the sum of the magnitudes of what it is made of.
@@ -146,10 +150,9 @@ inline Score score_of(const Attention& a, const Queries& queries, size_t i, size
   const Case& c = a.test;
   const size_t dh = c.head_width, column = head * dh;
   const size_t kv_column = head / (c.heads / c.kv_heads) * dh;
-  const auto [source, row] = a.slot(j);
-  const auto slots_between = static_cast<int64_t>(a.query_slot(i)) - static_cast<int64_t>(j);
-  const int64_t distance =
-      a.is_pinned(j) ? std::min(slots_between, a.pinned_reach(j)) : slots_between;
+  const auto [source, row] = a.place(j);
+  const auto between = static_cast<int64_t>(a.query_position(i)) - static_cast<int64_t>(j);
+  const int64_t distance = a.is_pinned(j) ? std::min(between, a.pinned_reach(j)) : between;
   const auto t = static_cast<size_t>(std::clamp<int64_t>(
       distance + c.relative_zero + a.room(), 0, std::max<int64_t>(int64_t{c.distances} - 1, 0)));
   Score score;
@@ -170,7 +173,7 @@ inline Score score_of(const Attention& a, const Queries& queries, size_t i, size
     }
   }
   if (c.segments) {
-    const int32_t key_type = j < a.memory_slots() ? 0 : a.types->i32()[row];
+    const int32_t key_type = j < a.last_source() ? 0 : a.types->i32()[row];
     const size_t differ = key_type != a.types->i32()[i] ? 1 : 0;
     for (size_t d = 0; d < dh; ++d) {
       score.add(double{queries.segment[d]} * a.segment_table->value(differ, column + d));
@@ -182,18 +185,26 @@ inline Score score_of(const Attention& a, const Queries& queries, size_t i, size
   return score;
 }
 
+/// What an adaptive span makes of the weight of the key at position j.
+inline double span_factor(const Attention& a, size_t i, size_t j, size_t head) {
+  if (a.spans == nullptr || j < a.test.span_first) return 1.0;
+  const double d = static_cast<double>(a.query_position(i)) - static_cast<double>(j);
+  return std::clamp((a.test.ramp + a.spans->value(0, head) - d) / a.test.ramp, 0.0, 1.0);
+}
+
 inline Expected expected_row(const Attention& a, size_t i, size_t head, bool quantise_query) {
   const Case& c = a.test;
-  const size_t dh = c.head_width;
-  const size_t kv_column = head / (c.heads / c.kv_heads) * dh;
+  const size_t dv = c.values();
+  const size_t kv_head = head / (c.heads / c.kv_heads);
   const bool i8 = c.type == DataType::kI8;
   const double u = std::ldexp(1.0, -24);
 
   const Queries queries = queries_of(a, i, head, quantise_query);
   std::vector<std::pair<size_t, double>> scores;
   double largest = -std::numeric_limits<double>::infinity(), smallest = -largest, magnitude = 0;
-  for (size_t j = 0; j < a.slots(); ++j) {
-    if (!sees(a, head, i, j)) continue;
+  for (size_t j = 0; j < a.positions(); ++j) {
+    // Beyond the reach of a span, or where a float that was rounded says so, keys are not read.
+    if (!sees(a, head, i, j) || span_factor(a, i, j, head) < 1e-7) continue;
     const Score score = score_of(a, queries, i, j, head);
     scores.emplace_back(j, score.sum);
     largest = std::max(largest, score.sum);
@@ -201,31 +212,42 @@ inline Expected expected_row(const Attention& a, size_t i, size_t head, bool qua
     magnitude = std::max(magnitude, score.magnitude);
   }
   Expected result;
-  result.values.assign(dh, 0.0);
+  result.values.assign(dv, 0.0);
   if (scores.empty()) return result;
-  double sum = 0, largest_value = 0;
+  double all = 0, sum = 0, largest_value = 0, least_factor = 1;
   for (const auto& [j, score] : scores) {
-    const auto [source, row] = a.slot(j);
-    const double p = std::exp(score - largest);
+    const auto [source, row] = a.place(j);
+    const double factor = span_factor(a, i, j, head);
+    const double p = std::exp(score - largest) * factor;
+    all += std::exp(score - largest);
     sum += p;
-    for (size_t d = 0; d < dh; ++d) {
-      const double value = a.v[source]->value(row, kv_column + d);
+    least_factor = std::min(least_factor, factor);
+    for (size_t d = 0; d < dv; ++d) {
+      const double value = a.v[source]->value(row, kv_head * dv + d);
       result.values[d] += p * value;
       largest_value = std::max(largest_value, std::abs(value));
     }
     // The bound of x needs the largest scale, not the largest value that happens to occur.
     if (i8) {
-      const double scale = a.v[source]->row_scales(row)[kv_column / dh];
+      const double scale = a.v[source]->row_scales(row)[kv_head];
       largest_value = std::max(largest_value, 127 * scale);
     }
   }
+  if (a.spans != nullptr) sum += 1e-8 * all;
   for (double& x : result.values) x /= sum;
+  result.log_sum = largest + std::log(sum);
 
   const double tiles = std::ceil(static_cast<double>(scores.size()) / kAttentionTile);
-  const double dot = i8 && !c.segments ? 4 : std::ceil(static_cast<double>(dh) / 8) + 4;
-  const double score_error = (dot + 8) * u * magnitude + u * (largest - smallest) + 2e-7;
-  result.tolerance = largest_value * (std::expm1(2 * score_error) + (68 + 4 * tiles) * u +
-                                      (i8 ? 64.0 / 65534 : 0.0));
+  const double dot = i8 && !c.segments ? 4 : std::ceil(static_cast<double>(c.head_width) / 8) + 4;
+  // A factor is off by 4 u of edge / ramp, where the weights that it leaves may be few.
+  const double factors =
+      a.spans == nullptr ? 0.0 : 4 * u * (1 + 50 / a.test.ramp) * (1 + all / sum);
+  const double score_error = (dot + 8) * u * magnitude + u * (largest - smallest) + 2e-7 + factors;
+  const double relative = std::expm1(2 * score_error) + (68 + 4 * tiles) * u;
+  result.tolerance = largest_value * (relative + (i8 ? 64.0 / 65534 : 0.0));
+  // The logarithm is off by what its argument is off relatively, by its own 2 ulp, and by the last sum.
+  result.log_sum_tolerance =
+      relative + 4 * u * (std::abs(largest) + std::abs(std::log(sum))) + score_error;
   return result;
 }
 
@@ -235,10 +257,17 @@ inline void expect_formula(const Attention& a) {
   for (size_t i = 0; i < c.rows; ++i) {
     for (size_t head = 0; head < c.heads; ++head) {
       const Expected expected = expected_row(a, i, head, c.type == DataType::kI8);
-      for (size_t d = 0; d < c.head_width; ++d) {
-        ASSERT_NEAR(a.out->value(i, head * c.head_width + d), expected.values[d],
-                    expected.tolerance)
+      for (size_t d = 0; d < c.values(); ++d) {
+        ASSERT_NEAR(a.out->value(i, head * c.values() + d), expected.values[d], expected.tolerance)
             << "query " << i << " head " << head << " element " << d;
+      }
+      if (a.log_sums == nullptr) continue;
+      const double log_sum = a.log_sums->value(i, head);
+      if (std::isinf(expected.log_sum)) {
+        ASSERT_EQ(log_sum, expected.log_sum) << "query " << i << " head " << head;
+      } else {
+        ASSERT_NEAR(log_sum, expected.log_sum, expected.log_sum_tolerance)
+            << "query " << i << " head " << head;
       }
     }
   }

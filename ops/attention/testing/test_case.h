@@ -52,8 +52,20 @@ struct Case {
   /// So many of the rings are those whose room is added to distances.
   uint32_t rooms = 0;
   bool relative_keys = false;
+  /// 0: as wide as keys.
+  uint32_t value_width = 0;
+  /// Also the log-sum-exp.
+  bool log_sums = false;
+  /// So many rings are rows of this run instead, which hold `count` rows; the first ones.
+  uint32_t plain_sources = 0;
+  /// Unless 0: there is an adaptive span, with spans up to 40 and `first` positions.
+  float ramp = 0.0f;
+  uint32_t span_first = 0;
+  /// Terms that flags could tell are told by the list.
+  bool list_terms = false;
   bool key_mask = false, mask_queries = false, mask_keeps_own = false, globals = false;
 
+  uint32_t values() const { return value_width == 0 ? head_width : value_width; }
   bool has_plain_source() const { return own || other_rows.has_value(); }
   uint32_t plain_rows() const { return own ? rows : other_rows.value_or(0); }
   uint32_t max_plain_rows() const { return own ? max_rows : plain_rows() + 2; }
@@ -78,18 +90,20 @@ struct Case {
     }
     s << ", zero " << relative_zero << ", flags " << distance_bias << alibi << segments << key_mask
       << mask_queries << mask_keeps_own << globals << pinned_query << ", rooms " << rooms
-      << ", relative keys " << relative_keys;
+      << ", relative keys " << relative_keys << ", values " << values() << ", plain sources "
+      << plain_sources << ", ramp " << ramp << " first " << span_first << ", as list " << list_terms
+      << ", log sums " << log_sums;
     return s.str();
   }
 };
 
 /// A step with its tensors. What the rings hold depends on the seed and not on where their heads
-/// are; slots that hold nothing keep the 0xff bytes of fresh memory: NaN scales and values.
+/// are; rows that hold nothing keep the 0xff bytes of fresh memory: NaN scales and values.
 struct Attention {
   explicit Attention(const Case& c) : Attention(c, true) {}
 
   Attention(const Case& c, bool with_data) : test(c), op(bind_attention) {
-    const uint32_t width = c.heads * c.head_width, kv_width = c.kv_heads * c.head_width;
+    const uint32_t width = c.heads * c.head_width;
     op.symbols = {c.rows};
     op.symbol_maxima = {c.max_rows};
     op.settable_symbols = {false};
@@ -107,15 +121,19 @@ struct Attention {
       op.rings.push_back({ring.head, ring.count});
       op.ring_capacities.push_back(ring.capacity);
       for (std::vector<TestTensor*>* list : {&k, &v}) {
-        TestTensor* t = add(matrix(list == &k ? "k" : "v", ring.capacity, kv_width, c.kv_heads));
-        t->with_ring(static_cast<int32_t>(r), ring.pinned);
-        if (with_data) fill_rows(*t, ring.count, ring.head, ++seed, 1.0f);
+        const uint32_t kv_width = c.kv_heads * (list == &k ? c.head_width : c.values());
+        const bool plain = r < c.plain_sources;
+        TestTensor* t = add(matrix(list == &k ? "k" : "v", plain ? ring.count : ring.capacity,
+                                   kv_width, c.kv_heads));
+        if (!plain) t->with_ring(static_cast<int32_t>(r), ring.pinned);
+        if (with_data) fill_rows(*t, ring.count, plain ? 0 : ring.head, ++seed, 1.0f);
         list->push_back(t);
       }
     }
     if (c.has_plain_source()) {
       for (std::vector<TestTensor*>* list : {&k, &v}) {
         const char* name = list == &k ? "own_k" : "own_v";
+        const uint32_t kv_width = c.kv_heads * (list == &k ? c.head_width : c.values());
         TestTensor* t = add(matrix(name, c.max_plain_rows(), kv_width, c.kv_heads));
         t->with_symbol(c.own ? 0 : 1);
         if (with_data) fill_rows(*t, c.plain_rows(), 0, ++seed, 1.0f);
@@ -125,9 +143,16 @@ struct Attention {
     op.inputs = {q};
     for (size_t s = 0; s < k.size(); ++s) op.inputs.insert(op.inputs.end(), {k[s], v[s]});
     add_terms(seed, with_data);
-    out = add(c.out_groups == 0 ? f32_tensor("out", c.max_rows, width)
-                                : i8_tensor("out", c.max_rows, width, c.out_groups));
+    const uint32_t out_width = c.heads * c.values();
+    out = add(c.out_groups == 0 ? f32_tensor("out", c.max_rows, out_width)
+                                : i8_tensor("out", c.max_rows, out_width, c.out_groups));
     out->with_symbol(0);
+    op.outputs = {out};
+    if (c.log_sums) {
+      log_sums = add(f32_tensor("log_sums", c.max_rows, c.heads));
+      log_sums->with_symbol(0);
+      op.outputs.push_back(log_sums);
+    }
 
     options.heads = c.heads;
     options.kv_heads = c.kv_heads;
@@ -147,7 +172,19 @@ struct Attention {
     options.pinned_query = c.pinned_query;
     options.rooms = c.rooms;
     options.relative_keys = c.relative_keys;
-    op.outputs = {out};
+    if (c.list_terms) flags_to_list();
+    if (c.ramp != 0.0f) {
+      schema::ScoreTermT& term = add_term(schema::TermKind::AdaptiveSpan, 1);
+      term.ramp = c.ramp;
+      term.first = c.span_first;
+    }
+  }
+
+  schema::ScoreTermT& add_term(schema::TermKind kind, uint32_t inputs) {
+    options.terms.push_back(std::make_unique<schema::ScoreTermT>());
+    options.terms.back()->kind = kind;
+    options.terms.back()->inputs = inputs;
+    return *options.terms.back();
   }
 
   Status bind() {
@@ -166,26 +203,31 @@ struct Attention {
     if (scales != nullptr) {
       bytes.insert(bytes.end(), scales, scales + test.rows * out->scale_groups * sizeof(float));
     }
+    if (log_sums != nullptr) {
+      bytes.insert(bytes.end(), log_sums->data, log_sums->data + test.rows * log_sums->stride());
+    }
     return bytes;
   }
 
   /// Row j of the sequence of all sources: which source, and where in its tensors.
-  std::pair<size_t, size_t> slot(size_t j) const {
+  std::pair<size_t, size_t> place(size_t j) const {
     for (size_t r = 0; r < test.rings.size(); ++r) {
       const RingCase& ring = test.rings[r];
       if (j < ring.count) {
+        if (r < test.plain_sources) return {r, j};
         return {r, ring_slot({ring.head, ring.count}, ring.capacity, ring.pinned, j)};
       }
       j -= ring.count;
     }
     return {test.rings.size(), j};
   }
-  size_t slots() const { return memory_slots() + test.plain_rows(); }
+  size_t positions() const { return last_source() + test.plain_rows(); }
   /// Of query i.
-  size_t query_slot(size_t i) const { return test.own ? memory_slots() + i : slots(); }
+  size_t query_position(size_t i) const { return test.own ? last_source() + i : positions(); }
   bool is_pinned(size_t j) const {
-    const auto [source, row] = slot(j);
-    return source < test.rings.size() && row < test.rings[source].pinned;
+    const auto [source, row] = place(j);
+    return source >= test.plain_sources && source < test.rings.size() &&
+           row < test.rings[source].pinned;
   }
   /// Rows that are missing in the rings whose room counts.
   int64_t room() const {
@@ -195,15 +237,15 @@ struct Attention {
     }
     return rows;
   }
-  /// From the pinned row at slot j to the slot behind its full ring.
+  /// From the pinned row at position j to that behind its full ring.
   int64_t pinned_reach(size_t j) const {
-    const auto [source, row] = slot(j);
+    const auto [source, row] = place(j);
     return static_cast<int64_t>(test.rings[source].capacity - row);
   }
-  size_t memory_slots() const {
-    size_t slots = 0;
-    for (const RingCase& ring : test.rings) slots += ring.count;
-    return slots;
+  size_t last_source() const {
+    size_t rows = 0;
+    for (const RingCase& ring : test.rings) rows += ring.count;
+    return rows;
   }
 
   Case test;
@@ -213,6 +255,7 @@ struct Attention {
   TestTensor *q = nullptr, *table = nullptr, *bias = nullptr, *query_bias = nullptr, *out = nullptr;
   TestTensor *slopes = nullptr, *types = nullptr, *segment_table = nullptr, *segment_bias = nullptr;
   TestTensor *mask = nullptr, *globals = nullptr, *pinned_query = nullptr;
+  TestTensor *spans = nullptr, *log_sums = nullptr;
   std::vector<TestTensor*> k, v;
 
  private:
@@ -257,6 +300,29 @@ struct Attention {
       if (with_data) fill_rows(*pinned_query, c.rows, 0, ++seed, c.q_range);
     }
     for (uint32_t r = 0; r < c.rooms; ++r) op.inputs.push_back(k[r]);
+    if (c.ramp != 0.0f) {
+      spans = input(f32_tensor("spans", 1, c.heads));
+      fill_uniform(*spans, ++seed, 0.0f, 40.0f);
+    }
+  }
+
+  /// The terms of the flags, in their order.
+  void flags_to_list() {
+    using Kind = schema::TermKind;
+    const auto move = [&](bool& flag, Kind kind, uint32_t inputs) {
+      if (flag) add_term(kind, inputs);
+      flag = false;
+    };
+    move(options.relative, Kind::Relative, 3);
+    move(options.relative_keys, Kind::RelativeKeys, 0);
+    move(options.distance_bias, Kind::DistanceBias, 1);
+    move(options.alibi, Kind::Alibi, 1);
+    move(options.segments, Kind::Segments, 3);
+    move(options.key_mask, Kind::KeyMask, 1);
+    move(options.globals, Kind::Globals, 1);
+    move(options.pinned_query, Kind::PinnedQuery, 1);
+    if (options.rooms != 0) add_term(Kind::Rooms, options.rooms);
+    options.rooms = 0;
   }
 
   TestTensor* input(TestTensor tensor) {

@@ -1,19 +1,19 @@
-// What every shader includes first. Binding 0 is the dispatch's slot (runtime/vulkan/step.h); tensors follow.
+// What every shader includes first. Binding 0 has the values of the dispatch (runtime/device/vulkan/wrapper/step.h); tensors follow.
 //
 // int8 is read and written as words of four codes: rows start at multiples of 16 bytes, and no device needs 8-bit
 // storage. The scales of a tensor lie behind its elements in the same binding, which may be declared twice, as uint[]
 // and as float[]. Sums that must have the CPU's bits are declared `precise`: no multiply-add is fused then.
 
-// A shader that tells the host something writes it into its slot, and defines this as nothing.
+// A shader that tells the host something writes it into its values, and defines this as nothing.
 #ifndef SLOT_ACCESS
 #define SLOT_ACCESS readonly
 #endif
 layout(std430, binding = 0) SLOT_ACCESS buffer Slot {
   uvec4 groups;
   uint values[28];
-} slot;
+} dispatch;
 
-// The number of this group, as spread_groups() of runtime/vulkan_op.h cut them. May be beyond the last.
+// The number of this group, as spread_groups() of runtime/device/vulkan/vulkan_op.h cut them. May be beyond the last.
 uint group_index() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }
 
 // Code i, 0 to 3, of a word.

@@ -84,6 +84,30 @@ float exp_f32(float x) {
   return x < lowest ? 0.0 : scaled;
 }
 
+// Of x in [0, 1]; the logarithm of 1 + x as log_f32 in runtime/base/math.h takes it.
+float log1p_f32(float x) {
+  precise float sum = 1.0 + x;
+  precise float kept = sum - 1.0;
+  const uint shifted = floatBitsToUint(sum) - 0x3f3504f3u;
+  const float n = float(int(shifted) >> 23);
+  precise float f = uintBitsToFloat((shifted & 0x007fffffu) + 0x3f3504f3u) - 1.0;
+  precise float z = f * f;
+  precise float p = 7.0376836292e-2;
+  p = p * f - 1.1514610310e-1;
+  p = p * f + 1.1676998740e-1;
+  p = p * f - 1.2420140846e-1;
+  p = p * f + 1.4249322787e-1;
+  p = p * f - 1.6668057665e-1;
+  p = p * f + 2.0000714765e-1;
+  p = p * f - 2.4999993993e-1;
+  p = p * f + 3.3333331174e-1;
+  precise float tail = (p * f * z + n * -2.12194440e-4) - 0.5 * z;
+  precise float result = (f + tail) + n * 0.693359375;
+  precise float scaled = result * div_f32(x, kept == 0.0 ? 1.0 : kept);
+  // NaN fails both.
+  return kept == 0.0 ? x : scaled;
+}
+
 float sigmoid_f32(float x) {
   precise float below = 1.0 + exp_f32(-x);
   return div_f32(1.0, below);

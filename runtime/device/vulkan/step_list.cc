@@ -1,4 +1,4 @@
-#include "runtime/vulkan_steps.h"
+#include "runtime/device/vulkan/step_list.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -6,9 +6,23 @@
 namespace oxbow {
 namespace {
 
+vulkan::Range range_of(const TensorPlace& place) {
+  switch (place.region) {
+    case TensorRegion::kWeights:
+      return {vulkan::Region::kWeights, place.offset, place.bytes};
+    case TensorRegion::kStates:
+      return {vulkan::Region::kStates, place.offset, place.bytes};
+    case TensorRegion::kOutput:
+      return {vulkan::Region::kOutput, place.offset, place.bytes};
+    case TensorRegion::kActivations:
+      break;
+  }
+  return {vulkan::Region::kActivations, place.offset, place.bytes};
+}
+
 class StepBinder final : public VulkanBindContext {
  public:
-  StepBinder(BindContext& context, const VulkanPlaces& places, const VulkanFeatures& features,
+  StepBinder(BindContext& context, const StepPlaces& places, const VulkanFeatures& features,
              VulkanStepList& list)
       : context_(context), places_(places), features_(features), list_(list) {}
 
@@ -43,7 +57,7 @@ class StepBinder final : public VulkanBindContext {
   void* allocate_params(size_t bytes) override;
 
   BindContext& context_;
-  const VulkanPlaces& places_;
+  const StepPlaces& places_;
   const VulkanFeatures& features_;
   VulkanStepList& list_;
   alignas(std::max_align_t) std::byte thrown_away_[kMaxParamsBytes];
@@ -62,9 +76,10 @@ Status StepBinder::dispatch(const VulkanShader& shader, std::span<const VulkanOp
   std::copy(constants.begin(), constants.end(), made.constants);
   for (size_t i = 0; i < operands.size(); ++i) {
     const VulkanOperand& operand = operands[i];
-    made.operands[i] = operand.kind == VulkanOperand::kScratch
-                           ? vulkan::Range{vulkan::Region::kScratch, operand.offset, operand.bytes}
-                           : places_.place(operand.kind == VulkanOperand::kOutput, operand.index);
+    made.operands[i] =
+        operand.kind == VulkanOperand::kScratch
+            ? vulkan::Range{vulkan::Region::kScratch, operand.offset, operand.bytes}
+            : range_of(places_.place(operand.kind == VulkanOperand::kOutput, operand.index));
     host.writes_output |= made.operands[i].region == vulkan::Region::kOutput;
     too_large |= made.operands[i].bytes > features_.max_binding_bytes;
   }
@@ -100,14 +115,15 @@ void VulkanStepList::clear() {
   scratch_bytes = 0;
 }
 
-Status add_vulkan_step(BindContext& context, const VulkanPlaces& places,
-                       const VulkanFeatures& features, Status (*bind)(VulkanBindContext&),
-                       VulkanStepList* list, Error* error) {
+Status add_vulkan_step(const DeviceStep& from, const VulkanFeatures& features, VulkanStepList* list,
+                       Error* error) {
+  BindContext& context = from.context;
+  const DeviceBind bind = from.op.bind_device[static_cast<size_t>(DeviceKind::kVulkan)];
   vulkan::Step step;
   step.first_dispatch = static_cast<uint32_t>(list->dispatches.size());
   step.first_touched = static_cast<uint32_t>(list->touched.size());
   const uint64_t scratch_bytes = list->scratch_bytes;
-  StepBinder binder(context, places, features, *list);
+  StepBinder binder(context, from.places, features, *list);
   if (bind != nullptr) OXB_TRY(bind(binder));
   if (binder.too_large) {
     list->dispatches.shrink(step.first_dispatch);
@@ -119,7 +135,7 @@ Status add_vulkan_step(BindContext& context, const VulkanPlaces& places,
   bool pushed = !binder.out_of_memory;
   if (step.dispatch_count == 0) {
     const auto touch = [&](bool output, size_t index) {
-      pushed = pushed && list->touched.push({places.place(output, index), output});
+      pushed = pushed && list->touched.push({range_of(from.places.place(output, index)), output});
     };
     for (size_t i = 0; i < context.input_count(); ++i) touch(false, i);
     for (size_t i = 0; i < context.output_count(); ++i) touch(true, i);

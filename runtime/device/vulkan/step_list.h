@@ -6,9 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/vulkan/array.h"
-#include "runtime/vulkan/step.h"
-#include "runtime/vulkan_op.h"
+#include "runtime/device.h"
+#include "runtime/device/vulkan/vulkan_op.h"
+#include "runtime/device/vulkan/wrapper/array.h"
+#include "runtime/device/vulkan/wrapper/step.h"
 
 namespace oxbow {
 
@@ -43,19 +44,8 @@ struct VulkanStepList {
   uint64_t scratch_bytes = 0;
 };
 
-/// Where the tensors of a step lie.
-class VulkanPlaces {
- public:
-  virtual vulkan::Range place(bool output, size_t index) const = 0;
-
- protected:
-  ~VulkanPlaces() = default;
-};
-
-/// Appends the step that `context` shows and whose bind succeeded. A null `bind`, or one that adds no
-/// dispatch, makes it a step of the CPU.
-Status add_vulkan_step(BindContext& context, const VulkanPlaces& places,
-                       const VulkanFeatures& features, Status (*bind)(VulkanBindContext&),
-                       VulkanStepList* list, Error* error);
+/// Appends the step. An op without a function for Vulkan, or one that adds no dispatch, makes it a step of the CPU.
+Status add_vulkan_step(const DeviceStep& step, const VulkanFeatures& features, VulkanStepList* list,
+                       Error* error);
 
 }  // namespace oxbow

@@ -3,15 +3,14 @@
 // What an op tells the Vulkan backend about one step. Needs no Vulkan header: the op names shaders,
 // tensors and numbers; the runtime makes pipelines, descriptors and commands of them, once.
 //
-// bind_vulkan  runs after the op's bind accepted the step, and like it twice: to count and to place. It
-//              adds one or more dispatches, which run in this order, or none: then the step runs on the
-//              CPU, by the function that bind gave.
-// prepare      runs on the host in every run, in the order of the steps. It does what the CPU's run does
-//              to symbols and rings, and fills one slot for each dispatch: group counts and numbers that
-//              differ between runs. It must not look at tensor data.
-// finish       few ops have it: for symbols and failures that only the data tells. It runs on the host when the
-//              step's dispatches are done and before later steps are prepared, which then wait for another
-//              submission. It reads what the shaders wrote into their slots.
+// bind_x_vulkan  runs after the op's bind accepted the step, and like it twice: to count and to place. It adds one or
+//                more dispatches, which run in this order, or none: then the step runs on the CPU.
+// prepare        runs on the host in every run, in the order of the steps. It does what the CPU's run does to symbols
+//                and rings, and fills the DispatchValues of each dispatch: group counts and numbers that differ
+//                between runs. It must not look at tensor data.
+// finish         optional: reads results that only the GPU knows, such as row counts and errors, from the
+//                DispatchValues that shaders wrote. It runs on the host when the step's dispatches are done, and ends
+//                the submission: later steps are prepared and submitted after it.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,9 +19,9 @@
 #include <span>
 #include <type_traits>
 
+#include "runtime/device/vulkan/wrapper/features.h"
+#include "runtime/device/vulkan/wrapper/step.h"
 #include "runtime/op.h"
-#include "runtime/vulkan/features.h"
-#include "runtime/vulkan/step.h"
 
 namespace oxbow {
 
@@ -41,12 +40,12 @@ struct VulkanOperand {
 };
 
 using VulkanPrepare = Status (*)(RunContext& context, const void* params,
-                                 std::span<VulkanSlot> slots);
+                                 std::span<DispatchValues> dispatches);
 
 using VulkanFinish = Status (*)(RunContext& context, const void* params,
-                                std::span<const VulkanSlot> slots);
+                                std::span<const DispatchValues> dispatches);
 
-class VulkanBindContext {
+class VulkanBindContext : public DeviceBindContext {
  public:
   virtual const schema::Step& step() const = 0;
   virtual size_t input_count() const = 0;
@@ -100,14 +99,14 @@ class VulkanBindContext {
 
 /// Groups along x and then along y, so that no dimension is too large. The shader gets the number of its
 /// group back with group_index() of ops/common/vulkan/common.glsl.
-inline Status spread_groups(const RunContext& context, uint64_t groups, VulkanSlot* slot) {
+inline Status spread_groups(const RunContext& context, uint64_t groups, DispatchValues* dispatch) {
   const uint64_t rows = ceil_div(groups, kMaxVulkanGroups);
   if (rows > kMaxVulkanGroups) {
     return fail(context.error, Status::kInternal, "a step is too large for a Vulkan device");
   }
-  slot->groups[0] = static_cast<uint32_t>(rows <= 1 ? groups : kMaxVulkanGroups);
-  slot->groups[1] = static_cast<uint32_t>(rows);
-  slot->groups[2] = 1;
+  dispatch->groups[0] = static_cast<uint32_t>(rows <= 1 ? groups : kMaxVulkanGroups);
+  dispatch->groups[1] = static_cast<uint32_t>(rows);
+  dispatch->groups[2] = 1;
   return Status::kOk;
 }
 

@@ -4,7 +4,7 @@
 
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
-#include "runtime/text/kinds.h"
+#include "runtime/text/kinds/kinds.h"
 
 namespace oxbow {
 namespace {

@@ -5,7 +5,7 @@
 #include "runtime/text/bpe.h"
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
-#include "runtime/text/kinds.h"
+#include "runtime/text/kinds/kinds.h"
 #include "runtime/text/split.h"
 #include "runtime/text/utf8.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/text/sentencepiece.h"
+#include "runtime/text/kinds/sentencepiece.h"
 
 #include <algorithm>
 #include <cstring>

@@ -8,8 +8,8 @@
 #include "runtime/text/bpe.h"
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
-#include "runtime/text/kinds.h"
-#include "runtime/text/sentencepiece.h"
+#include "runtime/text/kinds/kinds.h"
+#include "runtime/text/kinds/sentencepiece.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include "runtime/text/trie.h"
+#include "runtime/text/tables/trie.h"
 
 namespace oxbow {
 

@@ -206,6 +206,28 @@ def blocks():
     save_file(expected, HERE / "blocks.safetensors")
 
 
+# Where the halves of a block lie: its scales, and its least value.
+BLOCK_HALVES = {
+    "Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108],
+    "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "TQ1_0": [52], "TQ2_0": [64],
+}
+
+
+def all_blocks():
+    """Random blocks of every type that is read, as bytes and as what the library makes of them."""
+    random = np.random.default_rng(7)
+    tensors = {}
+    for name, halves in BLOCK_HALVES.items():
+        number = gguf.GGMLQuantizationType[name]
+        block, size = gguf.GGML_QUANT_SIZES[number]
+        raw = random.integers(0, 256, (6, size), dtype=np.uint8)
+        for place in halves:
+            raw[:, place:place + 2] = random.normal(0, 0.1, 6).astype(np.float16).view(np.uint8).reshape(6, 2)
+        tensors[name + ".raw"] = raw
+        tensors[name] = gguf.quants.dequantize(raw, number).astype(np.float32).reshape(6, block)
+    save_file(tensors, HERE / "all_blocks.safetensors")
+
+
 def byte_level(writer, tokens, merges, special, pre):
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(pre)
@@ -304,6 +326,7 @@ def main():
             name = f"{arch}-{type_name.lower()}"
             write_expected(name, config, write(name, config, tensors, type_name))
     blocks()
+    all_blocks()
     for name, make, vocabulary in (
         ("gpt2-vocabulary", small_gpt2, gpt2_vocabulary),
         ("llama2-vocabulary", small_llama, llama2_vocabulary),

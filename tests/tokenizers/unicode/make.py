@@ -1,4 +1,4 @@
-"""Asks `tokenizers` 0.23.3 about every code point and writes its answers, for converter/tokenizer/unicode_test.cc.
+"""Asks `tokenizers` 0.23.3 about every code point and writes its answers, for converter/text/tokenizer/unicode_test.cc.
 
   python make.py      # about half a minute
 

@@ -1,9 +1,9 @@
-#include "runtime/vulkan/buffer.h"
+#include "runtime/device/vulkan/wrapper/buffer.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/vulkan/result.h"
+#include "runtime/device/vulkan/wrapper/result.h"
 
 namespace oxbow::vulkan {
 namespace {

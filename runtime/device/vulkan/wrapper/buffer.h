@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "runtime/vulkan/device.h"
+#include "runtime/device/vulkan/wrapper/device.h"
 
 namespace oxbow::vulkan {
 

@@ -1,6 +1,6 @@
-#include "runtime/vulkan/command.h"
+#include "runtime/device/vulkan/wrapper/command.h"
 
-#include "runtime/vulkan/result.h"
+#include "runtime/device/vulkan/wrapper/result.h"
 
 namespace oxbow::vulkan {
 

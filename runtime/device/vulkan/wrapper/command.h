@@ -2,7 +2,7 @@
 
 // Commands that are recorded once, given to the queue and waited for.
 
-#include "runtime/vulkan/context.h"
+#include "runtime/device/vulkan/wrapper/context.h"
 
 namespace oxbow::vulkan {
 

@@ -1,4 +1,4 @@
-#include "runtime/vulkan/context.h"
+#include "runtime/device/vulkan/wrapper/context.h"
 
 #include <new>
 

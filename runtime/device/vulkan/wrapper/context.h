@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <mutex>
 
-#include "runtime/vulkan/device.h"
-#include "runtime/vulkan/pipeline.h"
+#include "runtime/device/vulkan/wrapper/device.h"
+#include "runtime/device/vulkan/wrapper/pipeline.h"
 
 namespace oxbow::vulkan {
 

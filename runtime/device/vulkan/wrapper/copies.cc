@@ -1,4 +1,4 @@
-#include "runtime/vulkan/copies.h"
+#include "runtime/device/vulkan/wrapper/copies.h"
 
 namespace oxbow::vulkan {
 

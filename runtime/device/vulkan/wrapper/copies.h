@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "runtime/vulkan/array.h"
-#include "runtime/vulkan/command.h"
-#include "runtime/vulkan/memory.h"
+#include "runtime/device/vulkan/wrapper/array.h"
+#include "runtime/device/vulkan/wrapper/command.h"
+#include "runtime/device/vulkan/wrapper/memory.h"
 
 namespace oxbow::vulkan {
 

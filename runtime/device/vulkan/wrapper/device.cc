@@ -1,11 +1,11 @@
-#include "runtime/vulkan/device.h"
+#include "runtime/device/vulkan/wrapper/device.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "runtime/base/tensor.h"
-#include "runtime/vulkan/result.h"
+#include "runtime/device/vulkan/wrapper/result.h"
 
 namespace oxbow::vulkan {
 namespace {

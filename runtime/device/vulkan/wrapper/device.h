@@ -2,13 +2,13 @@
 
 // The device that computes, chosen among those of the machine: a real one before a simulated one.
 
-#include "runtime/vulkan/api.h"
-#include "runtime/vulkan/features.h"
-#include "runtime/vulkan/instance.h"
+#include "runtime/device/vulkan/wrapper/api.h"
+#include "runtime/device/vulkan/wrapper/features.h"
+#include "runtime/device/vulkan/wrapper/instance.h"
 
 namespace oxbow::vulkan {
 
-/// Storage buffers of one shader: the slot and the tensors.
+/// Storage buffers of one shader: the values of a dispatch and the tensors.
 inline constexpr uint32_t kMaxBindings = 16;
 
 struct Device {

@@ -1,10 +1,10 @@
-#include "runtime/vulkan/instance.h"
+#include "runtime/device/vulkan/wrapper/instance.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/vulkan/result.h"
+#include "runtime/device/vulkan/wrapper/result.h"
 
 namespace oxbow::vulkan {
 namespace {

@@ -2,7 +2,7 @@
 
 // The connection to Vulkan, with a messenger that counts what validation finds.
 
-#include "runtime/vulkan/api.h"
+#include "runtime/device/vulkan/wrapper/api.h"
 
 namespace oxbow::vulkan {
 

@@ -1,7 +1,7 @@
 #include <dlfcn.h>
 
-#include "runtime/vulkan/api.h"
-#include "runtime/vulkan/hooks.h"
+#include "runtime/device/vulkan/wrapper/api.h"
+#include "runtime/device/vulkan/wrapper/hooks.h"
 
 namespace oxbow::vulkan {
 namespace {

@@ -1,8 +1,8 @@
-#include "runtime/vulkan/memory.h"
+#include "runtime/device/vulkan/wrapper/memory.h"
 
 #include "runtime/base/checked.h"
 #include "runtime/base/tensor.h"
-#include "runtime/vulkan/result.h"
+#include "runtime/device/vulkan/wrapper/result.h"
 
 namespace oxbow::vulkan {
 namespace {
@@ -24,7 +24,7 @@ size_t list_buffers(const MemorySizes& sizes, bool staged, Line (&lines)[kMostLi
   lines[0] = {&Memory::weights, "the weights", some(sizes.weights), place};
   lines[1] = {&Memory::states, "the states", some(sizes.states), place};
   lines[2] = {&Memory::activations, "the activations", some(seen + sizes.scratch), place};
-  lines[3] = {&Memory::slots, "the steps' numbers", some(sizes.slots), Place::kShared};
+  lines[3] = {&Memory::values, "the dispatches' values", some(sizes.values), Place::kShared};
   if (!staged) return 4;
   lines[4] = {&Memory::states_mirror, "the states' copy", some(sizes.states), Place::kShared};
   lines[5] = {&Memory::activations_mirror, "the activations' copy", some(seen), Place::kShared};
@@ -47,7 +47,7 @@ Status Memory::open(const Device& device, const MemorySizes& wanted, Error* erro
 
 void Memory::close(const Device& device) {
   for (Buffer* buffer :
-       {&weights, &states, &activations, &slots, &states_mirror, &activations_mirror}) {
+       {&weights, &states, &activations, &values, &states_mirror, &activations_mirror}) {
     if (buffer->handle != VK_NULL_HANDLE) buffer->close(device);
   }
 }
@@ -72,7 +72,7 @@ Status Memory::measure(const Device& device, const MemorySizes& wanted, size_t* 
 size_t Memory::taken() const {
   size_t bytes = 0;
   for (const Buffer* buffer :
-       {&weights, &states, &activations, &slots, &states_mirror, &activations_mirror}) {
+       {&weights, &states, &activations, &values, &states_mirror, &activations_mirror}) {
     bytes += buffer->taken;
   }
   return bytes;

@@ -5,7 +5,7 @@
 //   weights      the data of the model file, as it lies there
 //   states       as the session lays them out, header and ring positions first
 //   activations  | activations and inputs | output | scratch |
-//   slots        one VulkanSlot for each dispatch
+//   values       DispatchValues for each dispatch
 //
 // Where the host sees the device's memory, states and activations are used in place by both. Elsewhere
 // ("staged") the host has a mirror of each, with the same offsets but for the scratch, which it never
@@ -14,9 +14,9 @@
 #include <cstddef>
 #include <span>
 
-#include "runtime/vulkan/buffer.h"
-#include "runtime/vulkan/context.h"
-#include "runtime/vulkan/step.h"
+#include "runtime/device/vulkan/wrapper/buffer.h"
+#include "runtime/device/vulkan/wrapper/context.h"
+#include "runtime/device/vulkan/wrapper/step.h"
 
 namespace oxbow::vulkan {
 
@@ -28,13 +28,13 @@ struct MemorySizes {
   size_t activations = 0;
   size_t output = 0;
   size_t scratch = 0;
-  size_t slots = 0;
+  size_t values = 0;
 };
 
 struct Memory {
   MemorySizes sizes;
   bool staged = false;
-  Buffer weights, states, activations, slots;
+  Buffer weights, states, activations, values;
   Buffer states_mirror, activations_mirror;
 
   Status open(const Device& device, const MemorySizes& wanted, Error* error);
@@ -49,7 +49,9 @@ struct Memory {
   std::byte* host_output() { return host_activations() + output_offset(); }
   size_t output_offset() const { return sizes.activations; }
   size_t scratch_offset() const { return sizes.activations + sizes.output; }
-  VulkanSlot* slot(size_t index) { return reinterpret_cast<VulkanSlot*>(slots.mapped) + index; }
+  DispatchValues* dispatch_values(size_t dispatch) {
+    return reinterpret_cast<DispatchValues*>(values.mapped) + dispatch;
+  }
 
   /// The buffer a range is in, and where there.
   const Buffer& locate(const Range& range, uint64_t* offset) const;

@@ -1,11 +1,11 @@
-#include "runtime/vulkan/pipeline.h"
+#include "runtime/device/vulkan/wrapper/pipeline.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
 #include "runtime/base/hash.h"
-#include "runtime/vulkan/result.h"
+#include "runtime/device/vulkan/wrapper/result.h"
 
 namespace oxbow::vulkan {
 

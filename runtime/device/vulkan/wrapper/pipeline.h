@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/vulkan/array.h"
-#include "runtime/vulkan/device.h"
+#include "runtime/device/vulkan/wrapper/array.h"
+#include "runtime/device/vulkan/wrapper/device.h"
 
 namespace oxbow::vulkan {
 

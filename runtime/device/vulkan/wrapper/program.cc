@@ -1,10 +1,10 @@
-#include "runtime/vulkan/program.h"
+#include "runtime/device/vulkan/wrapper/program.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/vulkan/copies.h"
-#include "runtime/vulkan/result.h"
+#include "runtime/device/vulkan/wrapper/copies.h"
+#include "runtime/device/vulkan/wrapper/result.h"
 
 namespace oxbow::vulkan {
 namespace {
@@ -126,7 +126,7 @@ Status Program::make_descriptors(const ProgramSpec& spec, Error* error) {
                  [&] { return api.AllocateDescriptorSets(device().handle, &set_info, &set); }));
     VkDescriptorBufferInfo buffers[kMaxBindings];
     VkWriteDescriptorSet writes[kMaxBindings] = {};
-    buffers[0] = {memory_.slots.handle, d * sizeof(VulkanSlot), sizeof(VulkanSlot)};
+    buffers[0] = {memory_.values.handle, d * sizeof(DispatchValues), sizeof(DispatchValues)};
     for (uint32_t i = 0; i < dispatch.operand_count; ++i) {
       const Range& range = dispatch.operands[i];
       VkDescriptorBufferInfo& buffer = buffers[i + 1];

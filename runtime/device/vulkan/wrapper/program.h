@@ -1,7 +1,7 @@
 #pragma once
 
 // The steps of a session as commands, recorded once: a segment for each stretch of steps that the device
-// runs without the host in between. A run fills the slots and submits segments.
+// runs without the host in between. A run fills the values of dispatches and submits segments.
 //
 //   segment:  copies to the device (staged) | dispatches, each behind a barrier | copies to the host (staged)
 //
@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/vulkan/command.h"
-#include "runtime/vulkan/memory.h"
-#include "runtime/vulkan/pipeline.h"
+#include "runtime/device/vulkan/wrapper/command.h"
+#include "runtime/device/vulkan/wrapper/memory.h"
+#include "runtime/device/vulkan/wrapper/pipeline.h"
 
 namespace oxbow::vulkan {
 

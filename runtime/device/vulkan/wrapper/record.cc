@@ -1,8 +1,8 @@
 // Cuts the steps into segments and records each.
 
-#include "runtime/vulkan/copies.h"
-#include "runtime/vulkan/program.h"
-#include "runtime/vulkan/result.h"
+#include "runtime/device/vulkan/wrapper/copies.h"
+#include "runtime/device/vulkan/wrapper/program.h"
+#include "runtime/device/vulkan/wrapper/result.h"
 
 namespace oxbow::vulkan {
 namespace {
@@ -128,7 +128,7 @@ Status Program::record_segment(const ProgramSpec& spec, uint32_t index, uint32_t
       api.CmdBindPipeline(*commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[d].handle);
       api.CmdBindDescriptorSets(*commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[d].layout, 0,
                                 1, &sets_[d], 0, nullptr);
-      api.CmdDispatchIndirect(*commands, memory_.slots.handle, d * sizeof(VulkanSlot));
+      api.CmdDispatchIndirect(*commands, memory_.values.handle, d * sizeof(DispatchValues));
     }
     if (timed) {
       api.CmdWriteTimestamp(*commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 2 * i + 1);

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "runtime/vulkan/api.h"
-#include "runtime/vulkan/hooks.h"
+#include "runtime/device/vulkan/wrapper/api.h"
+#include "runtime/device/vulkan/wrapper/hooks.h"
 
 namespace oxbow::vulkan {
 

@@ -17,13 +17,13 @@ struct VulkanShader {
 };
 
 /// What a shader reads at binding 0, and the device as the size of an indirect dispatch.
-struct VulkanSlot {
+struct DispatchValues {
   /// Zero in any of them: nothing runs. At most kMaxVulkanGroups each.
   uint32_t groups[3];
   uint32_t unused;
   uint32_t values[28];
 };
-static_assert(sizeof(VulkanSlot) == 128);
+static_assert(sizeof(DispatchValues) == 128);
 
 inline constexpr uint32_t kMaxVulkanGroups = 65535;
 /// Tensors of one dispatch, at bindings 1, 2, ...

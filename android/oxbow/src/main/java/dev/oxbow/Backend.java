@@ -11,5 +11,10 @@ public enum Backend {
     /** Dense layers by that library where it can, if {@link Oxbow#isBuiltIn built in}. */
     XNNPACK,
     /** Dense layers by the Arm Compute Library, if {@link Oxbow#isBuiltIn built in}. */
-    ACL
+    ACL,
+    /**
+     * A Vulkan device for the steps that have a shader, if {@link Oxbow#isBuiltIn built in}. Creating a session fails
+     * with {@link OxbowException#NO_DEVICE} where there is none: take another backend then.
+     */
+    VULKAN
 }

@@ -20,6 +20,10 @@ public final class OxbowException extends RuntimeException {
     /** A state of another model. */
     public static final int STATE_MISMATCH = 31;
     public static final int OUT_OF_MEMORY = 40;
+    /** The backend's device is not there: take another backend. */
+    public static final int NO_DEVICE = 41;
+    /** The device is gone; so are the sessions on it. New ones open it anew. */
+    public static final int DEVICE_LOST = 42;
     public static final int INTERNAL = 50;
     /** The object was closed before. */
     public static final int CLOSED = 100;

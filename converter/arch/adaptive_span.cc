@@ -1,0 +1,211 @@
+// Adaptive attention span (Sukhbaatar et al. 2019) as its authors wrote it (facebookresearch/adaptive-span):
+// every head has learnt how far back it looks. With persistent vectors (all-attention, 2019) in place of
+// feed-forward layers.
+
+#include <cmath>
+#include <vector>
+
+#include "converter/blocks/parts.h"
+#include "host/errors.h"
+
+namespace oxbow::convert {
+namespace {
+
+struct AdaptiveSpan {
+  uint32_t vocabulary = 0;
+  uint32_t width = 0;
+  uint32_t heads = 0;
+  uint32_t layers = 0;
+  /// How far back tokens see, themselves not counted, and how many rows the memories have.
+  uint32_t span = 0;
+  uint32_t inner_width = 0;
+  /// Spans are learnt; they end with a ramp of so many tokens.
+  bool adaptive = false;
+  uint32_t ramp = 0;
+  uint32_t persistent = 0;
+  uint32_t max_segment = 0;
+
+  uint32_t head_width() const { return width / heads; }
+};
+
+AdaptiveSpan read(const Checkpoint& checkpoint, const ImportOptions& options) {
+  AdaptiveSpan config;
+  config.vocabulary = checkpoint.size("vocab_size", 1, kMaxSize);
+  config.width = checkpoint.size("hidden_size", 1, kMaxSize);
+  config.heads = checkpoint.size("nb_heads", 1, kMaxSize);
+  config.layers = checkpoint.size("nb_layers", 1, kMaxLayers);
+  config.span = checkpoint.size("attn_span", 1, kMaxSize);
+  config.inner_width = checkpoint.size("inner_hidden_size", 1, kMaxSize);
+  require_multiple("hidden_size", config.width, "nb_heads", config.heads);
+  require_flag(checkpoint, "adapt_io_params.adapt_io_enabled", false);
+  config.adaptive = checkpoint.flag("adapt_span_params.adapt_span_enabled", false);
+  if (config.adaptive) {
+    config.ramp = checkpoint.size("adapt_span_params.adapt_span_ramp", 1, kMaxSize);
+  }
+  config.persistent = checkpoint.size("pers_mem_params.pers_mem_size", 0, kMaxSize, 0);
+  config.max_segment = read_segment(checkpoint, options);
+  ignore_common_keys(checkpoint);
+  // Of training, and how long the authors' caches are: what is beyond every span weighs nothing.
+  checkpoint.ignore_keys({"emb_dropout", "dropout", "adapt_span_params.adapt_span_ramp",
+                          "adapt_span_params.adapt_span_loss", "adapt_span_params.adapt_span_init",
+                          "adapt_span_params.adapt_span_cache"});
+  return config;
+}
+
+class Builder {
+ public:
+  Builder(const Checkpoint& checkpoint, const AdaptiveSpan& config, Graph& graph)
+      : checkpoint_(checkpoint), config_(config), builder_(graph), parts_(checkpoint, builder_) {
+    GraphBuilder::Entry entry;
+    entry.vocabulary = config.vocabulary;
+    entry.max_segment = config.max_segment;
+    builder_.begin_entry(entry);
+  }
+
+  void build() {
+    const AdaptiveSpan& c = config_;
+    uint32_t x = builder_.embedding("hidden_states.0", builder_.tokens(),
+                                    parts_.matrix("in_emb.weight", c.vocabulary, c.width));
+    builder_.debug_output(x);
+    positions_ = positions();
+    for (uint32_t i = 0; i < c.layers; ++i) x = layer(i, x);
+    const uint32_t tail = builder_.take_rows("tail", x);
+    const uint32_t scores = parts_.linear("scores", tail, "out_emb", c.width, c.vocabulary);
+    builder_.adaptive_logits(scores, {});
+  }
+
+ private:
+  /// Position vectors by distance, alike in all heads and layers: key_pe's column `span - d` for distance d.
+  /// A last row of zeros is for the persistent vectors, which have no position and lie behind the memory.
+  GraphBuilder::Relative positions() {
+    const uint32_t dh = config_.head_width(), span = config_.span;
+    const std::vector<float> key_pe = checkpoint_.tensor("key_pe", {1, dh, span});
+    const uint32_t rows = span + (config_.persistent == 0 ? 1 : 2);
+    std::vector<float> by_distance(size_t{rows} * dh);
+    for (size_t d = 1; d <= span; ++d) {
+      for (size_t i = 0; i < dh; ++i) by_distance[d * dh + i] = key_pe[i * span + span - d];
+    }
+    return {builder_.weight("positions", rows, config_.width,
+                            repeated_columns(by_distance, dh, config_.heads)),
+            builder_.weight("positions.bias", rows, config_.heads,
+                            std::vector<float>(size_t{rows} * config_.heads)),
+            builder_.weight("positions.query_bias", 1, config_.width,
+                            std::vector<float>(config_.width))};
+  }
+
+  /// Keys and values that are the same for every token. Stored for each head by itself, and smaller than they
+  /// are used, which the authors found easier to train.
+  GraphBuilder::Source persistent(const std::string& name, const std::string& prefix) {
+    const uint32_t dh = config_.head_width(), heads = config_.heads, n = config_.persistent;
+    const std::vector<float> keys = checkpoint_.tensor(prefix + "key", {heads, dh, n});
+    const std::vector<float> values = checkpoint_.tensor(prefix + "val", {heads, n, dh});
+    const auto of_keys = static_cast<float>(std::sqrt(static_cast<double>(dh)));
+    const auto of_values = static_cast<float>(std::sqrt(static_cast<double>(n)));
+    std::vector<float> k(size_t{n} * config_.width), v(k.size());
+    for (size_t row = 0; row < n; ++row) {
+      for (size_t h = 0; h < heads; ++h) {
+        for (size_t i = 0; i < dh; ++i) {
+          const size_t to = row * config_.width + h * dh + i;
+          k[to] = keys[(h * dh + i) * n + row] * of_keys;
+          v[to] = values[(h * n + row) * dh + i] * of_values;
+        }
+      }
+    }
+    return {builder_.weight(name + ".persistent.k", n, config_.width, std::move(k)),
+            builder_.weight(name + ".persistent.v", n, config_.width, std::move(v))};
+  }
+
+  /// The mask of distance d is clamp((1 - d + val * span) / ramp + 1, 0, 1).
+  GraphBuilder::AdaptiveSpan spans(const std::string& name, const std::string& prefix) {
+    std::vector<float> spans = checkpoint_.tensor(prefix + "current_val", {config_.heads, 1, 1});
+    for (float& span : spans) span = span * static_cast<float>(config_.span) + 1.0f;
+    checkpoint_.ignore_tensor(prefix + "mask_template");
+    return {builder_.weight(name + ".spans", 1, config_.heads, std::move(spans)),
+            static_cast<float>(config_.ramp), config_.persistent};
+  }
+
+  uint32_t attention(const std::string& name, const std::string& prefix, uint32_t x) {
+    const uint32_t width = config_.width;
+    const uint32_t q = parts_.linear(name + ".q", x, prefix + "proj_query", width, width, false);
+    const uint32_t k = parts_.linear(name + ".k", x, prefix + "proj_key", width, width, false);
+    const uint32_t v = parts_.linear(name + ".v", x, prefix + "proj_val", width, width, false);
+    // A stream begins behind rows of zeros, which are seen; their keys and values are zeros too.
+    RingOptions full;
+    full.initial_rows = config_.span;
+    const std::string memory = "mem." + name;
+    const uint32_t ring = builder_.ring(memory, config_.span, full);
+    const uint32_t old_x = builder_.ring_state(memory, ring, width);
+    const uint32_t old_k = builder_.ring_state(memory + ".k", ring, width);
+    const uint32_t old_v = builder_.ring_state(memory + ".v", ring, width);
+
+    GraphBuilder::Attention options;
+    options.heads = options.kv_heads = config_.heads;
+    options.scale = attention_scale(config_.head_width());
+    if (config_.persistent != 0) {
+      options.sources.push_back(persistent(name, prefix + "attn.persistent_memory."));
+    }
+    options.sources.push_back({old_k, old_v});
+    options.sources.push_back({k, v});
+    options.pattern.kind = schema::PatternKind::Past;
+    options.pattern.before = config_.span;
+    options.pattern.first = config_.persistent;
+    options.relative = positions_;
+    if (config_.adaptive) {
+      options.adaptive_span = spans(name, prefix + "attn.adaptive_span._mask.");
+    }
+    const uint32_t attended = builder_.attention(name + ".attention", q, options);
+    builder_.debug_output(attended);
+    builder_.ring_push({x, k, v}, {old_x, old_k, old_v});
+    return parts_.linear(name + ".attention.out", attended, prefix + "proj_out", width, width,
+                         false);
+  }
+
+  uint32_t layer(uint32_t index, uint32_t x) {
+    const std::string name = "layer" + std::to_string(index);
+    const std::string prefix = "layers." + std::to_string(index) + ".";
+    const uint32_t width = config_.width;
+    constexpr float kEpsilon = 1e-5f;
+    const uint32_t attended = attention(name, prefix + "attn.", x);
+    const uint32_t sum = builder_.add(name + ".attended", x, attended);
+    const std::string next = "hidden_states." + std::to_string(index + 1);
+    const bool feeds = config_.persistent == 0;
+    uint32_t y =
+        parts_.layer_norm(feeds ? name + ".norm1" : next, sum, prefix + "norm1", width, kEpsilon);
+    if (feeds) {
+      const uint32_t wide =
+          parts_.linear(name + ".ff.wide", y, prefix + "ff.fc1", width, config_.inner_width);
+      const uint32_t active =
+          builder_.activate(name + ".ff.active", wide, schema::Activation::Relu);
+      const uint32_t narrow =
+          parts_.linear(name + ".ff.out", active, prefix + "ff.fc2", config_.inner_width, width);
+      y = parts_.layer_norm(next, builder_.add(name + ".ff", y, narrow), prefix + "norm2", width,
+                            kEpsilon);
+    }
+    builder_.debug_output(y);
+    return y;
+  }
+
+  const Checkpoint& checkpoint_;
+  const AdaptiveSpan& config_;
+  GraphBuilder builder_;
+  Parts parts_;
+  GraphBuilder::Relative positions_ = {};
+};
+
+}  // namespace
+
+void import_adaptive_span(const Checkpoint& checkpoint, const ImportOptions& options,
+                          Graph& graph) {
+  const AdaptiveSpan config = read(checkpoint, options);
+  Builder(checkpoint, config, graph).build();
+  write_metadata(checkpoint, graph,
+                 {{"attn_span", config.span},
+                  {"hidden_size", config.width},
+                  {"max_segment", config.max_segment},
+                  {"nb_heads", config.heads},
+                  {"nb_layers", config.layers},
+                  {"pers_mem_size", config.persistent},
+                  {"vocab_size", config.vocabulary}});
+}
+
+}  // namespace oxbow::convert

@@ -1,0 +1,1 @@
+void FullPattern(uint query, uint positions) { add_range(0u, 0u, positions); }

@@ -1,0 +1,220 @@
+#include "ops/common/signature.h"
+
+#include <cinttypes>
+#include <cstdio>
+
+#include "ops/common/checks.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+struct TypeText {
+  char text[96];
+};
+
+/// "F32 or I8", ...
+TypeText describe_types(TypeSet types) {
+  constexpr struct {
+    TypeSet type;
+    const char* name;
+  } kNames[] = {{kF32, "F32"},
+                {kI8, "I8"},
+                {kI8OneScale, "I8 with one scale a row"},
+                {kI8Blocks, "I8 in blocks with one scale a row"},
+                {kI32, "I32"}};
+  TypeText result = {};
+  size_t length = 0;
+  for (const auto& [type, name] : kNames) {
+    if ((types & type) == 0 || length >= sizeof(result.text)) continue;
+    length += static_cast<size_t>(std::snprintf(result.text + length, sizeof(result.text) - length,
+                                                "%s%s", length == 0 ? "" : " or ", name));
+  }
+  return result;
+}
+
+TypeSet types_like(const Tensor& tensor) {
+  switch (tensor.type) {
+    case DataType::kF32:
+      return kF32;
+    case DataType::kI32:
+      return kI32;
+    case DataType::kI8:
+      return tensor.layout == Layout::kBlock8x4 ? kI8Blocks : kI8 | kI8OneScale;
+  }
+  return {};
+}
+
+/// The tensors of one step by the lines of its signature.
+class Checker {
+ public:
+  Checker(BindContext& context, const OpSignature& signature)
+      : context_(context), signature_(signature) {}
+
+  Status check() {
+    OXB_TRY(check_options());
+    OXB_TRY(find_places());
+    for (const Place& place : signature_.inputs) OXB_TRY(check_list(place, starts_[index(place)]));
+    return check_list(signature_.outputs[0], 0);
+  }
+
+ private:
+  size_t index(const Place& input) const { return static_cast<size_t>(&input - signature_.inputs); }
+
+  Status check_options() {
+    const schema::OpOptions wanted = signature_.options, given = context_.step().options_type();
+    if (wanted == schema::OpOptions::NONE) return Status::kOk;
+    if (signature_.may_lack_options && given == schema::OpOptions::NONE) return Status::kOk;
+    if (given == wanted && context_.step().options() != nullptr) return Status::kOk;
+    return fail_options(context_, schema::EnumNameOpOptions(wanted));
+  }
+
+  /// Where each line of inputs starts, and whether there are as many tensors as lines.
+  Status find_places() {
+    const size_t inputs = context_.input_count(), outputs = context_.output_count();
+    size_t least = 0, most = 0;
+    for (const Place& place : signature_.inputs) {
+      starts_[index(place)] = least;
+      if (place.name == nullptr) continue;
+      if (place.wanted != nullptr && !place.wanted(context_.step())) continue;
+      counts_[index(place)] = place.repeats() ? inputs - least : 1;
+      least += place.least;
+      most += place.most;
+    }
+    const Place& output = signature_.outputs[0];
+    const bool paired = signature_.is_paired();
+    if (inputs >= least && inputs <= most && outputs >= output.least && outputs <= output.most &&
+        (!paired || inputs == outputs)) {
+      return Status::kOk;
+    }
+    if (least == most) return check_counts(context_, least, output.least);
+    return context_.fail("has %zu inputs and %zu outputs, expected %zu to %zu and %s", inputs,
+                         outputs, least, most, paired ? "as many" : "1");
+  }
+
+  Status check_list(const Place& place, size_t start) {
+    if (place.name == nullptr) return Status::kOk;
+    const bool is_output = &place == signature_.outputs;
+    const size_t count = is_output ? context_.output_count() : counts_[index(place)];
+    for (size_t i = 0; i < count; ++i) {
+      const Tensor tensor = !is_output        ? context_.input(start + i)
+                            : place.to_caller ? context_.output_or_caller(i)
+                                              : context_.output(i);
+      const size_t repetition = is_output && place.repeats() ? i : 0;
+      OXB_TRY(check_kind(place, tensor, repetition));
+      OXB_TRY(check_width_rule(place, tensor, repetition));
+      OXB_TRY(check_rows_rule(place, tensor, repetition));
+    }
+    return Status::kOk;
+  }
+
+  Tensor input(uint8_t place, size_t repetition) const {
+    return context_.input(starts_[place] + (signature_.inputs[place].repeats() ? repetition : 0));
+  }
+
+  Status refuse(const Tensor& tensor, const char* expected) {
+    return context_.fail("tensor '%s' is %s, expected %s", tensor.name, describe(tensor).text,
+                         expected);
+  }
+
+  Status check_kind(const Place& place, const Tensor& tensor, size_t repetition) {
+    const TypeSet has = types_like(tensor);
+    if ((place.types & has) == 0) return refuse(tensor, describe_types(place.types).text);
+    if (tensor.layout != Layout::kRowMajor && has != kI8Blocks) {
+      return refuse(tensor, "plain rows");
+    }
+    if (tensor.type == DataType::kI8) {
+      if (tensor.scale_groups != 1 && (place.types & kI8) == 0) {
+        return refuse(tensor, "one scale a row");
+      }
+      if (tensor.scale_groups == 0 || tensor.width % tensor.scale_groups != 0) {
+        return refuse(tensor, "scales that divide the width");
+      }
+    }
+    if (place.rows.in_ring() != (tensor.ring >= 0)) {
+      return refuse(tensor, place.rows.in_ring() ? "rows in a ring" : "plain rows");
+    }
+    if (place.type_of < 0) return Status::kOk;
+    const Tensor like = input(static_cast<uint8_t>(place.type_of), repetition);
+    if (tensor.type != like.type) return refuse(tensor, type_name(like.type));
+    if (tensor.scale_groups == like.scale_groups) return Status::kOk;
+    return context_.fail("tensor '%s' is %s, expected %u scales a row as '%s'", tensor.name,
+                         describe(tensor).text, like.scale_groups, like.name);
+  }
+
+  Status check_width_rule(const Place& place, const Tensor& tensor, size_t repetition) {
+    uint64_t width = tensor.width;
+    switch (place.width.kind) {
+      case Width::kAny:
+        break;
+      case Width::kExactly:
+        width = place.width.factor;
+        break;
+      case Width::kTimes:
+        width = uint64_t{place.width.factor} * input(place.width.input, repetition).width;
+        break;
+      case Width::kRowsOf:
+        width = input(place.width.input, repetition).rows;
+        break;
+    }
+    if (tensor.width == width) return Status::kOk;
+    return context_.fail("tensor '%s' is %s, expected a width of %" PRIu64, tensor.name,
+                         describe(tensor).text, width);
+  }
+
+  Status check_rows_rule(const Place& place, const Tensor& tensor, size_t repetition) {
+    switch (place.rows.kind) {
+      case Rows::kAny:
+        return Status::kOk;
+      case Rows::kOne:
+        if (tensor.rows == 1 && tensor.rows_symbol < 0) return Status::kOk;
+        return refuse(tensor, "exactly one row");
+      case Rows::kFixed:
+        if (tensor.rows_symbol < 0) return Status::kOk;
+        return refuse(tensor, "a matrix of fixed rows");
+      case Rows::kSame:
+        return check_same_rows(context_, input(place.rows.input, repetition), tensor);
+      case Rows::kCounted:
+        if (context_.may_set_symbol(tensor.rows_symbol) &&
+            tensor.rows_symbol != input(place.rows.input, repetition).rows_symbol) {
+          return Status::kOk;
+        }
+        return context_.fail("tensor '%s' must have a row symbol of its own", tensor.name);
+      case Rows::kRing:
+      case Rows::kPinnedRing:
+        return check_ring(place, tensor);
+    }
+    return Status::kOk;
+  }
+
+  Status check_ring(const Place& place, const Tensor& tensor) {
+    const uint32_t capacity = context_.ring_capacity(tensor.ring);
+    if (tensor.rows_symbol >= 0 || tensor.rows != capacity) {
+      return context_.fail("tensor '%s' is %s, expected all rows of a ring of %u", tensor.name,
+                           describe(tensor).text, capacity);
+    }
+    if (place.rows.kind == Rows::kRing && tensor.pinned != 0) {
+      return context_.fail("tensor '%s' has %u pinned rows, expected none pinned", tensor.name,
+                           tensor.pinned);
+    }
+    if (tensor.pinned >= capacity) {
+      return context_.fail("tensor '%s' has %u pinned rows, expected fewer than its %u",
+                           tensor.name, tensor.pinned, capacity);
+    }
+    return Status::kOk;
+  }
+
+  BindContext& context_;
+  const OpSignature& signature_;
+  /// Of each line of inputs: its first tensor, and how many it has.
+  size_t starts_[kMaxPlaces] = {};
+  size_t counts_[kMaxPlaces] = {};
+};
+
+}  // namespace
+
+Status check_signature(BindContext& context, const OpSignature& signature) {
+  return Checker(context, signature).check();
+}
+
+}  // namespace oxbow

@@ -1,0 +1,128 @@
+#pragma once
+
+// What an op's inputs and outputs are: types, widths, rows. One constant beside each op says it, bind checks it with one
+// call, and passes, pictures and tests read it too. What depends on an option is left to bind.
+//
+//   constexpr OpSignature kMaskRowsSignature = {
+//       .inputs = {{.name = "x"},
+//                  {.name = "mask", .role = Role::kIds, .types = kI32, .width = Width::exactly(1), .rows = Rows::of(0)}},
+//       .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::of(0)}}};
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/op.h"
+
+namespace oxbow {
+
+namespace schema {
+enum class OpOptions : uint8_t;
+}
+
+/// What a tensor is to the op.
+enum class Role : uint8_t {
+  /// Rows of this run.
+  kRows,
+  /// Parameters of the model.
+  kWeight,
+  /// Ids, masks and flags.
+  kIds,
+  /// What is remembered from run to run.
+  kState,
+};
+
+/// How elements may be stored, as bits. All but kI8Blocks are row after row.
+enum TypeSet : uint8_t {
+  kF32 = 1,
+  /// With any number of scales that divides the width.
+  kI8 = 2,
+  kI8OneScale = 4,
+  /// Layout::kBlock8x4, one scale a row.
+  kI8Blocks = 8,
+  kI32 = 16,
+};
+constexpr TypeSet operator|(TypeSet a, TypeSet b) {
+  return static_cast<TypeSet>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+
+/// The elements of a row. Numbers of inputs count the signature's lines; of one that repeats, an output that repeats
+/// as well means the input of its own number, others the first.
+struct Width {
+  enum Kind : uint8_t { kAny, kExactly, kTimes, kRowsOf };
+  Kind kind = kAny;
+  uint8_t input = 0;
+  uint8_t factor = 1;
+
+  static constexpr Width any() { return {}; }
+  static constexpr Width exactly(uint8_t width) { return {kExactly, 0, width}; }
+  /// That of an input, or a multiple of it.
+  static constexpr Width of(uint8_t input) { return {kTimes, input, 1}; }
+  static constexpr Width times(uint8_t factor, uint8_t input) { return {kTimes, input, factor}; }
+  /// As many elements as an input has rows.
+  static constexpr Width rows_of(uint8_t input) { return {kRowsOf, input, 1}; }
+};
+
+struct Rows {
+  enum Kind : uint8_t { kAny, kOne, kFixed, kSame, kCounted, kRing, kPinnedRing };
+  Kind kind = kAny;
+  uint8_t input = 0;
+
+  static constexpr Rows any() { return {}; }
+  static constexpr Rows one() { return {kOne}; }
+  /// The same number in every run.
+  static constexpr Rows fixed() { return {kFixed}; }
+  /// Those of an input, in every run and not only at most.
+  static constexpr Rows of(uint8_t input) { return {kSame, input}; }
+  /// The op counts them: a row symbol of its own, other than that of this input.
+  static constexpr Rows counted(uint8_t input) { return {kCounted, input}; }
+  /// All rows of a ring. The others are in none.
+  static constexpr Rows ring() { return {kRing}; }
+  /// The same, and some may be pinned.
+  static constexpr Rows pinned_ring() { return {kPinnedRing}; }
+  constexpr bool in_ring() const { return kind == kRing || kind == kPinnedRing; }
+};
+
+/// One input or output. What repeats is the last of its list.
+struct Place {
+  const char* name = nullptr;
+  Role role = Role::kRows;
+  TypeSet types = kF32;
+  Width width = {};
+  Rows rows = {};
+  /// Unless negative: the type and scales of this input.
+  int8_t type_of = -1;
+  /// Output: may also be the caller's memory (BindContext::output_or_caller).
+  bool to_caller = false;
+  uint8_t least = 1;
+  uint8_t most = 1;
+  /// Not null: whether the options of a step ask for it.
+  bool (*wanted)(const schema::Step& step) = nullptr;
+
+  constexpr bool repeats() const { return most > 1; }
+};
+
+inline constexpr size_t kMaxPlaces = 4;
+
+struct OpSignature {
+  /// NONE: the step needs none.
+  schema::OpOptions options = {};
+  /// A step without options means their default values.
+  bool may_lack_options = false;
+  /// What the tensors must be depends on the options in more ways than lines can say: bind checks by itself, and this
+  /// tells tools only what there is.
+  bool for_tools = false;
+  /// A line without a name ends the list.
+  Place inputs[kMaxPlaces] = {};
+  Place outputs[1] = {};
+
+  /// Input i belongs to output i: the step is several side by side.
+  constexpr bool is_paired() const {
+    return !for_tools && inputs[0].repeats() && outputs[0].repeats();
+  }
+};
+
+/// Refuses a step whose options or tensors are not those of the signature. Then options are there, and so many inputs
+/// and outputs as the options ask for.
+Status check_signature(BindContext& context, const OpSignature& signature);
+
+}  // namespace oxbow

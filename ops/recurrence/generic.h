@@ -1,0 +1,134 @@
+#pragma once
+
+// The loops of all instruction sets: each compiles them with its flags. A column takes the steps of the
+// reference in the same order whatever the width of the vectors it lies in, so the bits are the same. In
+// an unnamed namespace, so that no copy gets outside the file that includes this.
+
+#include <cstddef>
+
+#include "ops/recurrence/recurrence.h"
+
+namespace oxbow {
+namespace {
+
+/// Eight columns: one register of AVX, two of NEON and SSE.
+using Columns = float __attribute__((vector_size(32)));
+
+[[gnu::always_inline]] inline void load(const float* from, Columns& to) {
+  __builtin_memcpy(&to, from, sizeof(to));
+}
+[[gnu::always_inline]] inline void store(const Columns& from, float* to) {
+  __builtin_memcpy(to, &from, sizeof(from));
+}
+[[gnu::always_inline]] inline void load(const float* from, float& to) { to = *from; }
+[[gnu::always_inline]] inline void store(const float& from, float* to) { *to = from; }
+
+[[gnu::always_inline]] inline const float* token(const TokenRows& rows, size_t t) {
+  return rows.data == nullptr ? nullptr : rows.data + t * rows.stride;
+}
+
+enum class Read { kNone, kBefore, kAfter };
+
+/// `kCount` vectors side by side, from column `first` on. Loops over them unroll, so that sums stay in
+/// registers; the state's rows of one tile stay in the first cache from token to token.
+template <typename Vector, size_t kCount, Read kRead, bool kRankOne>
+[[gnu::always_inline]] inline void run_columns(const RecurrenceTile& tile, size_t first) {
+  constexpr size_t kWidth = sizeof(Vector) / sizeof(float);
+  const size_t keys = tile.keys, stride = tile.state_stride;
+  const bool writes = tile.k.data != nullptr, delta = tile.delta;
+  float* const state = tile.state + first;
+  for (size_t t = 0; t < tile.tokens; ++t) {
+    const float one = 1.0f;
+    const float* w = token(tile.decay, t);
+    const size_t w_step = tile.decay_per_key ? 1 : 0;
+    if (w == nullptr) w = &one;
+    const float* q = token(tile.q, t);
+    const float* k = token(tile.k, t);
+    Vector sum[kCount] = {};
+
+    if (writes) {
+      const float* v = token(tile.v, t) + first;
+      const float* factor = token(tile.factor, t);
+      Vector value[kCount], seen[kCount] = {};
+      for (size_t n = 0; n < kCount; ++n) load(v + n * kWidth, value[n]);
+      const float* a = kRankOne ? token(tile.a, t) : nullptr;
+      const float* b = kRankOne ? token(tile.b, t) : nullptr;
+      if (kRankOne) {
+        for (size_t i = 0; i < keys; ++i) {
+          for (size_t n = 0; n < kCount; ++n) {
+            Vector s;
+            load(state + i * stride + n * kWidth, s);
+            seen[n] += s * a[i];
+          }
+        }
+      }
+      if (delta) {
+        Vector known[kCount] = {};
+        for (size_t i = 0; i < keys; ++i) {
+          for (size_t n = 0; n < kCount; ++n) {
+            Vector s;
+            load(state + i * stride + n * kWidth, s);
+            known[n] += w[i * w_step] * s * k[i];
+          }
+        }
+        for (size_t n = 0; n < kCount; ++n) value[n] = value[n] - known[n];
+      }
+      if (factor != nullptr) {
+        for (size_t n = 0; n < kCount; ++n) value[n] = value[n] * *factor;
+      }
+      for (size_t i = 0; i < keys; ++i) {
+        for (size_t n = 0; n < kCount; ++n) {
+          Vector s;
+          load(state + i * stride + n * kWidth, s);
+          if (kRead == Read::kBefore) sum[n] += s * q[i];
+          s = w[i * w_step] * s;
+          if (kRankOne) s += b[i] * seen[n];
+          s += k[i] * value[n];
+          if (kRead == Read::kAfter) sum[n] += s * q[i];
+          store(s, state + i * stride + n * kWidth);
+        }
+      }
+    } else {
+      for (size_t i = 0; i < keys; ++i) {
+        for (size_t n = 0; n < kCount; ++n) {
+          Vector s;
+          load(state + i * stride + n * kWidth, s);
+          sum[n] += s * q[i];
+        }
+      }
+    }
+    if (kRead == Read::kNone) continue;
+    float* y = tile.y + t * tile.y_stride + first;
+    const float* divisor = token(tile.divisor, t);
+    for (size_t n = 0; n < kCount; ++n) {
+      if (divisor != nullptr) sum[n] = sum[n] / *divisor;
+      store(sum[n], y + n * kWidth);
+    }
+  }
+}
+
+template <Read kRead, bool kRankOne>
+[[gnu::always_inline]] inline void run_tile(const RecurrenceTile& tile) {
+  size_t c = 0;
+  for (; c + 32 <= tile.columns; c += 32) run_columns<Columns, 4, kRead, kRankOne>(tile, c);
+  for (; c + 8 <= tile.columns; c += 8) run_columns<Columns, 1, kRead, kRankOne>(tile, c);
+  for (; c < tile.columns; ++c) run_columns<float, 1, kRead, kRankOne>(tile, c);
+}
+
+template <Read kRead>
+[[gnu::always_inline]] inline void run_tile(const RecurrenceTile& tile) {
+  tile.a.data == nullptr ? run_tile<kRead, false>(tile) : run_tile<kRead, true>(tile);
+}
+
+[[gnu::always_inline]] inline void recurrence(const RecurrenceTile& tile) {
+  if (tile.q.data == nullptr) {
+    run_tile<Read::kNone>(tile);
+  } else if (tile.read_before) {
+    run_tile<Read::kBefore>(tile);
+  } else {
+    run_tile<Read::kAfter>(tile);
+  }
+}
+
+}  // namespace
+}  // namespace oxbow

@@ -1,0 +1,310 @@
+#include "ops/recurrence/recurrence.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/common/checks.h"
+#include "runtime/base/math.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+using schema::Normaliser;
+
+struct Params {
+  Tensor q, k, v, state, decay, factor, a, b, norm, floor, y;
+  RecurrenceKernel kernel;
+  size_t heads, key_heads, keys, values;
+  Normaliser normaliser;
+  float epsilon;
+  bool reads, writes, read_before, delta, decay_per_key;
+
+  /// z is kept, and divides what is read.
+  bool sums_keys() const {
+    return normaliser == Normaliser::Keys || normaliser == Normaliser::Floored;
+  }
+  /// What tells the number of tokens.
+  const Tensor& rows() const { return reads ? q : k; }
+};
+
+/// A head's part of each token's row; none when the tensor is not there.
+TokenRows rows_of(const Tensor& tensor, size_t first) {
+  if (tensor.width == 0) return {};
+  // One row that all tokens share.
+  const bool same = tensor.rows_symbol < 0 && tensor.rows == 1;
+  return {tensor.f32() + first, same ? 0 : tensor.width};
+}
+
+const float* at(const TokenRows& rows, size_t t) { return rows.data + t * rows.stride; }
+
+/// z <- w z + k, or f k, for all tokens of a head, and what each token's y is divided by.
+void run_keys(const Params& p, size_t tokens, size_t head, float* divisors) {
+  const size_t key_head = head / (p.heads / p.key_heads);
+  const TokenRows q = rows_of(p.q, key_head * p.keys), k = rows_of(p.k, key_head * p.keys);
+  const TokenRows decay = rows_of(p.decay, p.decay_per_key ? head * p.keys : head);
+  const bool floored = p.normaliser == Normaliser::Floored;
+  const TokenRows factor = floored ? rows_of(p.factor, head) : TokenRows{};
+  const TokenRows floor = rows_of(p.floor, head);
+  float* z = Tensor(p.norm).f32(head);
+  const auto read = [&](size_t t) {
+    const float sum = abs_f32(dot_f32(z, at(q, t), p.keys));
+    // NaN stays.
+    const float least = floored ? *at(floor, t) : p.epsilon;
+    const float bounded = sum < least ? least : sum;
+    divisors[t * p.heads + head] = floored ? bounded + p.epsilon : bounded;
+  };
+  for (size_t t = 0; t < tokens; ++t) {
+    if (p.reads && (p.read_before || !p.writes)) read(t);
+    for (size_t i = 0; p.writes && i < p.keys; ++i) {
+      const float w = decay.data == nullptr ? 1.0f : at(decay, t)[p.decay_per_key ? i : 0];
+      const float key = factor.data == nullptr ? at(k, t)[i] : *at(factor, t) * at(k, t)[i];
+      z[i] = w * z[i] + key;
+    }
+    if (p.reads && !p.read_before && p.writes) read(t);
+  }
+}
+
+/// n <- w n + 1 for all tokens of a head, and the decays and factors of a state divided by sqrt(n).
+void run_decays(const Params& p, size_t tokens, size_t head, float* decays, float* factors) {
+  const TokenRows decay = rows_of(p.decay, head), factor = rows_of(p.factor, head);
+  float& n = Tensor(p.norm).f32()[head];
+  for (size_t t = 0; t < tokens; ++t) {
+    const float w = decay.data == nullptr ? 1.0f : *at(decay, t);
+    const float before = n;
+    n = before * w + 1.0f;
+    const float root = __builtin_sqrtf(n);
+    decays[t * p.heads + head] = __builtin_sqrtf(before) * w / root;
+    factors[t * p.heads + head] = (factor.data == nullptr ? 1.0f : *at(factor, t)) / root;
+  }
+}
+
+Status run_recurrence(RunContext& context, const void* params) {
+  const auto& p = *static_cast<const Params*>(params);
+  const size_t tokens = context.rows(p.rows());
+  float* scratch = reinterpret_cast<float*>(context.scratch);
+  float* more = scratch + size_t{p.rows().rows} * p.heads;
+  if (p.normaliser != Normaliser::None) {
+    parallel_for(context.pool, p.heads, [&](size_t head, size_t) {
+      if (p.sums_keys()) {
+        run_keys(p, tokens, head, scratch);
+      } else {
+        run_decays(p, tokens, head, scratch, more);
+      }
+    });
+  }
+  const size_t pieces = ceil_div(p.values, kRecurrenceColumns);
+  parallel_for(context.pool, p.heads * pieces, [&](size_t item, size_t) {
+    const size_t head = item / pieces, first = item % pieces * kRecurrenceColumns;
+    const size_t key_head = head / (p.heads / p.key_heads);
+    RecurrenceTile tile;
+    tile.tokens = tokens;
+    tile.keys = p.keys;
+    tile.columns = std::min(kRecurrenceColumns, p.values - first);
+    tile.state = Tensor(p.state).f32(head * p.keys) + first;
+    tile.state_stride = p.values;
+    tile.q = rows_of(p.q, key_head * p.keys);
+    tile.k = rows_of(p.k, key_head * p.keys);
+    tile.v = rows_of(p.v, head * p.values + first);
+    tile.decay = rows_of(p.decay, p.decay_per_key ? head * p.keys : head);
+    tile.decay_per_key = p.decay_per_key;
+    tile.factor = rows_of(p.factor, head);
+    tile.a = rows_of(p.a, head * p.keys);
+    tile.b = rows_of(p.b, head * p.keys);
+    if (p.sums_keys() && p.reads) tile.divisor = {scratch + head, p.heads};
+    if (p.normaliser == Normaliser::Decays) {
+      tile.decay = {scratch + head, p.heads};
+      tile.factor = {more + head, p.heads};
+    }
+    tile.delta = p.delta;
+    tile.read_before = p.read_before;
+    if (p.reads) tile.y = Tensor(p.y).f32() + head * p.values + first;
+    tile.y_stride = p.heads * p.values;
+    p.kernel(tile);
+  });
+  return Status::kOk;
+}
+
+RecurrenceKernel pick_kernel(bool reference_only) {
+#define OXB_KERNEL(isa, fn) \
+  if (may_use(isa, reference_only)) return fn;
+#include "ops/recurrence/kernels.inc"
+#undef OXB_KERNEL
+  return nullptr;
+}
+
+/// Rows of all heads side by side, one for each token.
+Status check_rows(BindContext& context, const Tensor& tensor, const Tensor& tokens, uint64_t heads,
+                  uint64_t width) {
+  OXB_TRY(check_type(context, tensor, DataType::kF32));
+  OXB_TRY(check_same_rows(context, tokens, tensor));
+  if (tensor.width != heads * width) {
+    return context.fail("tensor '%s' is %s, expected %llu heads of %llu", tensor.name,
+                        describe(tensor).text, static_cast<unsigned long long>(heads),
+                        static_cast<unsigned long long>(width));
+  }
+  return Status::kOk;
+}
+
+Status check_state(BindContext& context, const Tensor& state, uint64_t rows, uint64_t width) {
+  OXB_TRY(check_type(context, state, DataType::kF32));
+  if (state.rows_symbol >= 0 || state.rows != rows || state.width != width) {
+    return context.fail("tensor '%s' is %s, expected [%llu, %llu]", state.name,
+                        describe(state).text, static_cast<unsigned long long>(rows),
+                        static_cast<unsigned long long>(width));
+  }
+  return Status::kOk;
+}
+
+/// States are written where they are read, and nothing else lies there. Tensors are known by their index in
+/// the file: pointers are null while bytes are counted.
+Status check_in_place(BindContext& context, size_t state, size_t output) {
+  const auto& inputs = *context.step().inputs();
+  const auto& outputs = *context.step().outputs();
+  const uint32_t index = inputs.Get(static_cast<uint32_t>(state));
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    if (i != state && inputs.Get(i) == index) {
+      return context.fail("tensor '%s' is the state and another input", context.input(i).name);
+    }
+  }
+  if (outputs.Get(static_cast<uint32_t>(output)) != index) {
+    return context.fail("writes '%s', expected it to be the state it reads, '%s'",
+                        context.output(output).name, context.input(state).name);
+  }
+  return Status::kOk;
+}
+
+Status check_decay(BindContext& context, Params& p) {
+  const Tensor& decay = p.decay;
+  OXB_TRY(check_type(context, decay, DataType::kF32));
+  const bool shared = decay.rows_symbol < 0 && decay.rows == 1;
+  if (!shared) OXB_TRY(check_same_rows(context, p.rows(), decay));
+  p.decay_per_key = decay.width != p.heads;
+  if (p.decay_per_key && decay.width != p.heads * p.keys) {
+    return context.fail("tensor '%s' is %s, expected a decay for each of %zu heads or %zu keys",
+                        decay.name, describe(decay).text, p.heads, p.heads * p.keys);
+  }
+  if (p.decay_per_key && p.normaliser == Normaliser::Decays) {
+    return context.fail("tensor '%s' is %s, expected one decay for each of %zu heads to sum up",
+                        decay.name, describe(decay).text, p.heads);
+  }
+  return Status::kOk;
+}
+
+Status check_options(BindContext& context, const schema::RecurrenceOptions& options) {
+  if (options.heads() == 0 || options.key_heads() == 0 ||
+      options.heads() % options.key_heads() != 0) {
+    return context.fail("has %u heads and %u key heads, expected a divisor of them",
+                        options.heads(), options.key_heads());
+  }
+  if (!options.reads() && !options.writes()) return context.fail("neither reads nor writes");
+  const Normaliser normaliser = options.normaliser();
+  if (normaliser > Normaliser::MAX) {
+    return context.fail("normaliser is %u, expected at most %u", static_cast<unsigned>(normaliser),
+                        static_cast<unsigned>(Normaliser::MAX));
+  }
+  const bool floored = normaliser == Normaliser::Floored;
+  if ((normaliser == Normaliser::Keys || floored) &&
+      (!std::isfinite(options.epsilon()) || options.epsilon() <= 0)) {
+    return context.fail("epsilon is %g, expected a positive number", double{options.epsilon()});
+  }
+  if (!options.writes() &&
+      (options.has_decay() || options.has_factor() || options.delta() || options.rank_one() ||
+       options.read_before() || normaliser == Normaliser::Decays)) {
+    return context.fail("only reads, but says how to write");
+  }
+  if (floored && !(options.reads() && options.writes())) {
+    return context.fail("has a floor, expected it to read and write");
+  }
+  if (options.delta() && (normaliser == Normaliser::Keys || floored)) {
+    return context.fail("is a delta rule with normalised keys, expected either");
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status bind_recurrence(BindContext& context, RunFunction* run) {
+  const auto* options = context.step().options_as_RecurrenceOptions();
+  if (options == nullptr) return fail_options(context, "RecurrenceOptions");
+  OXB_TRY(check_options(context, *options));
+  auto& p = context.params<Params>();
+  p.heads = options->heads();
+  p.key_heads = options->key_heads();
+  p.reads = options->reads();
+  p.writes = options->writes();
+  p.read_before = options->read_before();
+  p.delta = options->delta();
+  p.normaliser = options->normaliser();
+  p.epsilon = options->epsilon();
+  const bool normalised = p.normaliser != Normaliser::None;
+  const size_t inputs = (p.reads ? 1u : 0u) + (p.writes ? 2u : 0u) + 1 +
+                        (options->has_decay() ? 1u : 0u) + (options->has_factor() ? 1u : 0u) +
+                        (options->rank_one() ? 2u : 0u) + (normalised ? 1u : 0u) +
+                        (p.normaliser == Normaliser::Floored ? 1u : 0u);
+  const size_t outputs = (p.reads ? 1u : 0u) + (p.writes ? (normalised ? 2u : 1u) : 0u);
+  OXB_TRY(check_counts(context, inputs, outputs));
+  if (context.step().inputs() == nullptr || context.step().outputs() == nullptr) {
+    return context.fail("has no lists of inputs and outputs");
+  }
+
+  size_t next = 0;
+  if (p.reads) p.q = context.input(next++);
+  if (p.writes) {
+    p.k = context.input(next++);
+    p.v = context.input(next++);
+  }
+  const size_t state_at = next++;
+  p.state = context.input(state_at);
+  if (options->has_decay()) p.decay = context.input(next++);
+  if (options->has_factor()) p.factor = context.input(next++);
+  if (options->rank_one()) {
+    p.a = context.input(next++);
+    p.b = context.input(next++);
+  }
+  const size_t norm_at = next;
+  if (normalised) p.norm = context.input(next++);
+  if (p.normaliser == Normaliser::Floored) p.floor = context.input(next++);
+
+  p.keys = p.rows().width / p.key_heads;
+  if (p.keys == 0) return context.fail("has keys of no width");
+  if (p.reads) OXB_TRY(check_rows(context, p.q, p.rows(), p.key_heads, p.keys));
+  p.values = p.state.width;
+  if (p.writes) {
+    OXB_TRY(check_rows(context, p.k, p.rows(), p.key_heads, p.keys));
+    OXB_TRY(check_rows(context, p.v, p.rows(), p.heads, p.values));
+  }
+  OXB_TRY(check_state(context, p.state, uint64_t{p.heads} * p.keys, p.values));
+  if (options->has_decay()) OXB_TRY(check_decay(context, p));
+  if (options->has_factor()) OXB_TRY(check_rows(context, p.factor, p.rows(), p.heads, 1));
+  if (options->rank_one()) {
+    OXB_TRY(check_rows(context, p.a, p.rows(), p.heads, p.keys));
+    OXB_TRY(check_rows(context, p.b, p.rows(), p.heads, p.keys));
+  }
+  if (p.normaliser == Normaliser::Floored)
+    OXB_TRY(check_rows(context, p.floor, p.rows(), p.heads, 1));
+  if (p.sums_keys()) OXB_TRY(check_state(context, p.norm, p.heads, p.keys));
+  if (p.normaliser == Normaliser::Decays) OXB_TRY(check_state(context, p.norm, 1, p.heads));
+  if (p.reads) {
+    p.y = context.output(0);
+    OXB_TRY(check_rows(context, p.y, p.rows(), p.heads, p.values));
+  }
+  if (p.writes) {
+    OXB_TRY(check_in_place(context, state_at, p.reads ? 1 : 0));
+    if (normalised) OXB_TRY(check_in_place(context, norm_at, p.reads ? 2 : 1));
+  }
+
+  if (normalised) {
+    uint64_t floats = 0, bytes = 0;
+    if (!checked_mul(uint64_t{p.rows().rows} * 2, uint64_t{p.heads}, &floats) ||
+        !checked_mul(floats, sizeof(float), &bytes) || bytes > SIZE_MAX / 2) {
+      return context.fail("needs more scratch than there is address space");
+    }
+    context.request_scratch(static_cast<size_t>(bytes));
+  }
+  p.kernel = pick_kernel(context.reference_only());
+  *run = run_recurrence;
+  return Status::kOk;
+}
+
+}  // namespace oxbow

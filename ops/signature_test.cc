@@ -1,0 +1,288 @@
+// What bind must refuse because of an op's signature, for every op: steps are made from the signature, and each rule of
+// it is broken in turn. What options forbid is told by the tests of each op.
+
+#include "ops/common/signature.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/testing/op_runner.h"
+#include "ops/traits.h"
+
+namespace oxbow {
+namespace {
+
+using testing::OpRunner;
+using testing::TestTensor;
+
+constexpr uint32_t kTokens = 6, kWidth = 24, kTableRows = 10, kCapacity = 5;
+constexpr int16_t kTokenSymbol = 0, kOwnSymbol = 1;
+
+const OpSignature* g_signature = nullptr;
+Status bind_signature(BindContext& context, RunFunction* run) {
+  *run = [](RunContext&, const void*) { return Status::kOk; };
+  return check_signature(context, *g_signature);
+}
+
+/// A step that the signature allows, with the default options.
+class Example {
+ public:
+  Example(const OpSignature& signature, testing::BindFunction bind) : op(bind), s_(signature) {
+    op.symbols = op.symbol_maxima = {kTokens, kTokens};
+    op.settable_symbols = {false, true};
+    op.rings = {{}, {}};
+    op.ring_capacities = {kCapacity, kCapacity};
+    if (s_.options != schema::OpOptions::NONE) set_default_options();
+    for (const Place& place : s_.inputs) {
+      if (place.name == nullptr || place.wanted != nullptr) continue;
+      for (uint8_t i = 0; i == 0 || i < place.least; ++i) {
+        add(place);
+        op.inputs.push_back(tensors.back().get());
+      }
+    }
+    add(s_.outputs[0]);
+    op.outputs.push_back(tensors.back().get());
+    places.push_back(&s_.outputs[0]);
+  }
+
+  Tensor& tensor(size_t index) { return *tensors[index]; }
+
+  OpRunner op;
+  std::vector<std::unique_ptr<TestTensor>> tensors;
+  /// The line of each tensor.
+  std::vector<const Place*> places;
+
+ private:
+  void set_default_options() {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(flatbuffers::Offset<void>(builder.EndTable(builder.StartTable())));
+    const void* table = flatbuffers::GetRoot<flatbuffers::Table>(builder.GetBufferPointer());
+    op.step.options.type = s_.options;
+    op.step.options.value = schema::OpOptionsUnion::UnPack(table, s_.options, nullptr);
+  }
+
+  uint32_t width(const Place& place) const {
+    if (place.types == kI32) return 1;
+    switch (place.width.kind) {
+      case Width::kExactly:
+        return place.width.factor;
+      case Width::kTimes:
+        return place.width.factor * width(s_.inputs[place.width.input]);
+      case Width::kRowsOf:
+        return rows(s_.inputs[place.width.input]);
+      case Width::kAny:
+        break;
+    }
+    return kWidth;
+  }
+
+  uint32_t rows(const Place& place) const {
+    if (place.rows.in_ring()) return kCapacity;
+    if (place.rows.kind == Rows::kOne) return 1;
+    return place.rows.kind == Rows::kFixed ? kTableRows : kTokens;
+  }
+
+  void add(const Place& place) {
+    const bool f32 = (place.types & kF32) != 0, i32 = !f32 && (place.types & kI32) != 0;
+    const DataType type = f32 ? DataType::kF32 : i32 ? DataType::kI32 : DataType::kI8;
+    tensors.push_back(std::make_unique<TestTensor>(place.name, type, Layout::kRowMajor, rows(place),
+                                                   width(place), f32 || i32 ? 0 : 1));
+    TestTensor& tensor = *tensors.back();
+    if (place.rows.in_ring()) {
+      tensor.ring = 0;
+    } else if (place.rows.kind == Rows::kCounted) {
+      tensor.rows_symbol = kOwnSymbol;
+    } else if (place.rows.kind == Rows::kAny || place.rows.kind == Rows::kSame) {
+      tensor.rows_symbol = kTokenSymbol;
+    }
+    if (type == DataType::kI32) tensor.limit = 2;
+    if (&place != &s_.outputs[0]) places.push_back(&place);
+  }
+
+  const OpSignature& s_;
+};
+
+struct Break {
+  std::string name;
+  /// Tensor that the message names; negative: none.
+  int tensor = -1;
+  void (*change)(Example& example, size_t tensor);
+};
+
+void set_type(Tensor& tensor, DataType type) {
+  tensor.type = type;
+  tensor.scale_groups = type == DataType::kI8 ? 1 : 0;
+}
+
+/// All that breaks a rule of the line that tensor `t` belongs to.
+std::vector<Break> breaks_of(const OpSignature& signature, const Place& place, int t) {
+  std::vector<Break> breaks;
+  const auto add = [&](const char* name, void (*change)(Example&, size_t)) {
+    breaks.push_back({std::string(place.name) + ": " + name, t, change});
+  };
+  if ((place.types & kF32) == 0) {
+    add("float", [](Example& e, size_t i) { set_type(e.tensor(i), DataType::kF32); });
+  }
+  if ((place.types & (kI8 | kI8OneScale)) == 0) {
+    add("int8", [](Example& e, size_t i) { set_type(e.tensor(i), DataType::kI8); });
+  } else {
+    add("scales", [](Example& e, size_t i) {
+      set_type(e.tensor(i), DataType::kI8);
+      e.tensor(i).scale_groups = e.tensor(i).width + 1;
+    });
+  }
+  if ((place.types & kI32) == 0) {
+    add("ids", [](Example& e, size_t i) { set_type(e.tensor(i), DataType::kI32); });
+  }
+  add("blocks", [](Example& e, size_t i) { e.tensor(i).layout = Layout::kBlock8x4; });
+  add("ring", [](Example& e, size_t i) { e.tensor(i).ring = e.tensor(i).ring < 0 ? 0 : -1; });
+  const bool is_itself = t == place.width.input && &place == &signature.inputs[place.width.input];
+  if (place.width.kind != Width::kAny && !is_itself) {
+    add("width", [](Example& e, size_t i) { ++e.tensor(i).width; });
+  }
+  switch (place.rows.kind) {
+    case Rows::kAny:
+      break;
+    case Rows::kOne:
+      add("two rows", [](Example& e, size_t i) { e.tensor(i).rows = 2; });
+      [[fallthrough]];
+    case Rows::kFixed:
+    case Rows::kRing:
+    case Rows::kPinnedRing:
+      add("symbol", [](Example& e, size_t i) { e.tensor(i).rows_symbol = kTokenSymbol; });
+      break;
+    case Rows::kSame:
+      // The first of those that repeat is what the others are compared with.
+      if (&place == &signature.inputs[place.rows.input]) break;
+      add("no symbol", [](Example& e, size_t i) { e.tensor(i).rows_symbol = -1; });
+      add("rows", [](Example& e, size_t i) { ++e.tensor(i).rows; });
+      break;
+    case Rows::kCounted:
+      add("no symbol", [](Example& e, size_t i) { e.tensor(i).rows_symbol = -1; });
+      add("the caller's symbol", [](Example& e, size_t i) { e.tensor(i).rows_symbol = 0; });
+      break;
+  }
+  if (place.rows.in_ring()) {
+    add("capacity", [](Example& e, size_t i) { ++e.tensor(i).rows; });
+    add("pinned", [](Example& e, size_t i) { e.tensor(i).pinned = kCapacity; });
+  }
+  return breaks;
+}
+
+std::vector<Break> all_breaks(const OpSignature& signature, const Example& example) {
+  std::vector<Break> breaks = {
+      {"no inputs", -1, [](Example& e, size_t) { e.op.inputs.clear(); }},
+      {"many inputs", -1, [](Example& e, size_t) { e.op.inputs.resize(99, e.op.outputs[0]); }},
+      {"no outputs", -1, [](Example& e, size_t) { e.op.outputs.clear(); }},
+      {"many outputs", -1, [](Example& e, size_t) { e.op.outputs.resize(99, e.op.inputs[0]); }}};
+  if (signature.options != schema::OpOptions::NONE) {
+    if (!signature.may_lack_options) {
+      breaks.push_back({"no options", -1, [](Example& e, size_t) { e.op.step.options.Reset(); }});
+    }
+    breaks.push_back({"the options of another op", -1, [](Example& e, size_t) {
+                        if (e.op.step.options.type == schema::OpOptions::PoolOptions) {
+                          e.op.options(schema::LinearOptionsT());
+                        } else {
+                          e.op.options(schema::PoolOptionsT());
+                        }
+                      }});
+  }
+  for (size_t t = 0; t < example.places.size(); ++t) {
+    for (Break& one : breaks_of(signature, *example.places[t], static_cast<int>(t))) {
+      breaks.push_back(std::move(one));
+    }
+  }
+  return breaks;
+}
+
+class Signatures : public ::testing::TestWithParam<schema::OpCode> {};
+
+TEST_P(Signatures, EveryBrokenRuleIsRefusedByBindInTheSameWords) {
+  const OpSignature& signature = *op_traits(GetParam()).signature;
+  g_signature = &signature;
+  Example valid(signature, bind_signature);
+  // The check alone: bind asks for more, such as options other than the default ones.
+  ASSERT_EQ(valid.op.bind(), Status::kOk) << valid.op.message();
+
+  for (const Break& one : all_breaks(signature, valid)) {
+    SCOPED_TRACE(one.name);
+    const auto tensor = static_cast<size_t>(one.tensor);
+    Example checked(signature, bind_signature);
+    one.change(checked, tensor);
+    EXPECT_EQ(checked.op.bind(), Status::kFileCorrupt);
+    const std::string words = checked.op.message();
+    if (one.tensor >= 0) {
+      const std::string name = "'" + std::string(checked.tensor(tensor).name) + "'";
+      EXPECT_NE(words.find(name), std::string::npos) << words;
+    }
+    // Its bind checks more than a signature can say.
+    if (signature.for_tools) continue;
+    Example bound(signature, builtin_ops()[static_cast<size_t>(GetParam())].bind);
+    one.change(bound, tensor);
+    EXPECT_EQ(bound.op.bind(), Status::kFileCorrupt);
+    EXPECT_EQ(bound.op.message(), words);
+  }
+}
+
+std::string name_of(const ::testing::TestParamInfo<schema::OpCode>& test) {
+  return schema::EnumNameOpCode(test.param);
+}
+INSTANTIATE_TEST_SUITE_P(AllOps, Signatures, ::testing::ValuesIn(schema::EnumValuesOpCode()),
+                         name_of);
+
+bool never(const schema::Step&) { return false; }
+bool always(const schema::Step&) { return true; }
+
+TEST(Signature, OptionalInputsAreCountedWhenTheOptionsAskForThem) {
+  static constexpr OpSignature kFake = {
+      .inputs = {{.name = "x"},
+                 {.name = "never", .rows = Rows::one(), .wanted = never},
+                 {.name = "scale", .width = Width::of(0), .rows = Rows::one(), .wanted = always},
+                 {.name = "more", .types = kI32, .rows = Rows::of(0), .least = 0, .most = 2}},
+      .outputs = {{.name = "y", .width = Width::times(2, 2), .rows = Rows::of(0)}}};
+  g_signature = &kFake;
+  OpRunner op(bind_signature);
+  TestTensor x = testing::f32_tensor("x", 3, 4), scale = testing::f32_tensor("scale", 1, 4);
+  TestTensor ids = testing::i32_tensor("ids", 3, 1), y = testing::f32_tensor("y", 3, 8);
+  op.outputs = {&y};
+  op.inputs = {&x, &scale};
+  EXPECT_EQ(op.bind(), Status::kOk) << op.message();
+  op.inputs = {&x, &scale, &ids, &ids};
+  EXPECT_EQ(op.bind(), Status::kOk) << op.message();
+  op.inputs = {&x, &scale, &ids, &x};
+  EXPECT_EQ(op.bind(), Status::kFileCorrupt);
+  EXPECT_NE(std::string(op.message()).find("'x' is F32 [3, 4], expected I32"), std::string::npos)
+      << op.message();
+  op.inputs = {&x, &scale, &ids, &ids, &ids};
+  EXPECT_EQ(op.bind(), Status::kFileCorrupt);
+  EXPECT_NE(std::string(op.message()).find("expected 2 to 4 and 1"), std::string::npos)
+      << op.message();
+  op.inputs = {&x};
+  EXPECT_EQ(op.bind(), Status::kFileCorrupt);
+}
+
+TEST(Signature, WhatRepeatsOnBothSidesIsComparedInPairs) {
+  static constexpr OpSignature kFake = {
+      .inputs = {{.name = "x", .rows = Rows::of(0), .most = 3}},
+      .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::of(0), .most = 3}}};
+  ASSERT_TRUE(kFake.is_paired());
+  g_signature = &kFake;
+  OpRunner op(bind_signature);
+  TestTensor a = testing::f32_tensor("a", 3, 4), b = testing::f32_tensor("b", 3, 5);
+  TestTensor c = testing::f32_tensor("c", 3, 4), d = testing::f32_tensor("d", 3, 5);
+  op.inputs = {&a, &b};
+  op.outputs = {&c, &d};
+  EXPECT_EQ(op.bind(), Status::kOk) << op.message();
+  op.outputs = {&d, &c};
+  EXPECT_EQ(op.bind(), Status::kFileCorrupt);
+  op.outputs = {&c};
+  EXPECT_EQ(op.bind(), Status::kFileCorrupt);
+  EXPECT_NE(std::string(op.message()).find("expected 1 to 3 and as many"), std::string::npos)
+      << op.message();
+}
+
+}  // namespace
+}  // namespace oxbow

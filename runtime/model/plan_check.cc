@@ -1,0 +1,271 @@
+#include "runtime/model/plan_check.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <string_view>
+
+#include "runtime/base/quantize.h"
+#include "runtime/base/tensor.h"
+#include "runtime/model/entry_check.h"
+#include "runtime/model/features.h"
+#include "runtime/op.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+using schema::DataType;
+using schema::TensorKind;
+
+// Far above any model.
+constexpr uint32_t kMaxTensors = 16384;
+constexpr uint32_t kMaxRings = 16384;
+constexpr uint32_t kMaxRows = 1u << 24;
+constexpr uint32_t kMaxFeatures = 1024;
+constexpr size_t kMaxFeatureName = 64;
+constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 46;
+
+template <typename Vector>
+uint32_t length(const Vector* vector) {
+  return vector == nullptr ? 0 : vector->size();
+}
+
+Status refuse_tensor(Error* error, const schema::Tensor& tensor, const char* what) {
+  return refuse(error, "tensor", tensor.name()->c_str(), what);
+}
+
+Status check_features(const schema::Model& graph, Error* error) {
+  if (length(graph.required_features()) > kMaxFeatures)
+    return fail(error, Status::kFileUnsupported,
+                "the file needs too many features: update the library");
+  for (uint32_t i = 0; i < length(graph.required_features()); ++i) {
+    const std::string_view name = graph.required_features()->Get(i)->string_view();
+    if (name.size() > kMaxFeatureName || !is_name(name))
+      return fail(error, Status::kFileCorrupt, "required feature %u: its name is not text", i);
+    if (!knows_feature(name))
+      return fail(error, Status::kFileUnsupported,
+                  "this library does not know the feature '%s': update it", name.data());
+  }
+  return Status::kOk;
+}
+
+// A FlatBuffer may refer to one part many times. Then a small file could keep us busy for hours, so what is
+// looked at all together must not be more than there are bytes.
+class Budget {
+ public:
+  explicit Budget(uint64_t bytes) : left_(bytes) {}
+
+  bool take(uint64_t bytes) {
+    if (bytes > left_) return false;
+    left_ -= bytes;
+    return true;
+  }
+
+  /// What is not a name gets the number it has in its list.
+  Status name(const flatbuffers::String* name, const char* kind, uint32_t index, Error* error) {
+    if (!take(name->size())) return spent(error);
+    if (is_name(name->string_view())) return Status::kOk;
+    return fail(error, Status::kFileCorrupt, "%s %u: its name is empty or has control characters",
+                kind, index);
+  }
+
+  static Status spent(Error* error) {
+    return fail(error, Status::kFileCorrupt,
+                "the graph is larger than its bytes: it repeats itself");
+  }
+
+ private:
+  uint64_t left_;
+};
+
+Status check_size(const schema::Model& graph, uint64_t graph_bytes, Error* error) {
+  if (graph.tensors()->size() > kMaxTensors || length(graph.symbols()) > kMaxSymbols ||
+      length(graph.rings()) > kMaxRings || graph.entry_points()->size() > kMaxEntries ||
+      graph.plan()->activations() > kMaxRegionBytes || graph.plan()->states() > kMaxRegionBytes ||
+      graph.plan()->shared_states() > graph.plan()->states() ||
+      graph.plan()->shared_states() % kTensorAlignment != 0) {
+    return fail(error, Status::kFileUnsupported, "the graph is larger than this library supports");
+  }
+  Budget budget(graph_bytes);
+  for (uint32_t i = 0; i < length(graph.symbols()); ++i) {
+    OXB_TRY(budget.name(graph.symbols()->Get(i)->name(), "symbol", i, error));
+  }
+  for (uint32_t i = 0; i < length(graph.rings()); ++i) {
+    OXB_TRY(budget.name(graph.rings()->Get(i)->name(), "ring", i, error));
+  }
+  for (uint32_t i = 0; i < graph.tensors()->size(); ++i) {
+    OXB_TRY(budget.name(graph.tensors()->Get(i)->name(), "tensor", i, error));
+  }
+  for (uint32_t i = 0; i < graph.entry_points()->size(); ++i) {
+    const schema::EntryPoint& entry = *graph.entry_points()->Get(i);
+    OXB_TRY(budget.name(entry.name(), "entry point", i, error));
+    for (uint32_t k = 0; k < length(entry.kept_names()); ++k) {
+      OXB_TRY(budget.name(entry.kept_names()->Get(k), "kept tensor", k, error));
+    }
+    for (uint32_t s = 0; s < length(entry.steps()); ++s) {
+      const schema::Step& step = *entry.steps()->Get(s);
+      // The table, its place in the list, and its own lists.
+      const uint64_t indices = uint64_t{length(step.inputs())} + length(step.outputs());
+      if (!budget.take(8 + 4 * indices)) return Budget::spent(error);
+    }
+  }
+  return Status::kOk;
+}
+
+// What a state begins with is copied from a weight when the session is reset.
+Status check_initial(const schema::Model& graph, const schema::Tensor& tensor, Error* error) {
+  const bool plain = tensor.ring() < 0;
+  if (tensor.kind() != TensorKind::State)
+    return refuse_tensor(error, tensor, "only states have initial values");
+  if (tensor.type() == DataType::I32 || (plain && tensor.type() != DataType::F32))
+    return refuse_tensor(error, tensor,
+                         "with initial values a plain state must be F32, others F32 or I8");
+  if (static_cast<uint32_t>(tensor.initial()) >= graph.tensors()->size())
+    return refuse_tensor(error, tensor, "its initial values are out of range");
+  const schema::Tensor& values = *graph.tensors()->Get(static_cast<uint32_t>(tensor.initial()));
+  if (values.kind() != TensorKind::Weight || values.type() != DataType::F32 ||
+      values.width() != tensor.width() ||
+      (values.rows() != 1 && !(plain && values.rows() == tensor.rows())))
+    return refuse_tensor(error, tensor,
+                         "its initial values must be an F32 weight of its shape or one row");
+  return Status::kOk;
+}
+
+Status check_shape(const schema::Model& graph, const schema::Tensor& tensor, Error* error) {
+  const int32_t symbol = tensor.rows_symbol(), ring = tensor.ring();
+  if (tensor.kind() > TensorKind::MAX || tensor.type() > DataType::MAX ||
+      tensor.layout() > schema::Layout::MAX)
+    return refuse_tensor(error, tensor, "unknown kind, type or layout");
+  if (symbol < -1 || symbol >= static_cast<int32_t>(length(graph.symbols())))
+    return refuse_tensor(error, tensor, "its row symbol is out of range");
+  if (symbol >= 0) {
+    if (tensor.rows() != graph.symbols()->Get(static_cast<uint32_t>(symbol))->max())
+      return refuse_tensor(error, tensor, "its rows are not the maximum of its row symbol");
+    if (tensor.kind() == TensorKind::Weight || tensor.kind() == TensorKind::State)
+      return refuse_tensor(error, tensor, "a weight or state cannot have a row symbol");
+  }
+  if (ring < -1 || ring >= static_cast<int32_t>(length(graph.rings())))
+    return refuse_tensor(error, tensor, "its ring is out of range");
+  if (ring >= 0 && (tensor.kind() != TensorKind::State ||
+                    tensor.rows() != graph.rings()->Get(static_cast<uint32_t>(ring))->capacity()))
+    return refuse_tensor(error, tensor, "in a ring it must be a state with the ring's capacity");
+  uint64_t bytes = 0;
+  if (!tensor_bytes(static_cast<oxbow::DataType>(tensor.type()),
+                    static_cast<Layout>(tensor.layout()), tensor.rows(), tensor.width(),
+                    tensor.scale_groups(), &bytes) ||
+      bytes != tensor.bytes())
+    return refuse_tensor(error, tensor, "impossible shape, scales or size");
+  return Status::kOk;
+}
+
+Status check_values(const schema::Model& graph, const schema::Tensor& tensor, Error* error) {
+  if (tensor.layout() == schema::Layout::Block8x4 && tensor.kind() != TensorKind::Weight)
+    return refuse_tensor(error, tensor, "only weights may be packed");
+  const bool is_index = tensor.type() == DataType::I32;
+  if (is_index && (tensor.width() != 1 || tensor.limit() == 0 || tensor.limit() > INT32_MAX ||
+                   tensor.kind() == TensorKind::Weight))
+    return refuse_tensor(error, tensor,
+                         "as I32 it must have one column, a limit, and be no weight");
+  if (!is_index && (tensor.limit() != 0 || tensor.default_value() != 0))
+    return refuse_tensor(error, tensor, "only I32 tensors have a limit and a default");
+  if (tensor.kind() == TensorKind::Input) {
+    if (tensor.rows_symbol() < 0 || tensor.type() == DataType::I8)
+      return refuse_tensor(error, tensor, "an input must be I32 or F32 with a row symbol");
+    if (is_index ? tensor.default_value() >= tensor.limit() : !tensor.required())
+      return refuse_tensor(error, tensor, "impossible default");
+  }
+  if (tensor.kind() == TensorKind::Output && tensor.type() != DataType::F32)
+    return refuse_tensor(error, tensor, "an output must be F32");
+  if (const auto scale = tensor.static_scale(); scale.has_value()) {
+    if (tensor.kind() != TensorKind::Activation || tensor.scale_groups() != 1)
+      return refuse_tensor(error, tensor,
+                           "static_scale is for I8 activations with one scale a row");
+    if (!is_static_scale(*scale))
+      return refuse_tensor(error, tensor, "static_scale must be positive");
+  }
+  if (tensor.initial() < -1)
+    return refuse_tensor(error, tensor, "its initial values are out of range");
+  return tensor.initial() < 0 ? Status::kOk : check_initial(graph, tensor, error);
+}
+
+Status check_place(const schema::Model& graph, const schema::Tensor& tensor, uint64_t data_bytes,
+                   Error* error) {
+  if (tensor.kind() == TensorKind::Output) return Status::kOk;
+  const uint64_t shared_bytes = graph.plan()->shared_states();
+  if (tensor.kind() == TensorKind::State) {
+    const bool shared =
+        tensor.ring() >= 0 && graph.rings()->Get(static_cast<uint32_t>(tensor.ring()))->shared();
+    if (shared != (tensor.offset() < shared_bytes) ||
+        (shared && shared_bytes - tensor.offset() < tensor.bytes()))
+      return refuse_tensor(error, tensor, "on the wrong side of the shared states");
+  }
+  const uint64_t region = tensor.kind() == TensorKind::Weight  ? data_bytes
+                          : tensor.kind() == TensorKind::State ? graph.plan()->states()
+                                                               : graph.plan()->activations();
+  uint64_t end = 0;
+  if (tensor.offset() % kTensorAlignment != 0 ||
+      !checked_add(tensor.offset(), tensor.bytes(), &end) || end > region)
+    return refuse_tensor(error, tensor, "outside of its memory region");
+  return Status::kOk;
+}
+
+// `order` has all tensors by their offset.
+Status check_states(const schema::Model& graph, const uint32_t* order, Error* error) {
+  uint64_t end = 0;
+  for (uint32_t i = 0; i < graph.tensors()->size(); ++i) {
+    const schema::Tensor& tensor = *graph.tensors()->Get(order[i]);
+    if (tensor.kind() != TensorKind::State) continue;
+    if (tensor.offset() < end) return refuse_tensor(error, tensor, "overlaps another in memory");
+    end = tensor.offset() + tensor.bytes();
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status check_plan(const schema::Model& graph, uint64_t graph_bytes, uint64_t data_bytes,
+                  Error* error) {
+  OXB_TRY(check_features(graph, error));
+  if (graph.plan() == nullptr || graph.metadata() == nullptr || length(graph.entry_points()) == 0 ||
+      length(graph.tensors()) == 0) {
+    return fail(error, Status::kFileCorrupt, "the graph lacks a plan, metadata, tensors or steps");
+  }
+  OXB_TRY(check_size(graph, graph_bytes, error));
+  for (uint32_t i = 0; i < length(graph.symbols()); ++i) {
+    const schema::Symbol& symbol = *graph.symbols()->Get(i);
+    if (symbol.max() == 0 || symbol.max() > kMaxRows)
+      return refuse(error, "symbol", symbol.name()->c_str(), "impossible maximum");
+  }
+  for (uint32_t i = 0; i < length(graph.rings()); ++i) {
+    const schema::Ring& ring = *graph.rings()->Get(i);
+    if (ring.capacity() == 0 || ring.capacity() > kMaxRows || ring.pinned() >= ring.capacity() ||
+        ring.initial_rows() > ring.capacity())
+      return refuse(error, "ring", ring.name()->c_str(), "impossible capacity");
+  }
+  for (const schema::Tensor* tensor : *graph.tensors()) {
+    OXB_TRY(check_shape(graph, *tensor, error));
+    OXB_TRY(check_values(graph, *tensor, error));
+    OXB_TRY(check_place(graph, *tensor, data_bytes, error));
+  }
+  const uint32_t count = graph.tensors()->size();
+  const std::unique_ptr<uint32_t[]> order(new (std::nothrow) uint32_t[count]);
+  if (order == nullptr) return fail(error, Status::kOutOfMemory, "no memory to check the plan");
+  for (uint32_t i = 0; i < count; ++i) order[i] = i;
+  std::sort(order.get(), order.get() + count, [&](uint32_t a, uint32_t b) {
+    return graph.tensors()->Get(a)->offset() < graph.tensors()->Get(b)->offset();
+  });
+  OXB_TRY(check_states(graph, order.get(), error));
+  uint32_t steps = 0;
+  for (const schema::EntryPoint* entry : *graph.entry_points()) {
+    steps = std::max(steps, std::min(length(entry->steps()), kMaxSteps));
+  }
+  EntryChecker checker(graph, order.get());
+  OXB_TRY(checker.prepare(steps, error));
+  for (const schema::EntryPoint* entry : *graph.entry_points()) {
+    OXB_TRY(checker.check(*entry, error));
+  }
+  return Status::kOk;
+}
+
+}  // namespace oxbow
