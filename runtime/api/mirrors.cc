@@ -51,15 +51,6 @@ static_assert(same(schema::Task::FillMask, OXB_TASK_FILL_MASK));
 static_assert(same(schema::Task::Encode, OXB_TASK_ENCODE));
 static_assert(same(schema::Task::MAX, OXB_TASK_ENCODE), "a task is missing above");
 
-static_assert(same(schema::TokenizerKind::None, OXB_TOKENIZER_NONE));
-static_assert(same(schema::TokenizerKind::Byte, OXB_TOKENIZER_BYTE));
-static_assert(same(schema::TokenizerKind::Char, OXB_TOKENIZER_CHAR));
-static_assert(same(schema::TokenizerKind::ByteBpe, OXB_TOKENIZER_BYTE_BPE));
-static_assert(same(schema::TokenizerKind::WordPiece, OXB_TOKENIZER_WORDPIECE));
-static_assert(same(schema::TokenizerKind::Unigram, OXB_TOKENIZER_UNIGRAM));
-static_assert(same(schema::TokenizerKind::Bpe, OXB_TOKENIZER_BPE));
-static_assert(same(schema::TokenizerKind::MAX, OXB_TOKENIZER_BPE), "a kind is missing above");
-
 static_assert(same(BeamStop::kUnlikelyBetter, OXB_BEAM_STOP_UNLIKELY_BETTER));
 static_assert(same(BeamStop::kEnoughTexts, OXB_BEAM_STOP_ENOUGH_TEXTS));
 static_assert(same(BeamStop::kNoneBetter, OXB_BEAM_STOP_NONE_BETTER));
