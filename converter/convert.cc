@@ -129,7 +129,7 @@ void write_metadata(const Checkpoint& checkpoint, const ConvertOptions& options,
   metadata.source_hash = checkpoint.source_hash();
   metadata.converter = "oxbow-convert " + std::to_string(OXB_VERSION_MAJOR) + "." +
                        std::to_string(OXB_VERSION_MINOR) + "." + std::to_string(OXB_VERSION_PATCH);
-  add_values(metadata.settings, {{"weights", options.quantize.weights ? "int8" : "f32"},
+  add_values(metadata.settings, {{"weights", options.quantize.weights},
                                  {"activations", !options.quantize.activations    ? "f32"
                                                  : options.quantize.static_scales ? "static"
                                                                                   : "dynamic"},
@@ -182,10 +182,10 @@ std::vector<std::string> convert(const ConvertOptions& options) {
   check_source(source, built.graph);
   write_metadata(checkpoint, options, built);
   // Rows of floats have no vocabulary to draw from.
-  if (options.quantize.weights && takes_tokens(built.graph)) {
+  if (!weight_format(options.quantize.weights).is_float() && takes_tokens(built.graph)) {
     progress("measuring quality");
     const Built reference =
-        build(checkpoint, options, texts, {.weights = false, .activations = false});
+        build(checkpoint, options, texts, {.weights = "f32", .activations = false});
     add_values(built.graph.model.metadata->quality,
                measure_quality(reference.file(), built.file(), source));
   }

@@ -32,7 +32,7 @@ ConvertOptions float_options(const std::string& directory, const std::string& ou
   ConvertOptions options;
   options.directory = directory;
   options.output = output;
-  options.quantize = {.weights = false, .activations = false};
+  options.quantize = {.weights = "f32", .activations = false};
   return options;
 }
 
@@ -181,7 +181,7 @@ TEST(Convert, MeanPoolingEqualsAConvolutionThatAverages) {
   pooled.write(directory / "max");
   for (const bool int8 : {false, true}) {
     ConvertOptions options = float_options(directory / "max", directory / "max.oxb");
-    options.quantize = {.weights = int8, .activations = int8};
+    options.quantize = {.weights = int8 ? "int8" : "f32", .activations = int8};
     convert(options);
     EXPECT_GT(largest_difference(stream_logits(directory / "mean.oxb"),
                                  stream_logits(directory / "max.oxb")),
@@ -199,7 +199,7 @@ TEST(Convert, WithoutCompressedMemoryAndRateOneItIsATransformerXl) {
   xl.write(directory / "plain");
   for (const bool int8 : {false, true}) {
     ConvertOptions options = float_options(directory / "xl", directory / "xl.oxb");
-    options.quantize = {.weights = int8, .activations = int8};
+    options.quantize = {.weights = int8 ? "int8" : "f32", .activations = int8};
     convert(options);
     options.directory = directory / "plain";
     options.output = directory / "plain.oxb";
@@ -226,7 +226,7 @@ TEST(Convert, DebugOutputsKeepHiddenStatesAndAllMemories) {
   const TemporaryDirectory directory;
   for (const bool int8 : {false, true}) {
     ConvertOptions options = float_options(golden(kCompressive), directory / "debug.oxb");
-    options.quantize = {.weights = int8, .activations = int8};
+    options.quantize = {.weights = int8 ? "int8" : "f32", .activations = int8};
     convert(options);
     const std::vector<float> plain = stream_logits(directory / "debug.oxb");
     options.debug_outputs = true;

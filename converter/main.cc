@@ -10,6 +10,7 @@
 
 #include "converter/blocks/parts.h"
 #include "converter/convert.h"
+#include "converter/passes/weight_formats.h"
 #include "host/args.h"
 #include "host/describe.h"
 #include "host/errors.h"
@@ -24,13 +25,24 @@ constexpr const char* kProgram = "oxbow-convert";
 // A handful does; more belong to the context.
 constexpr uint32_t kMaxSinks = 1024;
 
+/// "f32, int8 (default)".
+std::string weights_help() {
+  std::string text;
+  for (const WeightFormat& format : weight_formats()) {
+    if (!format.is_made) continue;
+    text += (text.empty() ? "" : ", ") + std::string(format.name) +
+            (std::string_view(format.name) == kDefaultWeights ? " (default)" : "");
+  }
+  return text;
+}
+
 Args declare() {
   Args args(kProgram,
             "Converts a checkpoint directory (config.json and tensors as .safetensors, or as "
             "torch.save writes them) or a GGUF file to one .oxb file.");
   args.positional("DIR", "the checkpoint directory, or a .gguf file");
   args.option("output", "FILE", "the model file to write, by convention *.oxb (required)", 'o');
-  args.option("weights", "TYPE", "int8 (default) or f32");
+  args.option("weights", "TYPE", weights_help());
   args.option("activations", "TYPE",
               "dynamic (default with int8 weights: int8, scaled per row), static (scales from "
               "--calibrate) or f32");
@@ -57,13 +69,21 @@ Args declare() {
   return args;
 }
 
-/// Some types the file format foresees are not made yet.
-std::string weights_choice(const Args& args) {
-  const std::string given = args.text("weights", "int8");
-  if (given == "int4" || given == "ternary") {
-    throw UsageError("--weights " + given + " is not supported yet, supported: f32, int8");
+/// Some that are foreseen are not made yet.
+const WeightFormat& weights_choice(const Args& args) {
+  std::vector<std::string> names;
+  std::string list;
+  for (const WeightFormat& format : weight_formats()) {
+    if (!format.is_made) continue;
+    names.push_back(format.name);
+    list += (list.empty() ? "" : ", ") + names.back();
   }
-  return args.choice("weights", "int8", {"f32", "int8"});
+  for (const WeightFormat& format : weight_formats()) {
+    if (format.is_made || args.text("weights", "") != format.name) continue;
+    throw UsageError(std::string("--weights ") + format.name +
+                     " is not supported yet, supported: " + list);
+  }
+  return weight_format(args.choice("weights", kDefaultWeights, names));
 }
 
 ConvertOptions read_options(const Args& args) {
@@ -72,13 +92,14 @@ ConvertOptions read_options(const Args& args) {
   if (!args.has("output")) throw UsageError("missing -o FILE: the model file to write; see --help");
   options.output = args.text("output", "");
   if (options.output.empty()) throw UsageError("-o needs the name of a file");
-  options.quantize.weights = weights_choice(args) == "int8";
+  const WeightFormat& weights = weights_choice(args);
+  options.quantize.weights = weights.name;
   // Float weights go with float activations; only asking for the opposite is a mistake.
-  const std::string activations = args.choice(
-      "activations", options.quantize.weights ? "dynamic" : "f32", {"f32", "dynamic", "static"});
+  const std::string activations = args.choice("activations", weights.is_float() ? "f32" : "dynamic",
+                                              {"f32", "dynamic", "static"});
   options.quantize.activations = activations != "f32";
   options.quantize.static_scales = activations == "static";
-  if (options.quantize.activations && !options.quantize.weights) {
+  if (options.quantize.activations && weights.is_float()) {
     throw UsageError("--activations " + activations +
                      " needs --weights int8: int8 activations are multiplied with "
                      "int8 weights only; use --activations f32 with --weights f32");

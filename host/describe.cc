@@ -85,7 +85,7 @@ nlohmann::json tensor_json(const Description& d, size_t index) {
     out["rows_symbol"] = d.model.symbols[static_cast<size_t>(tensor.rows_symbol)]->name;
   }
   if (tensor.ring >= 0) out["ring"] = d.model.rings[static_cast<size_t>(tensor.ring)]->name;
-  if (tensor.type == schema::DataType::I8) out["scale_groups"] = tensor.scale_groups;
+  if (tensor.scale_groups != 0) out["scale_groups"] = tensor.scale_groups;
   if (tensor.kind == schema::TensorKind::Activation || tensor.kind == schema::TensorKind::Input) {
     out["first_step"] = d.lives[index].first;
     out["last_step"] = d.lives[index].last;

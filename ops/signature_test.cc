@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/common/checks.h"
 #include "ops/testing/op_runner.h"
 #include "ops/traits.h"
 
@@ -282,6 +283,14 @@ TEST(Signature, WhatRepeatsOnBothSidesIsComparedInPairs) {
   EXPECT_EQ(op.bind(), Status::kFileCorrupt);
   EXPECT_NE(std::string(op.message()).find("expected 1 to 3 and as many"), std::string::npos)
       << op.message();
+}
+
+TEST(Storage, TypesAndLayoutsAreThoseOfTheFileFormat) {
+  for (const schema::DataType type : schema::EnumValuesDataType()) {
+    EXPECT_STREQ(type_name(static_cast<DataType>(type)), schema::EnumNameDataType(type));
+  }
+  EXPECT_EQ(static_cast<int>(Layout::kRowMajor), static_cast<int>(schema::Layout::RowMajor));
+  EXPECT_EQ(static_cast<int>(Layout::kBlock8x4), static_cast<int>(schema::Layout::Block8x4));
 }
 
 }  // namespace

@@ -41,8 +41,11 @@ std::optional<WeightInput> weight_input(const OpTraits& traits) {
     // Where those behind an optional one are depends on the step.
     if (place.name == nullptr || place.wanted != nullptr || place.repeats()) break;
     if (place.role != Role::kWeight) continue;
-    if ((place.types & kI8Blocks) != 0) return WeightInput{i, schema::Layout::Block8x4};
-    if ((place.types & kI8OneScale) != 0) return WeightInput{i, schema::Layout::RowMajor};
+    for (const Storage& storage : kStorages) {
+      if ((place.types & storage.bit) != 0 && storage.type != DataType::kF32) {
+        return WeightInput{i, place.types};
+      }
+    }
   }
   return std::nullopt;
 }

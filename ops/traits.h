@@ -60,10 +60,10 @@ struct OpTraits {
 /// Throws std::logic_error when the op has none.
 const OpTraits& op_traits(schema::OpCode code);
 
-/// The input that is a matrix or table which may be int8, and how it lies then.
+/// The input that is a matrix or table which may have fewer bits than float, and how it may be stored.
 struct WeightInput {
   size_t input = 0;
-  schema::Layout layout = schema::Layout::RowMajor;
+  TypeSet types = {};
 };
 std::optional<WeightInput> weight_input(const OpTraits& traits);
 

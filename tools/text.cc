@@ -240,7 +240,7 @@ std::vector<int32_t> parse_ids(const std::string& text, uint32_t limit, const st
     const std::optional<uint64_t> value = parse_integer(word);
     if (!value || *value >= limit) {
       throw UsageError(
-          format("%s: '%s' is no token; expected numbers from 0 to %u with commas between",
+          format("%s: '%s' is not a token; expected numbers from 0 to %u with commas between",
                  what.c_str(), printable(word, 40).c_str(), limit - 1));
     }
     ids.push_back(static_cast<int32_t>(*value));

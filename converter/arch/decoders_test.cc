@@ -7,29 +7,19 @@
 #include <string>
 
 #include "converter/convert.h"
-#include "converter/importers.h"
+#include "converter/testing/imports.h"
 #include "converter/testing/stream.h"
 #include "host/errors.h"
-#include "host/testing/files.h"
-#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
 
 using Json = nlohmann::json;
 using testing::EditableCheckpoint;
+using testing::golden;
+using testing::imported;
 using testing::Stream;
 using testing::TemporaryDirectory;
-
-EditableCheckpoint golden(const std::string& name) {
-  return EditableCheckpoint::read(testing::source_dir() + "/tests/golden/" + name);
-}
-
-Graph imported(const EditableCheckpoint& editable, const ImportOptions& options = {}) {
-  const TemporaryDirectory directory;
-  editable.write(directory / "in");
-  return import_checkpoint(Checkpoint(directory / "in"), options);
-}
 
 /// Of one run of 30 tokens, in float32.
 std::vector<float> logits(const EditableCheckpoint& editable) {
@@ -38,7 +28,7 @@ std::vector<float> logits(const EditableCheckpoint& editable) {
   ConvertOptions options;
   options.directory = directory / "in";
   options.output = directory / "model.oxb";
-  options.quantize = {.weights = false, .activations = false};
+  options.quantize = {.weights = "f32", .activations = false};
   convert(options);
   Stream stream(options.output);
   std::vector<int32_t> tokens;

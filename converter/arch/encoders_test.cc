@@ -4,36 +4,16 @@
 
 #include <string>
 
-#include "converter/importers.h"
+#include "converter/testing/imports.h"
 #include "host/errors.h"
-#include "host/testing/files.h"
-#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
 
 using testing::EditableCheckpoint;
-using testing::TemporaryDirectory;
-
-EditableCheckpoint golden(const std::string& name) {
-  return EditableCheckpoint::read(testing::source_dir() + "/tests/golden/" + name);
-}
-
-/// The graph of a checkpoint that is written and read again.
-Graph imported(const EditableCheckpoint& editable, const ImportOptions& options = {}) {
-  const TemporaryDirectory directory;
-  editable.write(directory / "in");
-  return import_checkpoint(Checkpoint(directory / "in"), options);
-}
-
-std::string refusal(const EditableCheckpoint& editable, const ImportOptions& options = {}) {
-  try {
-    imported(editable, options);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
+using testing::golden;
+using testing::imported;
+using testing::refusal;
 
 struct Refused {
   const char *pack, *key, *words;

@@ -5,6 +5,7 @@
 
 #include "converter/blocks/causal_decoder.h"
 #include "converter/blocks/decoder_config.h"
+#include "converter/blocks/recurrent.h"
 #include "host/errors.h"
 
 namespace oxbow::convert {
@@ -120,9 +121,8 @@ class Builder {
     }
     // Named after the embeddings, and applied behind the last layer.
     const uint32_t last = norm("last", builder().take_rows("tail", x), prefix + "embedding_norm");
-    if (config_.tied) checkpoint_.ignore_tensor("lm_head.weight");
-    decoder_.logits(last,
-                    config_.tied ? words : parts().matrix("lm_head.weight", vocabulary, width));
+    decoder_.logits(last, head_matrix(checkpoint_, parts(), config_.tied, words, "lm_head.weight",
+                                      vocabulary, width));
     decoder_.describe(
         {{"conv_L_cache", config_.taps}, {"d_ff", config_.inner}, {"d_model", width}});
     graph_.model.metadata->transposed_states = transposed_;
@@ -143,8 +143,11 @@ class Builder {
                       config_.attends[index] ? attention(index, name, z, of + "self_attn.")
                                              : convolution(index, name, z, of + "conv."));
     const uint32_t normed = norm(name + ".ff.normed", y, of + "ffn_norm");
-    return builder().add(name + ".out", y,
-                         feed_forward(name + ".ff", normed, of + "feed_forward."));
+    return builder().add(
+        name + ".out", y,
+        gated_feed_forward(builder(), parts(), name + ".ff", normed,
+                           {of + "feed_forward.w1", of + "feed_forward.w3", of + "feed_forward.w2",
+                            config_.width, config_.inner}));
   }
 
   /// The original norms each head, with one weight for all.
@@ -181,16 +184,6 @@ class Builder {
                                                          config_.taps, bias, transposed_.back());
     const uint32_t y = builder().multiply(name + ".gated", filtered, third(".c", 1));
     return parts().linear(name + ".conv.out", y, of + "out_proj", width, width, bias);
-  }
-
-  uint32_t feed_forward(const std::string& name, uint32_t z, const std::string& of) {
-    const uint32_t width = config_.width, inner = config_.inner;
-    const uint32_t gate = builder().activate(
-        name + ".gate", parts().linear(name + ".gate.in", z, of + "w1", width, inner, false),
-        schema::Activation::Silu);
-    const uint32_t up = parts().linear(name + ".up", z, of + "w3", width, inner, false);
-    return parts().linear(name + ".out", builder().multiply(name + ".gated", gate, up), of + "w2",
-                          inner, width, false);
   }
 
   const Checkpoint& checkpoint_;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "converter/blocks/parts.h"
+#include "converter/blocks/recurrent.h"
 #include "host/errors.h"
 
 namespace oxbow::convert {
@@ -12,7 +13,7 @@ namespace {
 constexpr uint32_t kMaxTaps = 4096;
 
 struct Mamba {
-  uint32_t vocabulary, layers, width, inner, depth, rank, taps, segment;
+  uint32_t vocabulary, layers, width, inner, depth, rank, taps;
   float epsilon;
   schema::Activation activation;
   bool bias, convolution_bias, tied;
@@ -27,7 +28,7 @@ void require_same(const Checkpoint& checkpoint, const char* key, const char* oth
                    ", expected that of " + other + ", " + std::to_string(value));
 }
 
-Mamba read(const Checkpoint& checkpoint, const ImportOptions& options) {
+Mamba read(const Checkpoint& checkpoint) {
   Mamba config;
   config.vocabulary = checkpoint.size("vocab_size", 1, kMaxSize);
   config.layers = checkpoint.size("num_hidden_layers", 1, kMaxLayers);
@@ -53,7 +54,6 @@ Mamba read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.bias = checkpoint.flag("use_bias", false);
   config.convolution_bias = checkpoint.flag("use_conv_bias", true);
   config.tied = checkpoint.flag("tie_word_embeddings", true);
-  config.segment = read_segment(checkpoint, options);
   require_flag(checkpoint, "rms_norm", true);
   require_flag(checkpoint, "is_encoder_decoder", false);
   // How it was trained, and how the original computes the same.
@@ -74,14 +74,9 @@ class Builder {
         builder_(graph),
         parts_(checkpoint, builder_) {}
 
-  void build() {
-    GraphBuilder::Entry entry;
-    entry.vocabulary = config_.vocabulary;
-    entry.max_segment = config_.segment;
-    entry.any_pieces = true;
-    builder_.begin_entry(entry);
-    graph_.model.task = schema::Task::Generate;
-
+  void build(const ImportOptions& options) {
+    const uint32_t segment =
+        begin_stream(checkpoint_, options, config_.vocabulary, graph_, builder_);
     const std::string prefix = optional_prefix(checkpoint_, "backbone.", "embeddings.weight");
     const uint32_t words =
         parts_.matrix(prefix + "embeddings.weight", config_.vocabulary, config_.width);
@@ -97,17 +92,16 @@ class Builder {
     const uint32_t last = parts_.rms_norm("last", builder_.take_rows("tail", x), prefix + "norm_f",
                                           config_.width, config_.epsilon);
     builder_.debug_output(last, "hidden_states." + std::to_string(config_.layers));
-    if (config_.tied) checkpoint_.ignore_tensor("lm_head.weight");
-    builder_.logits(
-        last,
-        config_.tied ? words : parts_.matrix("lm_head.weight", config_.vocabulary, config_.width),
-        GraphBuilder::kNone);
+    builder_.logits(last,
+                    head_matrix(checkpoint_, parts_, config_.tied, words, "lm_head.weight",
+                                config_.vocabulary, config_.width),
+                    GraphBuilder::kNone);
     write_metadata(checkpoint_, graph_,
                    {{"d_inner", config_.inner},
                     {"d_model", config_.width},
                     {"d_state", config_.depth},
                     {"layers", config_.layers},
-                    {"max_segment", config_.segment},
+                    {"max_segment", segment},
                     {"vocabulary", config_.vocabulary}});
     graph_.model.metadata->transposed_states = transposed_;
     read_generation(checkpoint_, config_.vocabulary, graph_);
@@ -168,8 +162,8 @@ class Builder {
 }  // namespace
 
 void import_mamba(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
-  const Mamba config = read(checkpoint, options);
-  Builder(checkpoint, config, graph).build();
+  const Mamba config = read(checkpoint);
+  Builder(checkpoint, config, graph).build(options);
 }
 
 }  // namespace oxbow::convert

@@ -46,9 +46,10 @@ class Builder {
                                           builder_.take_rows("tail", x), config_.prefix + "norm_f",
                                           width, config_.epsilon);
     builder_.debug_output(last);
-    if (config_.tied) checkpoint_.ignore_tensor("lm_head.weight");
-    builder_.logits(last, config_.tied ? words : parts_.matrix("lm_head.weight", vocabulary, width),
-                    GraphBuilder::kNone);
+    builder_.logits(
+        last,
+        head_matrix(checkpoint_, parts_, config_.tied, words, "lm_head.weight", vocabulary, width),
+        GraphBuilder::kNone);
     write_metadata(checkpoint_, graph_,
                    {{"d_model", width},
                     {"heads", config_.heads},

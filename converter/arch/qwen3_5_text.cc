@@ -45,9 +45,8 @@ class Builder {
       x = layer(i, x);
     }
     const uint32_t last = norm("final_norm", builder().take_rows("tail", x), prefix_ + "norm");
-    if (config_.tied) checkpoint_.ignore_tensor("lm_head.weight");
-    decoder_.logits(last,
-                    config_.tied ? words : parts().matrix("lm_head.weight", vocabulary, width));
+    decoder_.logits(last, head_matrix(checkpoint_, parts(), config_.tied, words, "lm_head.weight",
+                                      vocabulary, width));
     decoder_.describe({{"d_ff", config_.inner},
                        {"d_model", width},
                        {"linear_key_heads", config_.key_heads},

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "converter/blocks/causal_decoder.h"
+#include "converter/blocks/recurrent.h"
 #include "converter/blocks/rope.h"
 #include "host/errors.h"
 #include "host/half.h"
@@ -121,10 +122,10 @@ class Builder {
     }
     const uint32_t last = norm("last", builder().take_rows("tail", x), prefix + "final_norm");
     decoder_.layer_input(config_.shape.layers, last);
-    if (config_.tied) checkpoint_.ignore_tensor("lm_head.weight");
-    builder().logits(last,
-                     config_.tied ? words : parts().matrix("lm_head.weight", vocabulary, width),
-                     GraphBuilder::kNone, config_.soft_cap);
+    builder().logits(
+        last,
+        head_matrix(checkpoint_, parts(), config_.tied, words, "lm_head.weight", vocabulary, width),
+        GraphBuilder::kNone, config_.soft_cap);
     decoder_.describe(
         {{"d_ff", config_.inner}, {"d_model", width}, {"lru_width", config_.recurrent}});
     graph_.model.metadata->transposed_states = transposed_;
@@ -151,7 +152,12 @@ class Builder {
                                      config_.attends[index] ? attention(index, name, z, block)
                                                             : recurrence(index, name, z, block));
     const uint32_t normed = norm(name + ".ff.normed", y, of + "channel_pre_norm");
-    return builder().add(name + ".out", y, feed_forward(name + ".ff", normed, of + "mlp_block."));
+    const std::string mlp = of + "mlp_block.";
+    return builder().add(
+        name + ".out", y,
+        gated_feed_forward(builder(), parts(), name + ".ff", normed,
+                           {mlp + "gate_proj", mlp + "up_proj", mlp + "down_proj", config_.width,
+                            config_.inner, config_.activation, true}));
   }
 
   uint32_t attention(uint32_t index, const std::string& name, uint32_t z, const std::string& of) {
@@ -227,16 +233,6 @@ class Builder {
           schema::Activation::Sigmoid));
     }
     return heads == 1 ? gates[0] : builder().concat_columns(name, gates);
-  }
-
-  uint32_t feed_forward(const std::string& name, uint32_t z, const std::string& of) {
-    const uint32_t width = config_.width, inner = config_.inner;
-    const uint32_t gated = builder().activate(
-        name + ".gate", parts().linear(name + ".gate.in", z, of + "gate_proj", width, inner),
-        config_.activation);
-    const uint32_t up = parts().linear(name + ".up", z, of + "up_proj", width, inner);
-    return parts().linear(name + ".out", builder().multiply(name + ".gated", gated, up),
-                          of + "down_proj", inner, width);
   }
 
   const Checkpoint& checkpoint_;

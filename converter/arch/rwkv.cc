@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "converter/blocks/parts.h"
+#include "converter/blocks/recurrent.h"
 #include "host/errors.h"
 
 namespace oxbow::convert {
@@ -32,7 +33,7 @@ constexpr Names kBlinkDl = {"emb.weight", "blocks.", "ln0", "att.", "ffn.",
 
 struct Rwkv {
   const Names* names;
-  uint32_t vocabulary, layers, width, attention, inner, rescale_every, segment;
+  uint32_t vocabulary, layers, width, attention, inner, rescale_every;
   float epsilon;
   bool tied;
 };
@@ -46,7 +47,7 @@ uint32_t count_layers(const Checkpoint& checkpoint, const Names& names) {
   return layers;
 }
 
-Rwkv read(const Checkpoint& checkpoint, const ImportOptions& options) {
+Rwkv read(const Checkpoint& checkpoint) {
   Rwkv config;
   const bool own = checkpoint.has_tensor(kBlinkDl.embedding);
   config.names = own ? &kBlinkDl : &kHuggingFace;
@@ -72,7 +73,6 @@ Rwkv read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.rescale_every = checkpoint.size("rescale_every", 0, kMaxLayers, own ? 0 : 6);
   config.epsilon = static_cast<float>(checkpoint.number("layer_norm_epsilon", 1e-12, 1, 1e-5));
   config.tied = checkpoint.flag("tie_word_embeddings", false);
-  config.segment = read_segment(checkpoint, options);
   // How long the texts were it was trained with: its past has no length.
   checkpoint.ignore_keys({"context_length"});
   require_flag(checkpoint, "is_encoder_decoder", false);
@@ -91,14 +91,9 @@ class Builder {
         builder_(graph),
         parts_(checkpoint, builder_) {}
 
-  void build() {
-    GraphBuilder::Entry entry;
-    entry.vocabulary = config_.vocabulary;
-    entry.max_segment = config_.segment;
-    entry.any_pieces = true;
-    builder_.begin_entry(entry);
-    graph_.model.task = schema::Task::Generate;
-
+  void build(const ImportOptions& options) {
+    const uint32_t segment =
+        begin_stream(checkpoint_, options, config_.vocabulary, graph_, builder_);
     const uint32_t words = parts_.matrix(names_.embedding, config_.vocabulary, config_.width);
     uint32_t x = builder_.embedding("embedded", builder_.tokens(), words);
     x = norm("entered", x, std::string(names_.blocks) + "0." + names_.first_norm, 0);
@@ -109,16 +104,15 @@ class Builder {
     const uint32_t last =
         norm("last", builder_.take_rows("tail", x), names_.last_norm, config_.layers);
     builder_.debug_output(last, "hidden_states." + std::to_string(config_.layers));
-    if (config_.tied) checkpoint_.ignore_tensor("head.weight");
-    builder_.logits(
-        last,
-        config_.tied ? words : parts_.matrix("head.weight", config_.vocabulary, config_.width),
-        GraphBuilder::kNone);
+    builder_.logits(last,
+                    head_matrix(checkpoint_, parts_, config_.tied, words, "head.weight",
+                                config_.vocabulary, config_.width),
+                    GraphBuilder::kNone);
     write_metadata(checkpoint_, graph_,
                    {{"d_ff", config_.inner},
                     {"d_model", config_.width},
                     {"layers", config_.layers},
-                    {"max_segment", config_.segment},
+                    {"max_segment", segment},
                     {"vocabulary", config_.vocabulary}});
     graph_.model.metadata->transposed_states = {"state.att_shift", "state.ffn_shift",
                                                 "state.att_num", "state.att_den", "state.att_max"};
@@ -231,8 +225,8 @@ class Builder {
 }  // namespace
 
 void import_rwkv(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
-  const Rwkv config = read(checkpoint, options);
-  Builder(checkpoint, config, graph).build();
+  const Rwkv config = read(checkpoint);
+  Builder(checkpoint, config, graph).build(options);
 }
 
 }  // namespace oxbow::convert

@@ -95,10 +95,10 @@ class Builder {
     }
     uint32_t last = builder_.take_rows(form_.name + "tail", x);
     if (config_.pre_norm) last = norm(form_.name + "final_norm", last, "layer_norm");
-    if (config_.tied) checkpoint_.ignore_tensor("output_projection.weight");
-    builder_.logits(
-        last, config_.tied ? words : parts_.matrix("output_projection.weight", vocabulary, width),
-        GraphBuilder::kNone);
+    builder_.logits(last,
+                    head_matrix(checkpoint_, parts_, config_.tied, words,
+                                "output_projection.weight", vocabulary, width),
+                    GraphBuilder::kNone);
   }
 
   /// References keep what the parallel form gives.

@@ -4,36 +4,26 @@
 #include <gtest/gtest.h>
 
 #include "converter/formats/checkpoint.h"
-#include "converter/importers.h"
+#include "converter/testing/imports.h"
 #include "host/errors.h"
-#include "host/testing/files.h"
-#include "host/testing/paths.h"
 
 namespace oxbow::convert {
 namespace {
 
 using nlohmann::json;
 using testing::EditableCheckpoint;
-using testing::TemporaryDirectory;
+using testing::golden;
+using testing::imported;
 
-EditableCheckpoint golden(const std::string& pack) {
-  return EditableCheckpoint::read(testing::source_dir() + "/tests/golden/" + pack);
-}
 EditableCheckpoint marian() { return golden("marian/ma1"); }
 EditableCheckpoint t5() { return golden("t5/t5a_relu_tied"); }
 EditableCheckpoint lite() { return golden("lite_transformer/lt2_lightweight"); }
-
-Graph import(const EditableCheckpoint& checkpoint, const ImportOptions& options = {}) {
-  const TemporaryDirectory directory;
-  checkpoint.write(directory / "in");
-  return import_checkpoint(Checkpoint(directory / "in"), options);
-}
 
 void expect_refused(const EditableCheckpoint& checkpoint, const std::vector<std::string>& words,
                     const ImportOptions& options = {}) {
   std::string message = "nothing was refused";
   try {
-    import(checkpoint, options);
+    imported(checkpoint, options);
   } catch (const std::runtime_error& error) {
     message = error.what();
   }
@@ -55,7 +45,7 @@ TEST(Marian, TiedWeightsMayBeThereUnderTheirOtherNames) {
                            "lm_head.weight"}) {
     checkpoint.tensors[name] = checkpoint.tensors.at("model.shared.weight");
   }
-  EXPECT_EQ(import(checkpoint).model.entry_points.size(), 2u);
+  EXPECT_EQ(imported(checkpoint).model.entry_points.size(), 2u);
 }
 
 TEST(Marian, TheFixedPositionsMayBeMissing) {
@@ -63,7 +53,7 @@ TEST(Marian, TheFixedPositionsMayBeMissing) {
   EditableCheckpoint bare = whole;
   const std::string name = "model.encoder.embed_positions.weight";
   bare.tensors.erase(name);
-  const Graph graph = import(bare);
+  const Graph graph = imported(bare);
   const std::vector<float>& stored = whole.tensors.at(name).values;
   for (const auto& [index, values] : graph.weights) {
     if (graph.tensor(index).name != name) continue;
@@ -75,7 +65,7 @@ TEST(Marian, TheFixedPositionsMayBeMissing) {
 }
 
 TEST(Marian, SaysHowTextsAreGenerated) {
-  const Graph graph = import(marian());
+  const Graph graph = imported(marian());
   EXPECT_EQ(graph.model.task, schema::Task::Translate);
   const schema::GenerationT& generation = *graph.model.generation;
   EXPECT_EQ(generation.start_token, 83);
@@ -88,7 +78,7 @@ TEST(Marian, GenerationSettingsOfTheConfigurationCount) {
   EditableCheckpoint checkpoint = marian();
   checkpoint.config["bad_words_ids"] = {{83}, {5}, {6, 7}};
   checkpoint.config["forced_eos_token_id"] = nullptr;
-  const Graph graph = import(checkpoint);
+  const Graph graph = imported(checkpoint);
   EXPECT_EQ(graph.model.generation->forced_last_token, -1);
   EXPECT_EQ(graph.model.generation->forbidden_tokens, (std::vector<int32_t>{83, 5}));
   EXPECT_EQ(graph.warnings.size(), 1u);
@@ -121,7 +111,7 @@ TEST(T5, TablesUnderOtherNamesAndUnreadOnesArePassedOver) {
   }
   checkpoint.tensors["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"] = {
       {8, 3}, std::vector<float>(24)};
-  EXPECT_EQ(import(checkpoint).model.entry_points.size(), 2u);
+  EXPECT_EQ(imported(checkpoint).model.entry_points.size(), 2u);
 }
 
 TEST(T5, TextsAreAsLongAsAskedFor) {
@@ -129,11 +119,11 @@ TEST(T5, TextsAreAsLongAsAskedFor) {
     const schema::EntryPointT& encode = *graph.model.entry_points[0];
     return std::pair(graph.tensor(encode.tokens).rows, graph.main_entry().capacity);
   };
-  EXPECT_EQ(lengths(import(t5())), std::pair(512u, 512u));
+  EXPECT_EQ(lengths(imported(t5())), std::pair(512u, 512u));
   ImportOptions options;
   options.max_segment = 1000;
   options.context = 20;
-  EXPECT_EQ(lengths(import(t5(), options)), std::pair(1000u, 20u));
+  EXPECT_EQ(lengths(imported(t5(), options)), std::pair(1000u, 20u));
 }
 
 TEST(T5, RefusesWhatItCannotDo) {
@@ -155,7 +145,7 @@ TEST(T5, RefusesWhatItCannotDo) {
 TEST(LiteTransformer, TheFeedForwardListsMeanNothing) {
   EditableCheckpoint checkpoint = lite();
   checkpoint.config["encoder_ffn_list"] = {false, false, false};
-  EXPECT_EQ(import(checkpoint).model.entry_points.size(), 2u);
+  EXPECT_EQ(imported(checkpoint).model.entry_points.size(), 2u);
 }
 
 TEST(LiteTransformer, RefusesBranchesItDoesNotKnow) {

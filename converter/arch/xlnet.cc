@@ -166,9 +166,9 @@ class Model {
   uint32_t head_width() const { return config_.width / config_.heads; }
   /// The greatest distance to an earlier token, and to a later one.
   uint32_t behind() const {
-    const uint32_t slots =
+    const uint32_t seen_keys =
         config_.capacity != 0 ? config_.capacity : config_.memory_rows + config_.max_segment;
-    return limited(slots - 1);
+    return limited(seen_keys - 1);
   }
   uint32_t ahead() const { return limited(config_.max_segment - 1); }
   uint32_t limited(uint32_t distance) const {

@@ -93,9 +93,10 @@ class Builder {
       last = parts_.rms_norm("last", last, prefix + "out_norm", width, config_.norm_epsilon);
     }
     builder_.debug_output(last, "hidden_states." + std::to_string(config_.layers));
-    if (config_.tied) checkpoint_.ignore_tensor("lm_head.weight");
-    builder_.logits(last, config_.tied ? words : parts_.matrix("lm_head.weight", vocabulary, width),
-                    GraphBuilder::kNone, config_.output_cap);
+    builder_.logits(
+        last,
+        head_matrix(checkpoint_, parts_, config_.tied, words, "lm_head.weight", vocabulary, width),
+        GraphBuilder::kNone, config_.output_cap);
     write_metadata(checkpoint_, graph_,
                    {{"d_ff", config_.inner},
                     {"d_model", width},

@@ -70,10 +70,10 @@ class Builder {
     }
     builder_.ring_push({keys_.k, keys_.v}, {cache_.k, cache_.v});
     const uint32_t last = norm("final_norm", builder_.take_rows("tail", x), "layer_norm");
-    if (config_.tied) checkpoint_.ignore_tensor("output_projection.weight");
-    builder_.logits(
-        last, config_.tied ? words : parts_.matrix("output_projection.weight", vocabulary, width),
-        GraphBuilder::kNone);
+    builder_.logits(last,
+                    head_matrix(checkpoint_, parts_, config_.tied, words,
+                                "output_projection.weight", vocabulary, width),
+                    GraphBuilder::kNone);
     write_metadata(checkpoint_, graph_,
                    {{"context", config_.context},
                     {"d_ff", config_.inner},

@@ -51,7 +51,7 @@ struct Converted {
     ConvertOptions options;
     options.directory = directory / "in";
     options.output = directory / "model.oxb";
-    options.quantize = {.weights = int8, .activations = int8};
+    options.quantize = {.weights = int8 ? "int8" : "f32", .activations = int8};
     options.import_options = import;
     warnings = convert(options);
   }

@@ -181,8 +181,8 @@ class Decoder {
 
   uint32_t head_width() const { return config_.width / config_.heads; }
 
-  /// Slots a query can see: both memories full, and the longest segment.
-  uint32_t slots() const {
+  /// Keys a query can see: both memories full, and the longest segment.
+  uint32_t seen_keys() const {
     return (compresses() ? config_.compression->memory_rows : 0) + config_.memory_rows +
            config_.max_segment;
   }
@@ -211,8 +211,8 @@ class Decoder {
     const std::string query_name = prefix + "query_pos_bias";
     std::vector<float> query_bias = checkpoint_.tensor(query_name, {heads, head_width()});
 
-    const uint32_t rows = std::min(p, slots() - 1) + 1;
-    clamped_at_ = slots() - 1 > p ? std::max(clamped_at_, p) : clamped_at_;
+    const uint32_t rows = std::min(p, seen_keys() - 1) + 1;
+    clamped_at_ = seen_keys() - 1 > p ? std::max(clamped_at_, p) : clamped_at_;
     return {builder_.weight(table_name, rows, width, reversed(table, p, rows, width)),
             builder_.weight(bias_name, rows, heads, reversed(bias, p, rows, heads)),
             builder_.weight(query_name, 1, width, std::move(query_bias))};
@@ -232,8 +232,8 @@ class Decoder {
   void warn_of_clamped_distances() {
     if (clamped_at_ == 0) return;
     graph_.warnings.push_back("memories and a segment of " + std::to_string(config_.max_segment) +
-                              " tokens reach " + std::to_string(slots() - 1) +
-                              " slots back; distances beyond P = " + std::to_string(clamped_at_) +
+                              " tokens reach " + std::to_string(seen_keys() - 1) +
+                              " keys back; distances beyond P = " + std::to_string(clamped_at_) +
                               " are clamped to P, where the original would fail");
   }
 

@@ -15,6 +15,24 @@ uint32_t begin_stream(const Checkpoint& checkpoint, const ImportOptions& options
   return entry.max_segment;
 }
 
+uint32_t head_matrix(const Checkpoint& checkpoint, Parts& parts, bool tied, uint32_t words,
+                     const std::string& name, uint32_t vocabulary, uint32_t width) {
+  if (!tied) return parts.matrix(name, vocabulary, width);
+  checkpoint.ignore_tensor(name);
+  return words;
+}
+
+uint32_t gated_feed_forward(GraphBuilder& builder, Parts& parts, const std::string& name,
+                            uint32_t x, const GatedFeedForward& layer) {
+  const uint32_t width = layer.width, inner = layer.inner;
+  const uint32_t gate = builder.activate(
+      name + ".gate", parts.linear(name + ".gate.in", x, layer.gate, width, inner, layer.bias),
+      layer.activation);
+  const uint32_t up = parts.linear(name + ".up", x, layer.up, width, inner, layer.bias);
+  return parts.linear(name + ".out", builder.multiply(name + ".gated", gate, up), layer.down, inner,
+                      width, layer.bias);
+}
+
 uint32_t scaled_matrix(const Checkpoint& checkpoint, GraphBuilder& builder,
                        const std::string& prefix, uint32_t in, uint32_t out, double factor) {
   std::vector<float> values = checkpoint.matrix(prefix + ".weight", out, in);

@@ -17,6 +17,20 @@ namespace oxbow::convert {
 uint32_t begin_stream(const Checkpoint& checkpoint, const ImportOptions& options,
                       uint32_t vocabulary, Graph& graph, GraphBuilder& builder);
 
+/// The matrix of the head: `words` if they are tied, which passes over a stored copy, or else the tensor `name`.
+uint32_t head_matrix(const Checkpoint& checkpoint, Parts& parts, bool tied, uint32_t words,
+                     const std::string& name, uint32_t vocabulary, uint32_t width);
+
+/// down(activation(gate x) * up x), by the names of the matrices.
+struct GatedFeedForward {
+  std::string gate, up, down;
+  uint32_t width = 0, inner = 0;
+  schema::Activation activation = schema::Activation::Silu;
+  bool bias = false;
+};
+uint32_t gated_feed_forward(GraphBuilder& builder, Parts& parts, const std::string& name,
+                            uint32_t x, const GatedFeedForward& layer);
+
 /// The matrix of nn.Linear times `factor`.
 uint32_t scaled_matrix(const Checkpoint& checkpoint, GraphBuilder& builder,
                        const std::string& prefix, uint32_t in, uint32_t out, double factor);

@@ -104,7 +104,9 @@ uint32_t LayerBuilder::project(const Layer& layer, Part part, const std::string&
   const LayerNames& names = layer_.names;
   uint32_t y;
   if (names.packed.empty()) {
-    const std::string& of = part == kQueries ? names.q : part == kKeys ? names.k : names.v;
+    const std::string* own[] = {&names.q, &names.k, &names.v};
+    const std::string* cross[] = {&names.cross_q, &names.cross_k, &names.cross_v};
+    const std::string& of = *(layer.is_cross ? cross : own)[part];
     y = linear(name, layer.x, layer.prefix + of, layer_.width, count, layer_.qkv_bias);
   } else {
     const Packed& packed = read_packed(layer.prefix + names.packed, layer_.width,
@@ -133,14 +135,14 @@ uint32_t LayerBuilder::project(const Layer& layer, Part part, const std::string&
 }
 
 uint32_t LayerBuilder::build(uint32_t index, const std::string& prefix, uint32_t x,
-                             const Attend& attend) {
+                             const Attend& attend, const Attend& cross) {
   const LayerNames& names = layer_.names;
-  const std::string name = "layer" + std::to_string(index);
+  const std::string name = layer_.graph_prefix + "layer" + std::to_string(index);
   for (const std::string& tensor : names.ignored) checkpoint_.ignore_tensor(prefix + tensor);
 
   const bool has_norm = index != 0 || layer_.first_norm;
   const uint32_t z = has_norm ? norm_if(name + ".normed", x, prefix, names.attention_norm) : x;
-  const uint32_t attended = attend({index, name, prefix, z});
+  const uint32_t attended = attend({index, name, prefix, z, false});
   const uint32_t a = norm_if(name + ".attention.out.normed",
                              linear(name + ".attention.out", attended, prefix + names.attention_out,
                                     layer_.heads.queries(), layer_.width, layer_.out_bias),
@@ -148,7 +150,8 @@ uint32_t LayerBuilder::build(uint32_t index, const std::string& prefix, uint32_t
   const bool norms_sum = !names.attention_sum_norm.empty();
   const uint32_t sum = builder_.add(name + (norms_sum ? ".attention.sum" : ".attended"),
                                     layer_.residual_after_norm ? z : x, a);
-  const uint32_t y = norm_if(name + ".attention.normed", sum, prefix, names.attention_sum_norm);
+  uint32_t y = norm_if(name + ".attention.normed", sum, prefix, names.attention_sum_norm);
+  if (!names.cross_out.empty()) y = cross_half(cross_layer(index, prefix, y), y, cross);
 
   // Of parallel halves the second may have a norm of its own, or the first one's.
   const bool same_norm = layer_.parallel && names.feed_forward_norm.empty();
@@ -160,8 +163,24 @@ uint32_t LayerBuilder::build(uint32_t index, const std::string& prefix, uint32_t
   const bool norms_out = !names.feed_forward_sum_norm.empty();
   const uint32_t out =
       builder_.add(name + (norms_out ? ".ff.sum" : ".out"), layer_.residual_after_norm ? w : y, f);
-  return norm_if("hidden_states." + std::to_string(index + 1), out, prefix,
+  return norm_if(layer_.graph_prefix + "hidden_states." + std::to_string(index + 1), out, prefix,
                  names.feed_forward_sum_norm);
+}
+
+LayerBuilder::Layer LayerBuilder::cross_layer(uint32_t index, const std::string& prefix,
+                                              uint32_t x) const {
+  return {index, layer_.graph_prefix + "layer" + std::to_string(index) + ".cross", prefix, x, true};
+}
+
+uint32_t LayerBuilder::cross_half(const Layer& layer, uint32_t x, const Attend& attend) {
+  const LayerNames& names = layer_.names;
+  const std::string& name = layer.name;
+  Layer normed = layer;
+  normed.x = norm_if(name + ".normed", x, layer.prefix, names.cross_norm);
+  const uint32_t out = linear(name + ".out", attend(normed), layer.prefix + names.cross_out,
+                              layer_.heads.queries(), layer_.width, layer_.out_bias);
+  return norm_if(name + ".sum.normed", builder_.add(name + ".sum", x, out), layer.prefix,
+                 names.cross_sum_norm);
 }
 
 uint32_t LayerBuilder::feed_forward(const std::string& name, uint32_t x,

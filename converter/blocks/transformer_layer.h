@@ -5,6 +5,7 @@
 //
 //   sequential   y = x + attention(norm(x))     out = y + feed_forward(norm(y))
 //   parallel     out = x + attention(norm(x)) + feed_forward(norm(x))
+//   with cross   between the two halves: y + cross(norm(y)), attention over what another stack left
 //
 // Attention itself, with its keys that are kept, masks and positions, is the caller's.
 
@@ -66,6 +67,8 @@ struct LayerNames {
   /// Norms over the elements of each head.
   std::string q_norm{}, k_norm{};
   std::string attention_out{};
+  /// The attention over another stack's rows; without an output there is none.
+  std::string cross_norm{}, cross_sum_norm{}, cross_q{}, cross_k{}, cross_v{}, cross_out{};
   /// down(activation(up x)), or down(activation(gate x) * up x) if there is a gate, or gate and up
   /// together under `gate_up`.
   std::string gate{}, up{}, down{}, gate_up{};
@@ -91,6 +94,8 @@ struct TransformerLayer {
   bool first_norm = true;
   /// Residuals are taken behind the norms before each half.
   bool residual_after_norm = false;
+  /// Before the names of layers and states in the graph, where there are several stacks.
+  std::string graph_prefix;
   LayerNames names;
 };
 
@@ -110,12 +115,17 @@ class LayerBuilder {
     std::string prefix;
     /// Rows that attention reads: normalised, if there is a norm before it.
     uint32_t x;
+    /// The one over another stack's rows.
+    bool is_cross = false;
   };
   /// From those rows to the heads' outputs side by side.
   using Attend = std::function<uint32_t(const Layer&)>;
 
   /// From the input of layer `index` to its output.
-  uint32_t build(uint32_t index, const std::string& prefix, uint32_t x, const Attend& attend);
+  uint32_t build(uint32_t index, const std::string& prefix, uint32_t x, const Attend& attend,
+                 const Attend& cross = {});
+  /// For project(): the attention over another stack's rows, of rows `x`.
+  Layer cross_layer(uint32_t index, const std::string& prefix, uint32_t x) const;
 
   enum Part : uint32_t { kQueries, kKeys, kValues };
   /// One of the three projections of a layer's rows, with the norm over its heads if there is one.
@@ -142,6 +152,7 @@ class LayerBuilder {
   /// Output rows `rows` of a packed projection, as its part number `part`.
   uint32_t part_of(const std::string& name, uint32_t x, const Packed& packed, uint32_t in,
                    const std::vector<uint32_t>& rows, uint32_t part);
+  uint32_t cross_half(const Layer& layer, uint32_t x, const Attend& attend);
   uint32_t feed_forward(const std::string& name, uint32_t x, const std::string& prefix);
   uint32_t gated(const std::string& name, uint32_t x, const std::string& prefix);
 

@@ -38,7 +38,7 @@ Converted convert_directory(const std::string& directory, bool int8) {
   ConvertOptions options;
   options.directory = directory;
   options.output = out / "model.oxb";
-  options.quantize = {.weights = int8, .activations = int8};
+  options.quantize = {.weights = int8 ? "int8" : "f32", .activations = int8};
   options.note = [&](const std::string& note) { result.notes.push_back(note); };
   convert(options);
   const MappedFile file(options.output);
@@ -179,7 +179,7 @@ TEST_F(FormatFiles, OfSeveralDictionariesOneIsChosenByKey) {
   ConvertOptions options;
   options.directory = directory_ / "in";
   options.output = out / "model.oxb";
-  options.quantize = {.weights = false, .activations = false};
+  options.quantize = {.weights = "f32", .activations = false};
   options.key = "model";
   convert(options);
   std::filesystem::remove(options.output);

@@ -33,7 +33,7 @@ std::vector<std::byte> converted(const std::string& checkpoint, bool int8) {
   ConvertOptions options;
   options.directory = checkpoint;
   options.output = directory / "model.oxb";
-  options.quantize = {.weights = int8, .activations = int8};
+  options.quantize = {.weights = int8 ? "int8" : "f32", .activations = int8};
   convert(options);
   const MappedFile file(options.output);
   FilePrefix prefix;

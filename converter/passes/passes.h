@@ -16,13 +16,14 @@
 #include <vector>
 
 #include "converter/graph.h"
+#include "converter/passes/weight_formats.h"
 
 namespace oxbow::convert {
 
 struct QuantizeOptions {
-  /// Matrices and the embedding as int8; otherwise everything stays float.
-  bool weights = true;
-  /// Also the inputs of matrices, keys, values and memories. Needs `weights`.
+  /// How matrices and the embedding are stored, by its name in weight_formats.h; "f32": everything stays float.
+  std::string weights = kDefaultWeights;
+  /// The inputs of matrices, keys, values and memories as int8. Needs weights that are not float.
   bool activations = true;
   /// What enters matrices gets its scales from calibration, not from each row. Needs `activations`.
   bool static_scales = false;
@@ -41,7 +42,7 @@ void plan(Graph& graph);
 struct PackedWeights {
   /// The data region.
   std::vector<std::byte> data;
-  /// Relative error of each int8 weight, by name: RMS of the difference over RMS of the values.
+  /// Relative error of each weight with scales, by name: RMS of the difference over RMS of the values.
   std::map<std::string, double> errors;
 };
 

@@ -266,7 +266,7 @@ TEST(Quantize, ChoosesTypes) {
 TEST(Quantize, WeightsAloneLeaveEverythingElseFloat) {
   Maker m;
   add_memory(m, m.embed(8), 2);
-  quantize(m.graph, {.weights = true, .activations = false});
+  quantize(m.graph, {.weights = "int8", .activations = false});
   for (const auto& tensor : m.graph.model.tensors) {
     if (tensor->kind != schema::TensorKind::Weight && tensor->name != "input_ids") {
       EXPECT_EQ(tensor->type, DataType::F32) << tensor->name;

@@ -1,6 +1,6 @@
 // Decides the type of every tensor, by what the ops' signatures allow and their traits ask for.
 //
-//   weights        matrices: int8 in blocks, one scale per output channel
+//   weights        as their format (weight_formats.h) says. int8: matrices in blocks, one scale per output channel;
 //                  tables that rows are looked up in: int8 rows, one scale per row
 //                  norms, biases and everything small: float
 //   activations    what enters an int8 matrix: int8, one scale per row. A step that can write int8
@@ -30,10 +30,8 @@ struct Reader {
   size_t input;
 };
 
-void make_i8(schema::TensorT& tensor, uint32_t scale_groups,
-             schema::Layout layout = schema::Layout::RowMajor) {
+void make_i8(schema::TensorT& tensor, uint32_t scale_groups) {
   tensor.type = DataType::I8;
-  tensor.layout = layout;
   tensor.scale_groups = scale_groups;
 }
 
@@ -44,12 +42,13 @@ class Quantizer {
  public:
   explicit Quantizer(Graph& graph) : graph_(graph) { index(); }
 
-  void weights() {
-    split_shared_tables();
+  void weights(const WeightFormat& format) {
+    split_shared_tables(format);
     for_each_step([&](schema::StepT& step) {
       const auto weight = weight_input(op_traits(step.op));
-      if (!weight || feeds_exact_input(step)) return;
-      make_i8(graph_.tensor(step.inputs[weight->input]), 1, weight->layout);
+      const Storage* storage = weight ? choose_storage(format, weight->types) : nullptr;
+      if (storage == nullptr || feeds_exact_input(step)) return;
+      store_as(*storage, graph_.tensor(step.inputs[weight->input]));
     });
   }
 
@@ -90,19 +89,22 @@ class Quantizer {
   }
 
   /// A table that is also a matrix (tied weights) needs both layouts: who looks up rows gets a copy.
-  void split_shared_tables() {
-    const auto wants = [](const schema::StepT& step, uint32_t tensor, schema::Layout layout) {
+  void split_shared_tables(const WeightFormat& format) {
+    const auto is_in_blocks = [&](const WeightInput& weight) {
+      const Storage* storage = choose_storage(format, weight.types);
+      return storage != nullptr && storage->layout != Layout::kRowMajor;
+    };
+    const auto wants_blocks = [&](const schema::StepT& step, uint32_t tensor) {
       const auto weight = weight_input(op_traits(step.op));
-      return weight && weight->layout == layout && step.inputs[weight->input] == tensor;
+      return weight && is_in_blocks(*weight) && step.inputs[weight->input] == tensor;
     };
     for_each_step([&](schema::StepT& step) {
       const auto weight = weight_input(op_traits(step.op));
-      if (!weight || weight->layout != schema::Layout::RowMajor) return;
+      if (!weight || is_in_blocks(*weight)) return;
       const uint32_t table = step.inputs[weight->input];
       const bool shared =
-          std::any_of(readers_[table].begin(), readers_[table].end(), [&](const Reader& reader) {
-            return wants(*reader.step, table, schema::Layout::Block8x4);
-          });
+          std::any_of(readers_[table].begin(), readers_[table].end(),
+                      [&](const Reader& reader) { return wants_blocks(*reader.step, table); });
       if (!shared) return;
       auto copy = std::make_unique<schema::TensorT>();
       copy->name = graph_.tensor(table).name + "." + in_lower_case(schema::EnumNameOpCode(step.op));
@@ -153,7 +155,7 @@ class Quantizer {
     }
     const auto weight = weight_input(traits);
     return traits.multiplied_input == static_cast<int>(reader.input) && weight &&
-                   graph_.tensor(step.inputs[weight->input]).type == DataType::I8
+                   graph_.tensor(step.inputs[weight->input]).scale_groups != 0
                ? 1
                : 0;
   }
@@ -241,11 +243,12 @@ class Quantizer {
 }  // namespace
 
 void quantize(Graph& graph, const QuantizeOptions& options) {
-  if (options.activations && !options.weights) {
-    throw std::logic_error("int8 activations need int8 weights");
+  const WeightFormat& format = weight_format(options.weights);
+  if (options.activations && format.is_float()) {
+    throw std::logic_error("int8 activations need weights that are not float");
   }
   Quantizer quantizer(graph);
-  if (options.weights) quantizer.weights();
+  if (!format.is_float()) quantizer.weights(format);
   if (options.activations) quantizer.activations();
 }
 

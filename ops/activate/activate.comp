@@ -5,7 +5,7 @@
 #include "ops/common/vulkan/math.glsl"
 #include "ops/activate/activate.glsl"
 
-// y = f(x). Slot: elements.
+// y = f(x). Values: elements.
 
 layout(constant_id = 0) const uint activation = 0;
 layout(constant_id = 1) const float limit = 0;

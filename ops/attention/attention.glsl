@@ -41,7 +41,7 @@ layout(std430, binding = 13) readonly buffer Seen { uint seen[]; };
 layout(std430, binding = 14) readonly buffer Mask { int mask[]; };
 layout(std430, binding = 15) readonly buffer PinnedQ { float pinned_q[]; };
 
-// Slot. Shapes are no constants: compiling a shader takes longer than reading them.
+// Values. Shapes are no constants: compiling a shader takes longer than reading them.
 uint query_rows() { return dispatch.values[OXB_QUERY_ROWS]; }
 // Where the rows of the last source begin; the number of positions when it is a ring.
 uint last_source() { return dispatch.values[OXB_LAST_SOURCE]; }

@@ -2,28 +2,25 @@
 
 #include <cstdio>
 
+#include "ops/common/signature.h"
+
 namespace oxbow {
 
 const char* type_name(DataType type) {
-  switch (type) {
-    case DataType::kF32:
-      return "F32";
-    case DataType::kI8:
-      return "I8";
-    case DataType::kI32:
-      return "I32";
+  for (const Storage& storage : kStorages) {
+    if (storage.type == type) return storage.words;
   }
   return "unknown type";
 }
 
 TensorText describe(const Tensor& tensor) {
   char groups[32] = "";
-  if (tensor.type == DataType::kI8) {
+  if (tensor.scale_groups != 0) {
     std::snprintf(groups, sizeof(groups), " with %u scales a row", tensor.scale_groups);
   }
   TensorText result;
   std::snprintf(result.text, sizeof(result.text), "%s%s%s [%s%u, %u]%s", type_name(tensor.type),
-                tensor.layout == Layout::kBlock8x4 ? " in blocks" : "",
+                tensor.layout == Layout::kRowMajor ? "" : " in blocks",
                 tensor.ring >= 0 ? " in a ring" : "", tensor.rows_symbol >= 0 ? "at most " : "",
                 tensor.rows, tensor.width, groups);
   return result;

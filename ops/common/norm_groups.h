@@ -1,10 +1,13 @@
 #pragma once
 
-// Norms over equal parts of a row, such as heads: what bind checks, and where a part's weights are.
+// Norms over equal parts of a row, such as heads: what bind checks, where a part's weights are, and the loop over rows
+// and parts.
 
+#include <cmath>
 #include <cstddef>
 
 #include "ops/common/checks.h"
+#include "ops/common/row_output.h"
 #include "runtime/op.h"
 
 namespace oxbow {
@@ -32,6 +35,40 @@ inline Status check_norm_groups(BindContext& context, const Tensor& x, uint32_t 
   groups->own_weights = weight == nullptr || weight->width != groups->width;
   if (weight == nullptr) return Status::kOk;
   return check_width(context, *weight, groups->own_weights ? x.width : groups->width);
+}
+
+/// Positive, so that a row of equal values or of zeros divides by something.
+inline Status check_epsilon(BindContext& context, float epsilon) {
+  if (std::isfinite(epsilon) && epsilon > 0) return Status::kOk;
+  return context.fail("epsilon is %g, expected a positive number", double{epsilon});
+}
+
+/// A bound step of a norm. `Norm` is what its kernel reads; move_on(groups, norm) goes to the weights of the next part.
+template <typename Norm>
+struct NormStep {
+  Tensor x;
+  RowOutput y;
+  Norm norm;
+  NormGroups groups;
+  void (*kernel)(const float* x, size_t width, const Norm& norm, float* y);
+};
+
+template <typename Norm>
+Status run_norm(RunContext& context, const void* params) {
+  const auto& p = *static_cast<const NormStep<Norm>*>(params);
+  parallel_for(context.pool, context.rows(p.x), [&](size_t row, size_t worker) {
+    write_row(context, p.y, row, worker, [&](float* y) {
+      const float* x = p.x.f32(row);
+      Norm norm = p.norm;
+      for (size_t g = 0; g < p.groups.count; ++g) {
+        p.kernel(x, p.groups.width, norm, y);
+        x += p.groups.width;
+        y += p.groups.width;
+        move_on(p.groups, norm);
+      }
+    });
+  });
+  return Status::kOk;
 }
 
 }  // namespace oxbow

@@ -3,7 +3,7 @@
 #include "ops/common/vulkan/common.glsl"
 
 // What a mask leaves of its rows, by one group of threads: word 2 n is the n-th row that is seen, word 2 i + 1 how many of
-// the rows up to i are seen. Slot: rows.
+// the rows up to i are seen. Values: rows.
 
 const uint threads = 64u;
 layout(local_size_x = 64) in;

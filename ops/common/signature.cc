@@ -15,34 +15,19 @@ struct TypeText {
 
 /// "F32 or I8", ...
 TypeText describe_types(TypeSet types) {
-  constexpr struct {
-    TypeSet type;
-    const char* name;
-  } kNames[] = {{kF32, "F32"},
-                {kI8, "I8"},
-                {kI8OneScale, "I8 with one scale a row"},
-                {kI8Blocks, "I8 in blocks with one scale a row"},
-                {kI32, "I32"}};
   TypeText result = {};
   size_t length = 0;
-  for (const auto& [type, name] : kNames) {
-    if ((types & type) == 0 || length >= sizeof(result.text)) continue;
+  for (const Storage& storage : kStorages) {
+    if ((types & storage.bit) == 0 || length >= sizeof(result.text)) continue;
     length += static_cast<size_t>(std::snprintf(result.text + length, sizeof(result.text) - length,
-                                                "%s%s", length == 0 ? "" : " or ", name));
+                                                "%s%s", length == 0 ? "" : " or ", storage.words));
   }
   return result;
 }
 
-TypeSet types_like(const Tensor& tensor) {
-  switch (tensor.type) {
-    case DataType::kF32:
-      return kF32;
-    case DataType::kI32:
-      return kI32;
-    case DataType::kI8:
-      return tensor.layout == Layout::kBlock8x4 ? kI8Blocks : kI8 | kI8OneScale;
-  }
-  return {};
+/// However many scales it has.
+bool is_stored_like(const Tensor& tensor, const Storage& storage) {
+  return tensor.type == storage.type && tensor.layout == storage.layout;
 }
 
 /// The tensors of one step by the lines of its signature.
@@ -118,15 +103,17 @@ class Checker {
   }
 
   Status check_kind(const Place& place, const Tensor& tensor, size_t repetition) {
-    const TypeSet has = types_like(tensor);
-    if ((place.types & has) == 0) return refuse(tensor, describe_types(place.types).text);
-    if (tensor.layout != Layout::kRowMajor && has != kI8Blocks) {
-      return refuse(tensor, "plain rows");
+    bool exists = false, may_be = false, one_scale = true;
+    for (const Storage& storage : kStorages) {
+      if (!is_stored_like(tensor, storage)) continue;
+      exists = true;
+      if ((place.types & storage.bit) == 0) continue;
+      may_be = true;
+      one_scale = one_scale && storage.one_scale;
     }
-    if (tensor.type == DataType::kI8) {
-      if (tensor.scale_groups != 1 && (place.types & kI8) == 0) {
-        return refuse(tensor, "one scale a row");
-      }
+    if (!may_be) return refuse(tensor, exists ? describe_types(place.types).text : "plain rows");
+    if (tensor.type != DataType::kF32 && tensor.type != DataType::kI32) {
+      if (tensor.scale_groups != 1 && one_scale) return refuse(tensor, "one scale a row");
       if (tensor.scale_groups == 0 || tensor.width % tensor.scale_groups != 0) {
         return refuse(tensor, "scales that divide the width");
       }

@@ -41,6 +41,20 @@ enum TypeSet : uint8_t {
   kI8Blocks = 8,
   kI32 = 16,
 };
+/// What each of these bits means. The first of a type has its name.
+struct Storage {
+  TypeSet bit;
+  const char* words;
+  DataType type;
+  Layout layout = Layout::kRowMajor;
+  bool one_scale = false;
+};
+inline constexpr Storage kStorages[] = {
+    {kF32, "F32", DataType::kF32},
+    {kI8, "I8", DataType::kI8},
+    {kI8OneScale, "I8 with one scale a row", DataType::kI8, Layout::kRowMajor, true},
+    {kI8Blocks, "I8 in blocks with one scale a row", DataType::kI8, Layout::kBlock8x4, true},
+    {kI32, "I32", DataType::kI32}};
 constexpr TypeSet operator|(TypeSet a, TypeSet b) {
   return static_cast<TypeSet>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }

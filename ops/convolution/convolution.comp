@@ -6,7 +6,7 @@
 // A filter over time for each channel: sums from the bias and the first tap to the last, without those of
 // missing rows.
 //
-// Slot: elements, rows, rows that the memory holds, its oldest row's place.
+// Values: elements, rows, rows that the memory holds, its oldest row's place.
 
 layout(constant_id = 0) const uint width = 1;
 layout(constant_id = 1) const uint heads = 1;

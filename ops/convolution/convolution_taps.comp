@@ -4,7 +4,7 @@
 #include "ops/common/vulkan/elements.glsl"
 #include "ops/common/vulkan/math.glsl"
 
-// A softmax over the taps of each filter. Slot: filters.
+// A softmax over the taps of each filter. Values: filters.
 
 layout(constant_id = 0) const uint taps = 1;
 layout(std430, binding = 1) readonly buffer X { float x[]; };

@@ -3,7 +3,7 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/elements.glsl"
 
-// Rows of a table by id; zeros for ids that it does not have. Slot: elements.
+// Rows of a table by id; zeros for ids that it does not have. Values: elements.
 
 layout(constant_id = 0) const uint width = 1;
 layout(constant_id = 1) const uint table_rows = 1;

@@ -3,7 +3,7 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/row_output.glsl"
 
-// (x - mean) / sqrt(variance + epsilon) * weight + bias. Slot: rows.
+// (x - mean) / sqrt(variance + epsilon) * weight + bias. Values: rows.
 
 layout(constant_id = 4) const float epsilon = 0;
 layout(std430, binding = 2) readonly buffer X { float x[]; };

@@ -1,4 +1,4 @@
-// One row by 32 channels: two threads for each channel, one with the even groups of columns and one with the odd. Slot:
+// One row by 32 channels: two threads for each channel, one with the even groups of columns and one with the odd. Values:
 // rows.
 
 shared vec4 parts[thread_count];

@@ -1,4 +1,4 @@
-// 16 rows by 16 channels: two by two for each thread. Slot: rows.
+// 16 rows by 16 channels: two by two for each thread. Values: rows.
 
 const uint tile = 16u;
 const uint tile_groups = 8u;

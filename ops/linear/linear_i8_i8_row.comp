@@ -6,7 +6,7 @@
 #include "ops/linear/linear.glsl"
 
 // int8 rows, int8 weights: one row by a block of 8 channels. Each thread has four of them and every 32nd group of
-// columns, whose weights it reads as one wide word. Slot: rows.
+// columns, whose weights it reads as one wide word. Values: rows.
 
 shared ivec4 parts[thread_count];
 

@@ -5,7 +5,7 @@
 #include "ops/common/vulkan/dot.glsl"
 #include "ops/linear/linear.glsl"
 
-// int8 rows, int8 weights: 32 rows by 32 channels, four by four for each thread. Slot: rows.
+// int8 rows, int8 weights: 32 rows by 32 channels, four by four for each thread. Values: rows.
 
 const uint tile = 32u;
 const uint tile_groups = 16u;

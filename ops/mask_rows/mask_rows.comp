@@ -3,7 +3,7 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/elements.glsl"
 
-// x where its row's mask is not 0, otherwise 0. Words, so that NaN keeps its bits. Slot: elements.
+// x where its row's mask is not 0, otherwise 0. Words, so that NaN keeps its bits. Values: elements.
 
 layout(constant_id = 0) const uint width = 1;
 layout(std430, binding = 1) readonly buffer X { uint x[]; };

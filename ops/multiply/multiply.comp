@@ -3,7 +3,7 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/row_output.glsl"
 
-// y = a * b. Slot: rows.
+// y = a * b. Values: rows.
 
 layout(std430, binding = 2) readonly buffer A { float a[]; };
 layout(std430, binding = 3) readonly buffer B { float b[]; };

@@ -4,7 +4,7 @@
 #include "ops/common/vulkan/elements.glsl"
 #include "ops/common/vulkan/math.glsl"
 
-// The mean or the largest of vectors side by side in a row. Slot: elements.
+// The mean or the largest of vectors side by side in a row. Values: elements.
 
 layout(constant_id = 0) const uint width = 1;
 layout(constant_id = 1) const uint group = 1;

@@ -3,7 +3,7 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/elements.glsl"
 
-// ids = offset + position, modulo wrap if that is not 0. Slot: elements, the first token's position (modulo wrap).
+// ids = offset + position, modulo wrap if that is not 0. Values: elements, the first token's position (modulo wrap).
 
 layout(constant_id = 0) const uint offset = 0;
 layout(constant_id = 1) const uint wrap = 0;

@@ -1,11 +1,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#define SLOT_ACCESS
+#define VALUES_ACCESS
 #include "ops/common/vulkan/common.glsl"
 
 // Positions of the tokens that are no padding, which has one of its own, by one group of threads.
 //
-// Slot: rows, the first token's position (modulo wrap), positions left, and back to the host: 1 + the row of the first
+// Values: rows, the first token's position (modulo wrap), positions left, and back to the host: 1 + the row of the first
 // token that has none.
 
 const uint threads = 64u;

@@ -3,7 +3,7 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/row_output.glsl"
 
-// Float rows to int8 rows. Slot: rows.
+// Float rows to int8 rows. Values: rows.
 
 layout(std430, binding = 2) readonly buffer X { float x[]; };
 

@@ -4,7 +4,7 @@
 
 // The rows that leave, one after the other in float; one thread for each element.
 //
-// Slot: elements, rows of zeros in front, the ring's head and count.
+// Values: elements, rows of zeros in front, the ring's head and count.
 
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint width = 1;

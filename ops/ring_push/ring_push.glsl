@@ -1,4 +1,4 @@
-// Which rows go where, as RingPushPlan of ring_push.h tells. Slot: rows, pins, first, the ring's head and count before.
+// Which rows go where, as RingPushPlan of ring_push.h tells. Values: rows, pins, first, the ring's head and count before.
 
 uint input_row(uint item) {
   return item < dispatch.values[1] ? item : dispatch.values[2] + item - dispatch.values[1];

@@ -1,38 +1,15 @@
 #include "ops/rms_norm/rms_norm.h"
 
-#include <cmath>
-
 #include "ops/common/norm_groups.h"
-#include "ops/common/row_output.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
-namespace {
 
-struct Params {
-  Tensor x;
-  RowOutput y;
-  RmsNormParams norm;
-  NormGroups groups;
-  RmsNormKernel kernel;
-};
-
-Status run_rms_norm(RunContext& context, const void* params) {
-  const auto& p = *static_cast<const Params*>(params);
-  parallel_for(context.pool, context.rows(p.x), [&](size_t row, size_t worker) {
-    write_row(context, p.y, row, worker, [&](float* y) {
-      const float* x = p.x.f32(row);
-      RmsNormParams norm = p.norm;
-      for (size_t g = 0; g < p.groups.count; ++g) {
-        p.kernel(x, p.groups.width, norm, y);
-        x += p.groups.width;
-        y += p.groups.width;
-        norm.weight = p.groups.next(norm.weight);
-      }
-    });
-  });
-  return Status::kOk;
+static void move_on(const NormGroups& groups, RmsNormParams& norm) {
+  norm.weight = groups.next(norm.weight);
 }
+
+namespace {
 
 RmsNormKernel pick_kernel(bool reference_only) {
 #define OXB_KERNEL(isa, fn) \
@@ -61,21 +38,18 @@ Status bind_rms_norm(BindContext& context, RunFunction* run) {
   const bool weighted = has_weight(context.step());
   const auto* options = context.step().options_as_RmsNormOptions();
   const float epsilon = options->epsilon();
-  // Positive, so that a row of zeros divides by something.
-  if (!std::isfinite(epsilon) || epsilon <= 0) {
-    return context.fail("epsilon is %g, expected a positive number", double{epsilon});
-  }
+  OXB_TRY(check_epsilon(context, epsilon));
   const Tensor x = context.input(0);
   const Tensor weight = weighted ? context.input(1) : Tensor();
   const Tensor y = context.output(0);
-  auto& p = context.params<Params>();
+  auto& p = context.params<NormStep<RmsNormParams>>();
   OXB_TRY(
       check_norm_groups(context, x, options->groups(), weighted ? &weight : nullptr, &p.groups));
   p.x = x;
   p.norm = {weight.f32(), epsilon};
   p.kernel = pick_kernel(context.reference_only());
   OXB_TRY(bind_row_output(context, y, &p.y));
-  *run = run_rms_norm;
+  *run = run_norm<RmsNormParams>;
   return Status::kOk;
 }
 

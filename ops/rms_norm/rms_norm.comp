@@ -3,7 +3,7 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/row_output.glsl"
 
-// x / sqrt(mean of x^2 + epsilon) * weight. Slot: rows.
+// x / sqrt(mean of x^2 + epsilon) * weight. Values: rows.
 
 layout(constant_id = 4) const float epsilon = 0;
 layout(std430, binding = 2) readonly buffer X { float x[]; };

@@ -3,7 +3,7 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/row_output.glsl"
 
-// Turns pairs of elements of each head by their angles. Slot: rows.
+// Turns pairs of elements of each head by their angles. Values: rows.
 
 layout(constant_id = 4) const uint head_width = 1;
 // Elements of a head that turn.

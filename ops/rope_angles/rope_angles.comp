@@ -5,7 +5,7 @@
 
 // runtime/base/sincos.h for shaders, one thread for each angle. Devices have no doubles: sine and cosine are computed in
 // fixed point with 62 bits behind the point, which leaves the floats the CPU's but for one in many millions.
-// Slot: rows times frequencies, the position of the first row (low and high word), rows from which on it stays the same.
+// Values: rows times frequencies, the position of the first row (low and high word), rows from which on it stays the same.
 
 layout(constant_id = 0) const uint frequency_count = 1;
 layout(std430, binding = 1) writeonly buffer Y { float y[]; };

@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#define SLOT_ACCESS
+#define VALUES_ACCESS
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/elements.glsl"
 
 // Rows that are seen move up to those before them: one thread for each word, scales included.
 //
-// Slot: words of all rows, and back to the host: rows that are seen.
+// Values: words of all rows, and back to the host: rows that are seen.
 
 // Words of a row and of its scales, and where the scales of x and y begin; without scales 0 of them.
 layout(constant_id = 0) const uint row_words = 1;

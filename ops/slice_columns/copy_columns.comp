@@ -3,7 +3,7 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/elements.glsl"
 
-// Some columns of x to some of y, as words. Slot: elements.
+// Some columns of x to some of y, as words. Values: elements.
 
 layout(constant_id = 0) const uint width = 1;
 // Words of a row, and the first column, of x and of y.

@@ -4,7 +4,7 @@
 
 // Words of y from those of x, further on: one thread for each column of words.
 //
-// Slot: rows wanted, the first row of x.
+// Values: rows wanted, the first row of x.
 
 layout(local_size_x = 64) in;
 // Words of a row and of its scales, and where the scales of x and y begin; without scales 0 of them.

@@ -3,7 +3,7 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/elements.glsl"
 
-// 0 where a token is the pad token, otherwise 1. Slot: elements.
+// 0 where a token is the pad token, otherwise 1. Values: elements.
 
 layout(constant_id = 0) const uint pad_token = 0;
 layout(std430, binding = 1) readonly buffer Tokens { uint tokens[]; };

@@ -164,8 +164,8 @@ void oxb_model_get_info(const oxb_model* model, oxb_model_info* info) {
   info->parameters = metadata.parameters();
   info->macs_per_token = metadata.macs_per_token();
   info->hash = from.hash;
-  if (from.graph->tokenizer() != nullptr) {
-    info->tokenizer = static_cast<oxb_tokenizer_kind>(from.graph->tokenizer()->kind());
+  if (from.tokenizer.def != nullptr) {
+    info->tokenizer = from.tokenizer.def->public_kind;
   }
   info->task = static_cast<oxb_task>(from.graph->task());
   info->output_width = from.output_width;

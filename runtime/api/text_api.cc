@@ -56,14 +56,11 @@ Status token_bytes(const oxbow::Tokenizer& tokenizer, int32_t id, std::span<char
   }
   const auto token = static_cast<uint32_t>(id);
   if (token >= tokenizer.tokens) return Status::kOk;
-  char character[oxbow::kMaxCharacterBytes] = {static_cast<char>(token)};
-  std::span<const char> text(character, 1);
-  if (tokenizer.table->kind() == oxbow::schema::TokenizerKind::Char) {
-    const size_t bytes = oxbow::write_utf8(tokenizer.table->code_points()->Get(token), character);
-    text = {character, bytes};
-  } else if (tokenizer.table->kind() != oxbow::schema::TokenizerKind::Byte) {
-    text = tokenizer.text(token);
-  }
+  char character[oxbow::kMaxCharacterBytes] = {};
+  const auto token_text = tokenizer.def->token_text;
+  const std::span<const char> text = token_text == nullptr
+                                         ? tokenizer.text(token)
+                                         : token_text(tokenizer, token, std::span(character));
   *count = text.size();
   std::copy_n(text.data(), std::min(text.size(), room.size()), room.data());
   return Status::kOk;

@@ -160,7 +160,7 @@ Status check_shape(const schema::Model& graph, const schema::Tensor& tensor, Err
 }
 
 Status check_values(const schema::Model& graph, const schema::Tensor& tensor, Error* error) {
-  if (tensor.layout() == schema::Layout::Block8x4 && tensor.kind() != TensorKind::Weight)
+  if (tensor.layout() != schema::Layout::RowMajor && tensor.kind() != TensorKind::Weight)
     return refuse_tensor(error, tensor, "only weights may be packed");
   const bool is_index = tensor.type() == DataType::I32;
   if (is_index && (tensor.width() != 1 || tensor.limit() == 0 || tensor.limit() > INT32_MAX ||
@@ -170,7 +170,7 @@ Status check_values(const schema::Model& graph, const schema::Tensor& tensor, Er
   if (!is_index && (tensor.limit() != 0 || tensor.default_value() != 0))
     return refuse_tensor(error, tensor, "only I32 tensors have a limit and a default");
   if (tensor.kind() == TensorKind::Input) {
-    if (tensor.rows_symbol() < 0 || tensor.type() == DataType::I8)
+    if (tensor.rows_symbol() < 0 || (!is_index && tensor.type() != DataType::F32))
       return refuse_tensor(error, tensor, "an input must be I32 or F32 with a row symbol");
     if (is_index ? tensor.default_value() >= tensor.limit() : !tensor.required())
       return refuse_tensor(error, tensor, "impossible default");

@@ -52,7 +52,7 @@ struct DecoderState {
   CharacterWriter out;
   /// No token came yet.
   bool text_start = true;
-  /// SentencePiece: the text is empty so far, and no space before it was left out.
+  /// The text is empty so far, and no space before it was left out.
   bool leading = true;
 };
 

@@ -86,6 +86,7 @@ void oxb_encoder::reset() {
   fresh.word = state_.word;
   fresh.scratch = state_.scratch;
   state_ = fresh;
+  if (const auto start = state_.tokenizer->def->start; start != nullptr) start(state_);
   added_ = {};
   before_ = after_ = 0;
   ended_ = false;
@@ -118,23 +119,22 @@ Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed
   last = last && whole;
   AddedNext next{AddedNext::Kind::kPlain, segment.size(), 0, last};
   if (options_.parse_special != 0) next = added_.next(*state_.tokenizer, segment, last);
-  const auto encode = state_.tokenizer->def->encode;
+  const oxbow::TokenizerDef& def = *state_.tokenizer->def;
   Status status = Status::kOk;
   if (next.kind == AddedNext::Kind::kPlain) {
-    status = encode(state_, segment.first(next.bytes), next.ends, consumed, error);
+    status = def.encode(state_, segment.first(next.bytes), next.ends, consumed, error);
     if (*consumed > 0) state_.segment_start = state_.text_start = false;
   } else {
     if (next.kind == AddedNext::Kind::kToken) {
       if (!state_.segment_start) {
         // What was held back of the text before it comes first.
-        OXB_TRY(encode(state_, {}, true, consumed, error));
+        OXB_TRY(def.encode(state_, {}, true, consumed, error));
         if (!state_.pending.empty()) return Status::kOk;
       }
       state_.pending.add(static_cast<int32_t>(next.token));
       state_.segment_start = true;
       state_.text_start = false;
-      state_.rest = {};
-      state_.sentencepiece.behind_token = true;
+      if (def.behind_token != nullptr) def.behind_token(state_);
     }
     *consumed = next.bytes;
   }

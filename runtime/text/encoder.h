@@ -16,8 +16,6 @@
 
 namespace oxbow {
 
-enum class WordRest : uint8_t;
-
 /// How far an encoder came.
 struct Encoded {
   /// Ids written.
@@ -38,50 +36,6 @@ struct PendingIds {
   void add(int32_t id) { room[end++] = id; }
 };
 
-/// SentencePiece: what is between the text that was taken and the ids that were made. See
-/// runtime/text/kinds/sentencepiece.h for the buffer it speaks of.
-struct SentencePieceState {
-  /// A special token stands before this part of the text.
-  bool behind_token = false;
-  /// Something but spaces was seen, and what was seen last is a space.
-  bool begun = false;
-  bool after_space = false;
-  /// Marks of spaces that are not in the buffer yet: they go when the text ends here.
-  size_t held_spaces = 0;
-  /// What is not in the buffer yet of the last thing that was seen.
-  std::span<const char> rest;
-  /// The text has ended, and all of it is in the buffer.
-  bool complete = false;
-  /// There was no room in the buffer for what comes next.
-  bool full = false;
-
-  /// Bytes in the buffer; those up to `done` were looked at.
-  size_t filled = 0;
-  size_t done = 0;
-  /// Unigram: something was looked at, and the furthest end of a piece that was seen.
-  bool started = false;
-  size_t frontier = 0;
-  /// Unigram: where the next piece to be given out begins and ends, and where the last of them ends.
-  /// Bpe: which symbols of a word are to be given out, and where the next of them begins.
-  size_t emit_from = 0;
-  size_t emit_to = 0;
-  size_t emit_end = 0;
-  /// The last id given out stands for unknown text, and so does all that follows it at once.
-  bool after_unknown = false;
-};
-
-/// WordPiece: the word that is being read, as far as it came. Its bytes are in EncoderState::scratch.
-struct WordPieceState {
-  size_t bytes = 0;
-  size_t characters = 0;
-  /// Marks behind this place may change their order.
-  size_t order_from = 0;
-  /// It has too many characters: it is unknown, whatever they are.
-  bool given_up = false;
-  /// Its end was seen, but there was no room for its tokens.
-  bool over = false;
-};
-
 /// What the functions of a kind work on.
 struct EncoderState {
   const Tokenizer* tokenizer = nullptr;
@@ -93,10 +47,8 @@ struct EncoderState {
   /// Nothing of the text, or of the text behind an added token, was taken yet.
   bool text_start = true;
   bool segment_start = true;
-  SentencePieceState sentencepiece;
-  /// ByteBpe: what a word that was too long to be taken whole goes on with; none at first.
-  WordRest rest = {};
-  WordPieceState wordpiece;
+  /// What the kind keeps from call to call.
+  KindRoom<128> kind;
 };
 
 }  // namespace oxbow

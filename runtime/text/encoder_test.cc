@@ -158,17 +158,15 @@ size_t looked_at = 0;
 
 /// A kind whose words never end before the text does.
 const TokenizerDef kWaiting = {
-    schema::TokenizerKind::Byte,
-    "waiting",
-    nullptr,
-    nullptr,
-    [](EncoderState& state, std::span<const char> text, bool last, size_t* consumed, Error*) {
+    .kind = schema::TokenizerKind::Byte,
+    .name = "waiting",
+    .encode = [](EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
+                 Error*) {
       looked_at += text.size();
       if (last && !text.empty()) state.pending.add(static_cast<int32_t>(text.size() & 0x7fffffff));
       if (last) *consumed = text.size();
       return Status::kOk;
-    },
-    nullptr};
+    }};
 
 TEST(TextEncoder, ALongWordInManyPiecesIsNotLookedThroughForEachOfThem) {
   const OwnedTokenizer bytes_tokenizer(bytes(), 256);
@@ -181,6 +179,19 @@ TEST(TextEncoder, ALongWordInManyPiecesIsNotLookedThroughForEachOfThem) {
   looked_at = 0;
   EXPECT_EQ(encode_all(tokenizer, text, options), std::vector<int32_t>{1 << 20});
   EXPECT_LT(looked_at, 5 * text.size());
+}
+
+TEST(Tokenizer, EveryKindOfTheFormatIsKnownByItsNumberInTheInterface) {
+  for (const schema::TokenizerKind kind : schema::EnumValuesTokenizerKind()) {
+    const TokenizerDef* def = find_tokenizer_def(kind);
+    if (kind == schema::TokenizerKind::None) {
+      EXPECT_EQ(def, nullptr);
+      continue;
+    }
+    ASSERT_NE(def, nullptr) << schema::EnumNameTokenizerKind(kind);
+    EXPECT_EQ(static_cast<int>(def->public_kind), static_cast<int>(kind)) << def->name;
+    EXPECT_TRUE(def->check != nullptr && def->encode != nullptr && def->decode != nullptr);
+  }
 }
 
 TEST(TextDecoder, UnknownIdsAndTooLittleRoomAreRefused) {

@@ -1,17 +1,21 @@
 #include "runtime/text/tokenizer.h"
 
 #include <algorithm>
-#include <new>
-
-#include "runtime/text/kinds/kinds.h"
-#include "runtime/text/kinds/sentencepiece.h"
 
 namespace oxbow {
+
+// One line for each kinds/<name>.cc, made by the build.
+#define OXB_TOKENIZER(name) extern const TokenizerDef name##_tokenizer;
+#include "tokenizer_kinds.inc"
+#undef OXB_TOKENIZER
+
 namespace {
 
-constexpr const TokenizerDef* kKinds[] = {&kByteTokenizer,    &kCharTokenizer,
-                                          &kByteBpeTokenizer, &kWordPieceTokenizer,
-                                          &kUnigramTokenizer, &kBpeTokenizer};
+#define OXB_TOKENIZER(name) &name##_tokenizer,
+constexpr const TokenizerDef* kKinds[] = {
+#include "tokenizer_kinds.inc"
+};
+#undef OXB_TOKENIZER
 
 template <typename T>
 std::span<const T> view(const flatbuffers::Vector<T>* vector) {
@@ -119,10 +123,6 @@ Status open_tables(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* 
     tokenizer->char_map =
         CharMap(view(map->trie()), {reinterpret_cast<const char*>(strings.data()), strings.size()});
   }
-  if (table.kind() == schema::TokenizerKind::Unigram ||
-      table.kind() == schema::TokenizerKind::Bpe) {
-    tokenizer->traits = find_piece_traits(*tokenizer);
-  }
   if (table.classes() != nullptr) OXB_TRY(open_classes(*table.classes(), tokenizer, error));
   if (!below(view(table.before()), tokenizer->vocabulary) ||
       !below(view(table.after()), tokenizer->vocabulary)) {
@@ -139,27 +139,16 @@ Status open_tables(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* 
 
 Status open_any(const schema::Tokenizer& table, uint32_t vocabulary, Tokenizer* tokenizer,
                 Error* error) {
-  const auto* const* def =
-      std::find_if(std::begin(kKinds), std::end(kKinds),
-                   [&](const TokenizerDef* d) { return d->kind == table.kind(); });
-  if (def == std::end(kKinds)) {
+  tokenizer->def = find_tokenizer_def(table.kind());
+  if (tokenizer->def == nullptr) {
     return fail(error, Status::kFileUnsupported,
                 "tokenizer of kind %u, which this library does not know: use a newer one",
                 static_cast<unsigned>(table.kind()));
   }
   tokenizer->table = &table;
-  tokenizer->def = *def;
   tokenizer->vocabulary = vocabulary;
-  if (table.kind() == schema::TokenizerKind::Byte) {
-    tokenizer->tokens = tokenizer->pieces = 256;
-    tokenizer->longest_text = 1;
-  } else if (table.kind() == schema::TokenizerKind::Char) {
-    tokenizer->tokens = tokenizer->pieces = static_cast<uint32_t>(view(table.code_points()).size());
-    tokenizer->longest_text = 4;
-    tokenizer->char_order = {new (std::nothrow) uint32_t[tokenizer->tokens], tokenizer->tokens};
-    if (tokenizer->char_order.data() == nullptr) {
-      return fail(error, Status::kOutOfMemory, "no memory for the vocabulary");
-    }
+  if (tokenizer->def->open != nullptr) {
+    OXB_TRY(tokenizer->def->open(*tokenizer, error));
   } else {
     OXB_TRY(open_pieces(table, tokenizer, error));
   }
@@ -173,6 +162,13 @@ Status open_any(const schema::Tokenizer& table, uint32_t vocabulary, Tokenizer* 
 
 }  // namespace
 
+const TokenizerDef* find_tokenizer_def(schema::TokenizerKind kind) {
+  for (const TokenizerDef* def : kKinds) {
+    if (def->kind == kind) return def;
+  }
+  return nullptr;
+}
+
 Status open_tokenizer(const schema::Tokenizer* table, uint32_t vocabulary, Tokenizer* tokenizer,
                       Error* error) {
   *tokenizer = {};
@@ -183,7 +179,7 @@ Status open_tokenizer(const schema::Tokenizer* table, uint32_t vocabulary, Token
 }
 
 void close_tokenizer(Tokenizer* tokenizer) {
-  delete[] tokenizer->char_order.data();
+  delete[] tokenizer->numbers.data();
   *tokenizer = {};
 }
 

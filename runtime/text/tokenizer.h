@@ -8,8 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
+#include <type_traits>
 
+#include "runtime/api/oxbow.h"
 #include "runtime/base/status.h"
 #include "runtime/text/tables/char_classes.h"
 #include "runtime/text/tables/char_map.h"
@@ -22,33 +25,57 @@ struct Tokenizer;
 struct EncoderState;
 struct DecoderState;
 
-/// What a kind of tokenizer consists of: one line in tokenizer.cc, one file beside it.
+/// Room for what only one kind knows of: a struct of its own, made once and read from then on.
+template <size_t kBytes>
+class KindRoom {
+ public:
+  template <typename T>
+  T& make() {
+    static_assert(sizeof(T) <= kBytes && alignof(T) <= alignof(std::max_align_t));
+    static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+    return *new (bytes_) T();
+  }
+  template <typename T>
+  T& as() {
+    return *std::launder(reinterpret_cast<T*>(bytes_));
+  }
+  template <typename T>
+  const T& as() const {
+    return *std::launder(reinterpret_cast<const T*>(bytes_));
+  }
+
+ private:
+  alignas(std::max_align_t) std::byte bytes_[kBytes] = {};
+};
+
+/// What a kind of tokenizer consists of. kinds/<name>.cc defines <name>_tokenizer; the build finds it by its name.
 struct TokenizerDef {
-  schema::TokenizerKind kind;
-  const char* name;
+  /// Its number in files, and in the C interface.
+  schema::TokenizerKind kind = {};
+  oxb_tokenizer_kind public_kind = OXB_TOKENIZER_NONE;
+  const char* name = nullptr;
+  /// Sets `tokens`, `pieces` and `longest_text`. Null: they are those of the texts in the file.
+  Status (*open)(Tokenizer& tokenizer, Error* error) = nullptr;
   /// Completes open_tokenizer(): what this kind needs is there and consistent.
-  Status (*check)(const Tokenizer& tokenizer, Error* error);
+  Status (*check)(Tokenizer& tokenizer, Error* error) = nullptr;
   /// Bytes of EncoderState::scratch, for words of at most this many bytes; null: none.
-  size_t (*scratch_bytes)(const Tokenizer& tokenizer, size_t max_word_bytes);
+  size_t (*scratch_bytes)(const Tokenizer& tokenizer, size_t max_word_bytes) = nullptr;
+  /// A text begins: makes what the kind keeps in EncoderState::kind. Null: it keeps nothing.
+  void (*start)(EncoderState& state) = nullptr;
+  /// An added token was taken, and text may follow it. Null: that is nothing special.
+  void (*behind_token)(EncoderState& state) = nullptr;
   /// Takes the next piece of text whose tokens do not depend on what follows it, tells how many bytes
   /// it had and adds its tokens to EncoderState::pending. `last`: nothing follows `text`. Takes
   /// nothing, without failing, when it must see more of the text first; never when `last` is set and
   /// there is text. With `last` and no text left, adds what was held back. On failure *consumed
   /// tells where the offending place begins.
   Status (*encode)(EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
-                   Error* error);
+                   Error* error) = nullptr;
   /// Adds the bytes of a token, which is below Tokenizer::tokens, to DecoderState::out.
-  void (*decode)(DecoderState& state, uint32_t token);
-};
-
-/// SentencePiece: what the texts of the pieces tell.
-struct PieceTraits {
-  /// No piece has the mark of a space behind anything else, or anything else behind the mark: text can
-  /// be cut there.
-  bool marks_begin_words = true;
-  bool marks_end_words = true;
-  /// Bits for the first bytes of pieces that are whole wherever they occur.
-  uint64_t whole_first[4] = {};
+  void (*decode)(DecoderState& state, uint32_t token) = nullptr;
+  /// The bytes a token stands for by itself, in `room` if they are nowhere else. Null: the text of its piece.
+  std::span<const char> (*token_text)(const Tokenizer& tokenizer, uint32_t token,
+                                      std::span<char> room) = nullptr;
 };
 
 struct Tokenizer {
@@ -74,11 +101,12 @@ struct Tokenizer {
   MergeTable merges;
   CharClasses classes;
   CharMap char_map;
-  PieceTraits traits;
   /// Of all pieces.
   size_t longest_text = 0;
-  /// Char: ids sorted by code point. Allocated at open.
-  std::span<uint32_t> char_order;
+  /// What the kind found out at open.
+  KindRoom<64> kind;
+  /// Numbers that the kind allocated at open with new[], or none.
+  std::span<uint32_t> numbers;
 
   std::span<const char> text(uint32_t piece) const {
     const uint32_t begin = piece == 0 ? 0 : text_ends[piece - 1];
@@ -92,6 +120,9 @@ struct Tokenizer {
     return static_cast<int32_t>(piece < tokens ? piece : table->aliases()->Get(piece - tokens));
   }
 };
+
+/// Null: this library does not know it.
+const TokenizerDef* find_tokenizer_def(schema::TokenizerKind kind);
 
 /// Verifies the tables of `table` for a model of `vocabulary` tokens and fills `tokenizer`.
 Status open_tokenizer(const schema::Tokenizer* table, uint32_t vocabulary, Tokenizer* tokenizer,

@@ -58,7 +58,7 @@ TEST_F(CliTasks, ATranslatorTranslatesGreedilyAndWithBeams) {
   EXPECT_TRUE(two.starts_with("-")) << two;  // The logarithm of a probability.
   refused({"run", translator_, "--ids", "5", "--beams", "2", "--n-best", "3"}, 2, "--n-best");
   refused({"run", translator_, "--prompt", "a"}, 3, "no tokenizer");
-  refused({"run", translator_, "--ids", "5,999"}, 2, "'999' is no token");
+  refused({"run", translator_, "--ids", "5,999"}, 2, "'999' is not a token");
 }
 
 TEST_F(CliTasks, AClassifierPrintsItsClassesTheLikeliestFirst) {
@@ -128,7 +128,7 @@ TEST_F(CliTasks, EvalCountsTheClassesThatAreRight) {
   EXPECT_NE(out.find("accuracy 0.6667 (2 of 3)"), std::string::npos) << out;
   EXPECT_NE(out.find("(wrong)"), std::string::npos) << out;
   std::ofstream(file) << "1,2,3\tnonsense\n";
-  refused({"eval", classifier_, "--classify", file, "--ids"}, 3, "'nonsense' is no class");
+  refused({"eval", classifier_, "--classify", file, "--ids"}, 3, "'nonsense' is not a class");
   refused({"eval", classifier_, "--classify", file}, 3, "no tokenizer");
   refused({"eval", generator_, "--classify", file, "--ids"}, 3, "no classes");
   refused({"eval", classifier_, "--text", file}, 3, "--classify FILE");

@@ -319,7 +319,7 @@ TEST_F(CliTokens, TokenizeSaysWhatItCannotDo) {
   refused({"tokenize", bytes_}, 2, "one of --prompt, --file and --ids");
   refused({"tokenize", bytes_, "--prompt", "a", "--ids", "1"}, 2, "one of --prompt");
   refused({"tokenize", bytes_, "--ids", "1", "--no-template"}, 2, "--no-template is for text");
-  refused({"tokenize", bytes_, "--ids", "256"}, 2, "'256' is no token");
+  refused({"tokenize", bytes_, "--ids", "256"}, 2, "'256' is not a token");
   refused({"tokenize", chars_, "--file", "/nonexistent/text"}, 3, "/nonexistent/text");
   refused({"tokenize", chars_, "--file", directory_->path().string()}, 3, "cannot read");
   const std::string silent = convert(*directory_ / "chars", *directory_ / "silent.oxb", {});

@@ -86,7 +86,7 @@ class Classifier {
     }
     const std::optional<uint64_t> number = parse_integer(label);
     if (number && *number < info_.output_width) return *number;
-    throw InputError(format("%s: '%s' is no class; expected its name or a number from 0 to %u",
+    throw InputError(format("%s: '%s' is not a class; expected its name or a number from 0 to %u",
                             where.c_str(), printable(label, 40).c_str(), info_.output_width - 1));
   }
 

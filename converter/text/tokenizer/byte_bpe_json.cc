@@ -94,7 +94,7 @@ class Reader {
       }
     }
     const json& merges = member(model, "model.", "merges");
-    if (!merges.is_array()) fail("model.merges is no list");
+    if (!merges.is_array()) fail("model.merges is not a list");
     for (const json& merge : merges) read_merge(merge);
   }
 
@@ -131,7 +131,7 @@ class Reader {
       return;
     }
     const json& list = member(splits, "pre_tokenizer.", "pretokenizers");
-    if (!list.is_array()) fail("pre_tokenizer.pretokenizers is no list");
+    if (!list.is_array()) fail("pre_tokenizer.pretokenizers is not a list");
     for (const json& split : list) read_split(split);
   }
 
@@ -189,7 +189,7 @@ class Reader {
 
   void read_added(const json& list) {
     if (list.is_null()) return;
-    if (!list.is_array()) fail("added_tokens is no list");
+    if (!list.is_array()) fail("added_tokens is not a list");
     for (const json& entry : list) {
       AddedTokenSetting token;
       token.text = text(optional(entry, "content"), "content of an added token");
@@ -221,7 +221,7 @@ class Reader {
     if (name == "ByteLevel") return;  // It changes offsets only.
     if (name == "Sequence") {
       const json& list = member(processor, "post_processor.", "processors");
-      if (!list.is_array()) fail("post_processor.processors is no list");
+      if (!list.is_array()) fail("post_processor.processors is not a list");
       for (const json& entry : list) {
         if (type(entry) == "Sequence") fail("a Sequence in a Sequence is not supported");
         read_template(entry);
@@ -252,7 +252,7 @@ class Reader {
 
   void read_single(const json& processor) {
     const json& single = member(processor, "post_processor.", "single");
-    if (!single.is_array()) fail("post_processor.single is no list");
+    if (!single.is_array()) fail("post_processor.single is not a list");
     const json& special = optional(processor, "special_tokens");
     bool behind = false;
     for (const json& entry : single) {

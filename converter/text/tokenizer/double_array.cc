@@ -79,9 +79,9 @@ class Builder {
 
   /// The first base in a block that has room; kNone when there is none.
   size_t find_in_block(size_t begin, size_t place, const std::vector<uint8_t>& labels) const {
-    for (size_t slot = begin; slot < begin + kBlock; ++slot) {
-      if (taken_[slot]) continue;
-      if (const size_t base = slot ^ labels[0]; fits(place, base, labels)) return base;
+    for (size_t unit = begin; unit < begin + kBlock; ++unit) {
+      if (taken_[unit]) continue;
+      if (const size_t base = unit ^ labels[0]; fits(place, base, labels)) return base;
     }
     return kNone;
   }

@@ -48,7 +48,7 @@ void finish(const std::string& chat_template, const std::map<std::string, std::s
   const schema::TokenizerT& tokenizer = *found.tokenizer;
   std::string files;
   for (const std::string& file : found.files) files += (files.empty() ? "" : ", ") + file;
-  const size_t tokens = tokenizer.kind == schema::TokenizerKind::Char
+  const size_t tokens = !tokenizer.code_points.empty()
                             ? tokenizer.code_points.size()
                             : tokenizer.text_ends.size() - tokenizer.aliases.size();
   found.notes.push_back(std::string("tokenizer: ") + schema::EnumNameTokenizerKind(tokenizer.kind) +
@@ -118,8 +118,8 @@ class Finder {
       throw InputError(path + " is neither a list of characters nor a vocabulary");
     } else if (!file.contains("model")) {
       if (!has("merges.txt"))
-        throw InputError(path +
-                         " is no tokenizer: it has no model, and there is no merges.txt beside it");
+        throw InputError(
+            path + " is not a tokenizer: it has no model, and there is no merges.txt beside it");
       found_.tokenizer =
           read_byte_bpe(path, directory_ + "/merges.txt", settings_, model_.vocabulary);
       found_.files.push_back("merges.txt");

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "host/errors.h"
-#include "runtime/text/kinds/sentencepiece.h"
+#include "runtime/text/sentencepiece.h"
 
 namespace oxbow::convert {
 namespace {

@@ -5,10 +5,10 @@
 // and as float[]. Sums that must have the CPU's bits are declared `precise`: no multiply-add is fused then.
 
 // A shader that tells the host something writes it into its values, and defines this as nothing.
-#ifndef SLOT_ACCESS
-#define SLOT_ACCESS readonly
+#ifndef VALUES_ACCESS
+#define VALUES_ACCESS readonly
 #endif
-layout(std430, binding = 0) SLOT_ACCESS buffer Slot {
+layout(std430, binding = 0) VALUES_ACCESS buffer DispatchValues {
   uvec4 groups;
   uint values[28];
 } dispatch;

@@ -1,5 +1,5 @@
 // For ops that compute each element of a float tensor alone: one thread for each, see ops/common/vulkan_rows.h.
-// Slot: the number of elements.
+// Values: the number of elements.
 
 layout(local_size_x = 64) in;
 

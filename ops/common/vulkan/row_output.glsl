@@ -1,5 +1,5 @@
 // As ops/common/row_output.h: rows written as float or int8, one group of threads for each row. The includer defines
-// `float value_at(uint row, uint column)`; for int8 it is asked twice, once to find the scale. Slot: rows.
+// `float value_at(uint row, uint column)`; for int8 it is asked twice, once to find the scale. Values: rows.
 
 #include "ops/common/vulkan/math.glsl"
 

@@ -4,12 +4,17 @@
 
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
-#include "runtime/text/kinds/kinds.h"
 
 namespace oxbow {
 namespace {
 
-Status check(const Tokenizer& tokenizer, Error* error) {
+Status open(Tokenizer& tokenizer, Error*) {
+  tokenizer.tokens = tokenizer.pieces = 256;
+  tokenizer.longest_text = 1;
+  return Status::kOk;
+}
+
+Status check(Tokenizer& tokenizer, Error* error) {
   if (tokenizer.vocabulary == 256) return Status::kOk;
   return fail(error, Status::kFileCorrupt, "tokenizer: 256 bytes for a vocabulary of %u tokens",
               static_cast<unsigned>(tokenizer.vocabulary));
@@ -23,9 +28,23 @@ Status encode(EncoderState& state, std::span<const char> text, bool, size_t* con
 
 void decode(DecoderState& state, uint32_t token) { state.out.add(static_cast<char>(token)); }
 
+std::span<const char> token_text(const Tokenizer&, uint32_t token, std::span<char> room) {
+  room[0] = static_cast<char>(token);
+  return room.first(1);
+}
+
 }  // namespace
 
-const TokenizerDef kByteTokenizer = {
-    schema::TokenizerKind::Byte, "byte", check, nullptr, encode, decode};
+extern const TokenizerDef byte_tokenizer;
+const TokenizerDef byte_tokenizer = {
+    .kind = schema::TokenizerKind::Byte,
+    .public_kind = OXB_TOKENIZER_BYTE,
+    .name = "byte",
+    .open = open,
+    .check = check,
+    .encode = encode,
+    .decode = decode,
+    .token_text = token_text,
+};
 
 }  // namespace oxbow

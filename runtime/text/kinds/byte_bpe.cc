@@ -5,7 +5,6 @@
 #include "runtime/text/bpe.h"
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
-#include "runtime/text/kinds/kinds.h"
 #include "runtime/text/split.h"
 #include "runtime/text/utf8.h"
 
@@ -15,7 +14,7 @@ namespace {
 // Words with a limit of digits are never too long.
 constexpr uint32_t kMaxDigits = 8;
 
-Status check(const Tokenizer& tokenizer, Error* error) {
+Status check(Tokenizer& tokenizer, Error* error) {
   const schema::Tokenizer& table = *tokenizer.table;
   const auto* byte_pieces = table.byte_pieces();
   if (byte_pieces == nullptr || byte_pieces->size() != 256 ||
@@ -132,20 +131,24 @@ bool add_whole(EncoderState& state, std::span<const char> text) {
   return true;
 }
 
+/// What a word that was too long to be taken whole goes on with; none at first.
+void start(EncoderState& state) { state.kind.make<WordRest>(); }
+
 Status encode(EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
               Error* error) {
   const Tokenizer& tokenizer = *state.tokenizer;
   const WordSplitter splitter(tokenizer.table->split(), tokenizer.table->max_digits(),
                               tokenizer.classes);
   const size_t most = state.word.size();
+  WordRest& begun = state.kind.as<WordRest>();
   while (*consumed < text.size()) {
     const std::span<const char> rest = text.subspan(*consumed);
-    const SplitWord next = splitter.next(rest, last, state.rest);
+    const SplitWord next = splitter.next(rest, last, begun);
     // All pieces that begin where the word may be cut must be seen, or the cut, and whether there is
     // one, would depend on how much text is there.
     if (next.open && next.bytes <= most + tokenizer.longest_text) return Status::kOk;
     if (next.bytes == 0) {
-      state.rest = WordRest::kNone;
+      begun = WordRest::kNone;
       continue;
     }
     Word word{rest.first(next.bytes), next.open};
@@ -154,15 +157,15 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
       word.cut_off |= next.open;
     }
     if (state.pending.left() < std::min(word.text.size(), most)) return Status::kOk;
-    const bool begun = state.rest != WordRest::kNone;
-    if (!begun && !word.cut_off && tokenizer.table->whole_words() && add_whole(state, word.text)) {
+    if (begun == WordRest::kNone && !word.cut_off && tokenizer.table->whole_words() &&
+        add_whole(state, word.text)) {
       *consumed += next.bytes;
       continue;
     }
     if (!word.cut_off && word.text.size() <= most) {
       add_merged(state, word.text);
       *consumed += next.bytes;
-      state.rest = WordRest::kNone;
+      begun = WordRest::kNone;
       continue;
     }
     const size_t cut = drops_bytes(tokenizer) ? 0 : safe_cut(tokenizer, word, most);
@@ -174,7 +177,7 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
     }
     add_merged(state, word.text.first(cut));
     *consumed += next.malformed ? bytes_before_repair(rest, cut) : cut;
-    state.rest = next.rest;
+    begun = next.rest;
   }
   return Status::kOk;
 }
@@ -183,7 +186,17 @@ void decode(DecoderState& state, uint32_t token) { state.out.add(state.tokenizer
 
 }  // namespace
 
-const TokenizerDef kByteBpeTokenizer = {
-    schema::TokenizerKind::ByteBpe, "byte_bpe", check, scratch_bytes, encode, decode};
+extern const TokenizerDef byte_bpe_tokenizer;
+const TokenizerDef byte_bpe_tokenizer = {
+    .kind = schema::TokenizerKind::ByteBpe,
+    .public_kind = OXB_TOKENIZER_BYTE_BPE,
+    .name = "byte_bpe",
+    .check = check,
+    .scratch_bytes = scratch_bytes,
+    .start = start,
+    .behind_token = start,
+    .encode = encode,
+    .decode = decode,
+};
 
 }  // namespace oxbow

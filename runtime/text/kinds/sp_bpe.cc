@@ -8,8 +8,7 @@
 #include "runtime/text/bpe.h"
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
-#include "runtime/text/kinds/kinds.h"
-#include "runtime/text/kinds/sentencepiece.h"
+#include "runtime/text/sentencepiece.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow {
@@ -33,10 +32,6 @@ struct Parts {
 size_t scratch_bytes(const Tokenizer& tokenizer, size_t max_word_bytes) {
   const size_t count = buffer_bytes(tokenizer, max_word_bytes);
   return count * sizeof(Symbol) + merge_scratch_bytes(count) + count;
-}
-
-Status check(const Tokenizer& tokenizer, Error* error) {
-  return check_sentencepiece(tokenizer, error);
 }
 
 bool is_mark(const char* at) { return std::memcmp(at, kSpaceMark.data(), kSpaceMark.size()) == 0; }
@@ -107,7 +102,7 @@ void join_word(const Tokenizer& tokenizer, const Parts& parts, size_t end,
 
 /// Gives out as many of the symbols as there is room for.
 void give(EncoderState& state, const Parts& parts) {
-  SentencePieceState& s = state.sentencepiece;
+  SentencePieceState& s = sentencepiece_state(state);
   const Tokenizer& tokenizer = *state.tokenizer;
   const int32_t unknown = tokenizer.table->unknown_token();
   while (s.emit_from < s.emit_to && state.pending.left() > 0) {
@@ -132,12 +127,12 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
               Error* error) {
   const Tokenizer& tokenizer = *state.tokenizer;
   const Parts parts(state);
-  SentencePieceState& s = state.sentencepiece;
+  SentencePieceState& s = sentencepiece_state(state);
   *consumed = 0;
   for (;;) {
     give(state, parts);
     if (s.emit_from < s.emit_to || state.pending.left() == 0) return Status::kOk;
-    size_t end = find_word(tokenizer.traits, parts.buffer.data(), s);
+    size_t end = find_word(piece_traits(tokenizer), parts.buffer.data(), s);
     if (end > s.done) {
       join_word(tokenizer, parts, end, s);
       continue;
@@ -161,8 +156,17 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
 
 }  // namespace
 
-const TokenizerDef kBpeTokenizer = {
-    schema::TokenizerKind::Bpe, "SentencePiece bpe", check, scratch_bytes, encode,
-    decode_sentencepiece};
+extern const TokenizerDef sp_bpe_tokenizer;
+const TokenizerDef sp_bpe_tokenizer = {
+    .kind = schema::TokenizerKind::Bpe,
+    .public_kind = OXB_TOKENIZER_BPE,
+    .name = "SentencePiece bpe",
+    .check = check_sentencepiece,
+    .scratch_bytes = scratch_bytes,
+    .start = start_sentencepiece,
+    .behind_token = sentencepiece_behind_token,
+    .encode = encode,
+    .decode = decode_sentencepiece,
+};
 
 }  // namespace oxbow

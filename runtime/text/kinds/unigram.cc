@@ -11,8 +11,7 @@
 
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
-#include "runtime/text/kinds/kinds.h"
-#include "runtime/text/kinds/sentencepiece.h"
+#include "runtime/text/sentencepiece.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow {
@@ -52,7 +51,7 @@ std::span<const float> scores(const Tokenizer& tokenizer) {
   return {tokenizer.table->scores()->data(), tokenizer.table->scores()->size()};
 }
 
-Status check(const Tokenizer& tokenizer, Error* error) {
+Status check(Tokenizer& tokenizer, Error* error) {
   OXB_TRY(check_sentencepiece(tokenizer, error));
   // A piece with a score of minus infinity is never taken.
   if (tokenizer.table->scores() == nullptr ||
@@ -174,7 +173,7 @@ uint32_t find_unscored(const Tokenizer& tokenizer, std::span<const char> text) {
 
 /// Gives out the tokens up to `emit_end`, or as many as there is room for.
 void give(EncoderState& state, const Lattice& lattice) {
-  SentencePieceState& s = state.sentencepiece;
+  SentencePieceState& s = sentencepiece_state(state);
   const Tokenizer& tokenizer = *state.tokenizer;
   const bool bytes = tokenizer.table->byte_pieces() != nullptr;
   while (s.emit_from < s.emit_end) {
@@ -221,7 +220,7 @@ void drop_given(const Lattice& lattice, SentencePieceState& state) {
 Status encode(EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
               Error* error) {
   const Lattice lattice(state);
-  SentencePieceState& s = state.sentencepiece;
+  SentencePieceState& s = sentencepiece_state(state);
   *consumed = 0;
   for (;;) {
     if (s.emit_end > 0) {
@@ -251,7 +250,17 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
 
 }  // namespace
 
-const TokenizerDef kUnigramTokenizer = {
-    schema::TokenizerKind::Unigram, "unigram", check, scratch_bytes, encode, decode_sentencepiece};
+extern const TokenizerDef unigram_tokenizer;
+const TokenizerDef unigram_tokenizer = {
+    .kind = schema::TokenizerKind::Unigram,
+    .public_kind = OXB_TOKENIZER_UNIGRAM,
+    .name = "unigram",
+    .check = check,
+    .scratch_bytes = scratch_bytes,
+    .start = start_sentencepiece,
+    .behind_token = sentencepiece_behind_token,
+    .encode = encode,
+    .decode = decode_sentencepiece,
+};
 
 }  // namespace oxbow

@@ -10,7 +10,6 @@
 
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
-#include "runtime/text/kinds/kinds.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow {
@@ -34,7 +33,7 @@ bool begins_with(std::span<const char> text, std::span<const char> prefix) {
   return text.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), text.begin());
 }
 
-Status check(const Tokenizer& tokenizer, Error* error) {
+Status check(Tokenizer& tokenizer, Error* error) {
   if (tokenizer.classes.empty() || tokenizer.table->unknown_token() < 0) {
     return fail(error, Status::kFileCorrupt,
                 "tokenizer: the table of characters or the token for unknown words is missing");
@@ -51,13 +50,27 @@ size_t scratch_bytes(const Tokenizer& tokenizer, size_t) {
   return size_t{tokenizer.table->max_word_characters()} * kMaxCharacterBytes;
 }
 
-/// Builds the word in EncoderState::wordpiece.
+/// The word that is being read, as far as it came. Its bytes are in EncoderState::scratch.
+struct WordPieceState {
+  size_t bytes = 0;
+  size_t characters = 0;
+  /// Marks behind this place may change their order.
+  size_t order_from = 0;
+  /// It has too many characters: it is unknown, whatever they are.
+  bool given_up = false;
+  /// Its end was seen, but there was no room for its tokens.
+  bool over = false;
+};
+
+void start(EncoderState& state) { state.kind.make<WordPieceState>(); }
+
+/// Builds that word.
 class Word {
  public:
   explicit Word(EncoderState& state)
       : tokenizer_(*state.tokenizer),
         pending_(state.pending),
-        word_(state.wordpiece),
+        word_(state.kind.as<WordPieceState>()),
         room_(reinterpret_cast<char*>(state.scratch.data()), state.scratch.size()),
         max_characters_(tokenizer_.table->max_word_characters()),
         prefix_(inner_prefix(tokenizer_)),
@@ -205,7 +218,7 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
               Error* error) {
   const CharClasses& classes = state.tokenizer->classes;
   Word word(state);
-  if (state.wordpiece.over && !word.finish()) return no_room(state, error);
+  if (state.kind.as<WordPieceState>().over && !word.finish()) return no_room(state, error);
   size_t& at = *consumed;
   while (at < text.size()) {
     Utf8Character next = {Kind::kCharacter, static_cast<uint8_t>(text[at]), 1};
@@ -260,7 +273,16 @@ void decode(DecoderState& state, uint32_t token) {
 
 }  // namespace
 
-const TokenizerDef kWordPieceTokenizer = {
-    schema::TokenizerKind::WordPiece, "wordpiece", check, scratch_bytes, encode, decode};
+extern const TokenizerDef wordpiece_tokenizer;
+const TokenizerDef wordpiece_tokenizer = {
+    .kind = schema::TokenizerKind::WordPiece,
+    .public_kind = OXB_TOKENIZER_WORDPIECE,
+    .name = "wordpiece",
+    .check = check,
+    .scratch_bytes = scratch_bytes,
+    .start = start,
+    .encode = encode,
+    .decode = decode,
+};
 
 }  // namespace oxbow

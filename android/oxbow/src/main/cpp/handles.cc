@@ -9,9 +9,9 @@
 namespace oxbow::jni {
 namespace {
 
-/// A handle is the slot's number and how often the slot was given away: a handle of a closed object
-/// differs from that of the next one in the same slot.
-struct Slot {
+/// A handle is the cell's number and how often the cell was given away: a handle of a closed object
+/// differs from that of the next one in the same cell.
+struct Cell {
   uint32_t generation = 0;
   Object* object = nullptr;
 };
@@ -19,9 +19,9 @@ struct Slot {
 /// Not std::mutex: this one needs neither a constructor nor a destructor, which threads that outlive
 /// the end of the program could meet.
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-Slot* slots = nullptr;
-uint32_t slot_count = 0;
-/// No lower slot is free.
+Cell* cells = nullptr;
+uint32_t cell_count = 0;
+/// No lower cell is free.
 uint32_t first_free = 0;
 uint32_t living_objects = 0;
 Claim* claims = nullptr;
@@ -34,35 +34,35 @@ class Lock {
   Lock& operator=(const Lock&) = delete;
 };
 
-/// The last generation of a slot is never given away, so that none comes twice.
+/// The last generation of a cell is never given away, so that none comes twice.
 constexpr uint32_t kLastGeneration = UINT32_MAX;
-constexpr uint32_t kMostSlots = 1u << 20;
+constexpr uint32_t kMostCells = 1u << 20;
 
-bool is_free(const Slot& slot) {
-  return slot.object == nullptr && slot.generation != kLastGeneration;
+bool is_free(const Cell& cell) {
+  return cell.object == nullptr && cell.generation != kLastGeneration;
 }
 
-/// The number of a free slot, or kMostSlots.
-uint32_t free_slot() {
-  while (first_free < slot_count && !is_free(slots[first_free])) ++first_free;
-  if (first_free < slot_count) return first_free;
-  const uint32_t wanted = slot_count == 0 ? 16 : slot_count * 2;
-  if (wanted > kMostSlots) return kMostSlots;
-  auto* more = static_cast<Slot*>(std::realloc(slots, wanted * sizeof(Slot)));
-  if (more == nullptr) return kMostSlots;
-  slots = more;
-  for (uint32_t i = slot_count; i < wanted; ++i) slots[i] = Slot{};
-  slot_count = wanted;
+/// The number of a free cell, or kMostCells.
+uint32_t free_cell() {
+  while (first_free < cell_count && !is_free(cells[first_free])) ++first_free;
+  if (first_free < cell_count) return first_free;
+  const uint32_t wanted = cell_count == 0 ? 16 : cell_count * 2;
+  if (wanted > kMostCells) return kMostCells;
+  auto* more = static_cast<Cell*>(std::realloc(cells, wanted * sizeof(Cell)));
+  if (more == nullptr) return kMostCells;
+  cells = more;
+  for (uint32_t i = cell_count; i < wanted; ++i) cells[i] = Cell{};
+  cell_count = wanted;
   return first_free;
 }
 
-/// The slot a handle names, or null.
-Slot* find(jlong handle) {
+/// The cell a handle names, or null.
+Cell* find(jlong handle) {
   const auto bits = static_cast<uint64_t>(handle);
   const auto index = static_cast<uint32_t>(bits);
-  if (index >= slot_count) return nullptr;
-  Slot* slot = &slots[index];
-  return slot->object != nullptr && slot->generation == bits >> 32 ? slot : nullptr;
+  if (index >= cell_count) return nullptr;
+  Cell* cell = &cells[index];
+  return cell->object != nullptr && cell->generation == bits >> 32 ? cell : nullptr;
 }
 
 const char* name(Kind kind) {
@@ -98,14 +98,14 @@ bool is_unclaimed(const std::byte* begin, size_t bytes, bool written) {
 jlong Handles::add(JNIEnv* env, Object* object) {
   {
     const Lock lock;
-    const uint32_t index = free_slot();
-    if (index < kMostSlots) {
+    const uint32_t index = free_cell();
+    if (index < kMostCells) {
       ++living_objects;
-      Slot& slot = slots[index];
-      slot.object = object;
+      Cell& cell = cells[index];
+      cell.object = object;
       // From 1 on, so that 0 is never a handle.
-      ++slot.generation;
-      return static_cast<jlong>(uint64_t{slot.generation} << 32 | index);
+      ++cell.generation;
+      return static_cast<jlong>(uint64_t{cell.generation} << 32 | index);
     }
   }
   discard(env, object);
@@ -121,8 +121,8 @@ void Handles::discard(JNIEnv* env, Object* object) {
 Object* Handles::acquire(JNIEnv* env, jlong handle, Kind kind) {
   {
     const Lock lock;
-    Slot* slot = find(handle);
-    Object* object = slot == nullptr ? nullptr : slot->object;
+    Cell* cell = find(handle);
+    Object* object = cell == nullptr ? nullptr : cell->object;
     if (object != nullptr && object->kind_ != kind) object = nullptr;
     if (object != nullptr && !object->busy_) {
       object->busy_ = object->sharing_ == Sharing::kOneCall;
@@ -147,11 +147,11 @@ void Handles::close(JNIEnv* env, jlong handle) {
   Object* object = nullptr;
   {
     const Lock lock;
-    Slot* slot = find(handle);
-    if (slot == nullptr) return;
-    object = slot->object;
-    slot->object = nullptr;
-    const auto index = static_cast<uint32_t>(slot - slots);
+    Cell* cell = find(handle);
+    if (cell == nullptr) return;
+    object = cell->object;
+    cell->object = nullptr;
+    const auto index = static_cast<uint32_t>(cell - cells);
     if (index < first_free) first_free = index;
     object->closed_.store(true, std::memory_order_release);
   }

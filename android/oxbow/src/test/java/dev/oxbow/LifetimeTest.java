@@ -99,8 +99,8 @@ public class LifetimeTest extends Fixture {
             Session closed = Session.create(model);
             long stale = closed.handle();
             closed.close();
-            try (Session inTheSameSlot = Session.create(model)) {
-                assertEquals((int) stale, (int) inTheSameSlot.handle());
+            try (Session inTheSameCell = Session.create(model)) {
+                assertEquals((int) stale, (int) inTheSameCell.handle());
                 long[] wrong = {
                     0, -1, 1, Long.MAX_VALUE, Long.MIN_VALUE, stale, model.handle(), session.handle() + 1000,
                     session.handle() ^ (1L << 32)

@@ -1,4 +1,4 @@
-#include "runtime/text/kinds/sentencepiece.h"
+#include "runtime/text/sentencepiece.h"
 
 #include <algorithm>
 #include <cstring>
@@ -114,6 +114,24 @@ size_t plain_bytes(const Tokenizer& tokenizer, std::span<const char> text) {
   return count;
 }
 
+void find_piece_traits(const Tokenizer& tokenizer, PieceTraits& traits) {
+  for (uint32_t piece = 0; piece < tokenizer.text_ends.size(); ++piece) {
+    const std::span<const char> text = tokenizer.text(piece);
+    if (is_whole(tokenizer, piece) && !text.empty()) {
+      const auto first = static_cast<uint8_t>(text[0]);
+      traits.whole_first[first / 64] |= uint64_t{1} << first % 64;
+    }
+    for (size_t at = 0, before = 0; at < text.size();) {
+      const bool mark = starts_with(text.subspan(at), kSpaceMark);
+      // 1: a mark came before; 2: anything else.
+      if (mark && before == 2) traits.marks_begin_words = false;
+      if (!mark && before == 1) traits.marks_end_words = false;
+      before = mark ? 1 : 2;
+      at += mark ? kSpaceMark.size() : 1;
+    }
+  }
+}
+
 }  // namespace
 
 size_t buffer_bytes(const Tokenizer& tokenizer, size_t max_word_bytes) {
@@ -197,7 +215,7 @@ void drop_front(std::span<char> buffer, size_t count, SentencePieceState& state)
 
 void add_unknown(EncoderState& state, std::span<const char> text) {
   const auto* bytes = state.tokenizer->table->byte_pieces();
-  bool& after_unknown = state.sentencepiece.after_unknown;
+  bool& after_unknown = sentencepiece_state(state).after_unknown;
   if (bytes != nullptr) {
     for (const char byte : text) {
       state.pending.add(static_cast<int32_t>(bytes->Get(static_cast<uint8_t>(byte))));
@@ -215,7 +233,7 @@ Status word_too_long(const EncoderState& state, Error* error) {
               state.word.size());
 }
 
-Status check_sentencepiece(const Tokenizer& tokenizer, Error* error) {
+Status check_sentencepiece(Tokenizer& tokenizer, Error* error) {
   if (tokenizer.table->unknown_token() < 0) {
     return fail(error, Status::kFileCorrupt, "tokenizer: no token for unknown text");
   }
@@ -230,27 +248,14 @@ Status check_sentencepiece(const Tokenizer& tokenizer, Error* error) {
       return fail(error, Status::kFileCorrupt, "tokenizer: not a token for each byte");
     }
   }
+  find_piece_traits(tokenizer, tokenizer.kind.make<PieceTraits>());
   return Status::kOk;
 }
 
-PieceTraits find_piece_traits(const Tokenizer& tokenizer) {
-  PieceTraits traits;
-  for (uint32_t piece = 0; piece < tokenizer.text_ends.size(); ++piece) {
-    const std::span<const char> text = tokenizer.text(piece);
-    if (is_whole(tokenizer, piece) && !text.empty()) {
-      const auto first = static_cast<uint8_t>(text[0]);
-      traits.whole_first[first / 64] |= uint64_t{1} << first % 64;
-    }
-    for (size_t at = 0, before = 0; at < text.size();) {
-      const bool mark = starts_with(text.subspan(at), kSpaceMark);
-      // 1: a mark came before; 2: anything else.
-      if (mark && before == 2) traits.marks_begin_words = false;
-      if (!mark && before == 1) traits.marks_end_words = false;
-      before = mark ? 1 : 2;
-      at += mark ? kSpaceMark.size() : 1;
-    }
-  }
-  return traits;
+void start_sentencepiece(EncoderState& state) { state.kind.make<SentencePieceState>(); }
+
+void sentencepiece_behind_token(EncoderState& state) {
+  sentencepiece_state(state).behind_token = true;
 }
 
 void decode_sentencepiece(DecoderState& state, uint32_t token) {

@@ -19,6 +19,54 @@
 
 namespace oxbow {
 
+/// What the texts of the pieces tell.
+struct PieceTraits {
+  /// No piece has the mark of a space behind anything else, or anything else behind the mark: text can
+  /// be cut there.
+  bool marks_begin_words = true;
+  bool marks_end_words = true;
+  /// Bits for the first bytes of pieces that are whole wherever they occur.
+  uint64_t whole_first[4] = {};
+};
+inline const PieceTraits& piece_traits(const Tokenizer& tokenizer) {
+  return tokenizer.kind.as<PieceTraits>();
+}
+
+/// What is between the text that was taken and the ids that were made.
+struct SentencePieceState {
+  /// A special token stands before this part of the text.
+  bool behind_token = false;
+  /// Something but spaces was seen, and what was seen last is a space.
+  bool begun = false;
+  bool after_space = false;
+  /// Marks of spaces that are not in the buffer yet: they go when the text ends here.
+  size_t held_spaces = 0;
+  /// What is not in the buffer yet of the last thing that was seen.
+  std::span<const char> rest;
+  /// The text has ended, and all of it is in the buffer.
+  bool complete = false;
+  /// There was no room in the buffer for what comes next.
+  bool full = false;
+
+  /// Bytes in the buffer; those up to `done` were looked at.
+  size_t filled = 0;
+  size_t done = 0;
+  /// Unigram: something was looked at, and the furthest end of a piece that was seen.
+  bool started = false;
+  size_t frontier = 0;
+  /// Unigram: where the next piece to be given out begins and ends, and where the last of them ends.
+  /// Bpe: which symbols of a word are to be given out, and where the next of them begins.
+  size_t emit_from = 0;
+  size_t emit_to = 0;
+  size_t emit_end = 0;
+  /// The last id given out stands for unknown text, and so does all that follows it at once.
+  bool after_unknown = false;
+};
+
+inline SentencePieceState& sentencepiece_state(EncoderState& state) {
+  return state.kind.as<SentencePieceState>();
+}
+
 inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
 
 /// Of the buffer: a word, and what must be seen behind a place to know all pieces that begin there.
@@ -33,7 +81,7 @@ inline size_t character_bytes(char first) {
 /// searching for one.
 inline bool may_begin_whole(const Tokenizer& tokenizer, char byte) {
   const auto first = static_cast<uint8_t>(byte);
-  return (tokenizer.traits.whole_first[first / 64] >> first % 64 & 1) != 0;
+  return (piece_traits(tokenizer).whole_first[first / 64] >> first % 64 & 1) != 0;
 }
 
 /// The longest of the pieces that `text` begins with and that are whole wherever they occur; kNoPiece:
@@ -55,11 +103,10 @@ void add_unknown(EncoderState& state, std::span<const char> text);
 /// "text, byte 0: a word of more than ... bytes".
 Status word_too_long(const EncoderState& state, Error* error);
 
-/// The part of TokenizerDef::check() that is the same for both.
-Status check_sentencepiece(const Tokenizer& tokenizer, Error* error);
-PieceTraits find_piece_traits(const Tokenizer& tokenizer);
-
-/// TokenizerDef::decode().
+/// The part of TokenizerDef that is the same for both. The check also finds the traits of the pieces.
+Status check_sentencepiece(Tokenizer& tokenizer, Error* error);
+void start_sentencepiece(EncoderState& state);
+void sentencepiece_behind_token(EncoderState& state);
 void decode_sentencepiece(DecoderState& state, uint32_t token);
 
 }  // namespace oxbow

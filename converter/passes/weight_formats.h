@@ -1,0 +1,41 @@
+#pragma once
+
+// How weights can be stored: one row for each choice of --weights, one for each type that floats are packed into. A new
+// format is a row here, a type in runtime/base/tensor.h and a storage in ops/common/signature.h, and what the ops that
+// take it compute.
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ops/common/signature.h"
+#include "schema/model_generated.h"
+
+namespace oxbow::convert {
+
+struct WeightFormat {
+  /// As --weights and the file's metadata call it.
+  const char* name;
+  /// How a matrix or table is stored: the first of these that its op takes; none: as float.
+  std::vector<TypeSet> storages;
+  /// Some names are foreseen and not made yet.
+  bool is_made = true;
+
+  bool is_float() const { return storages.empty(); }
+};
+
+inline constexpr const char* kDefaultWeights = "int8";
+
+std::span<const WeightFormat> weight_formats();
+/// Throws std::logic_error when there is none of this name.
+const WeightFormat& weight_format(std::string_view name);
+/// How `format` stores a weight that may be any of `types`; null: as float.
+const Storage* choose_storage(const WeightFormat& format, TypeSet types);
+/// Sets type, layout and number of scales.
+void store_as(const Storage& storage, schema::TensorT& tensor);
+
+/// Writes a weight with its scales, as the tensor says. Returns the relative error: RMS of the difference over RMS of the
+/// values.
+double pack_weight(const schema::TensorT& tensor, std::span<const float> values, std::byte* out);
+
+}  // namespace oxbow::convert
