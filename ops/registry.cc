@@ -92,9 +92,10 @@ constexpr Entry kEntries[] = {
      {"Convolution", bind_convolution, OXB_VULKAN(bind_convolution_vulkan)}},
     {schema::OpCode::GruGate, {"GruGate", bind_gru_gate}},
     {schema::OpCode::AdaptiveSoftmax, {"AdaptiveSoftmax", bind_adaptive_softmax}},
-    {schema::OpCode::Lerp, {"Lerp", bind_lerp}},
-    {schema::OpCode::Scan, {"Scan", bind_scan}},
-    {schema::OpCode::Recurrence, {"Recurrence", bind_recurrence}},
+    {schema::OpCode::Lerp, {"Lerp", bind_lerp, OXB_VULKAN(bind_lerp_vulkan)}},
+    {schema::OpCode::Scan, {"Scan", bind_scan, OXB_VULKAN(bind_scan_vulkan)}},
+    {schema::OpCode::Recurrence,
+     {"Recurrence", bind_recurrence, OXB_VULKAN(bind_recurrence_vulkan)}},
     {schema::OpCode::FeatureMap, {"FeatureMap", bind_feature_map}},
     {schema::OpCode::Retention, {"Retention", bind_retention}},
 };
