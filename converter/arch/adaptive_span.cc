@@ -2,7 +2,9 @@
 // every head has learnt how far back it looks. With persistent vectors (all-attention, 2019) in place of
 // feed-forward layers.
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "converter/blocks/parts.h"
@@ -22,6 +24,8 @@ struct AdaptiveSpan {
   /// Spans are learnt; they end with a ramp of so many tokens.
   bool adaptive = false;
   uint32_t ramp = 0;
+  /// Caches are cut to the longest span of their layer.
+  bool trims_caches = false;
   uint32_t persistent = 0;
   uint32_t max_segment = 0;
 
@@ -41,11 +45,12 @@ AdaptiveSpan read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.adaptive = checkpoint.flag("adapt_span_params.adapt_span_enabled", false);
   if (config.adaptive) {
     config.ramp = checkpoint.size("adapt_span_params.adapt_span_ramp", 1, kMaxSize);
+    config.trims_caches = checkpoint.flag("adapt_span_params.adapt_span_cache", false);
   }
   config.persistent = checkpoint.size("pers_mem_params.pers_mem_size", 0, kMaxSize, 0);
   config.max_segment = read_segment(checkpoint, options);
   ignore_common_keys(checkpoint);
-  // Of training, and how long the authors' caches are: what is beyond every span weighs nothing.
+  // Of training.
   checkpoint.ignore_keys({"emb_dropout", "dropout", "adapt_span_params.adapt_span_ramp",
                           "adapt_span_params.adapt_span_loss", "adapt_span_params.adapt_span_init",
                           "adapt_span_params.adapt_span_cache"});
@@ -67,7 +72,6 @@ class Builder {
     uint32_t x = builder_.embedding("hidden_states.0", builder_.tokens(),
                                     parts_.matrix("in_emb.weight", c.vocabulary, c.width));
     builder_.debug_output(x);
-    positions_ = positions();
     for (uint32_t i = 0; i < c.layers; ++i) x = layer(i, x);
     const uint32_t tail = builder_.take_rows("tail", x);
     const uint32_t scores = parts_.linear("scores", tail, "out_emb", c.width, c.vocabulary);
@@ -76,21 +80,45 @@ class Builder {
 
  private:
   /// Position vectors by distance, alike in all heads and layers: key_pe's column `span - d` for distance d.
-  /// A last row of zeros is for the persistent vectors, which have no position and lie behind the memory.
-  GraphBuilder::Relative positions() {
+  /// A last row of zeros is for the persistent vectors, which have no position and lie behind the memory
+  /// of `memory` rows.
+  GraphBuilder::Relative positions(uint32_t memory) {
+    const auto found = positions_.find(memory);
+    if (found != positions_.end()) return found->second;
     const uint32_t dh = config_.head_width(), span = config_.span;
     const std::vector<float> key_pe = checkpoint_.tensor("key_pe", {1, dh, span});
-    const uint32_t rows = span + (config_.persistent == 0 ? 1 : 2);
+    const uint32_t rows = memory + (config_.persistent == 0 ? 1 : 2);
     std::vector<float> by_distance(size_t{rows} * dh);
-    for (size_t d = 1; d <= span; ++d) {
+    for (size_t d = 1; d <= memory; ++d) {
       for (size_t i = 0; i < dh; ++i) by_distance[d * dh + i] = key_pe[i * span + span - d];
     }
-    return {builder_.weight("positions", rows, config_.width,
-                            repeated_columns(by_distance, dh, config_.heads)),
-            builder_.weight("positions.bias", rows, config_.heads,
-                            std::vector<float>(size_t{rows} * config_.heads)),
-            builder_.weight("positions.query_bias", 1, config_.width,
-                            std::vector<float>(config_.width))};
+    const std::string name = "positions" + std::to_string(memory);
+    return positions_[memory] = {builder_.weight(name, rows, config_.width,
+                                                 repeated_columns(by_distance, dh, config_.heads)),
+                                 builder_.weight(name + ".bias", rows, config_.heads,
+                                                 std::vector<float>(size_t{rows} * config_.heads)),
+                                 builder_.weight(name + ".query_bias", 1, config_.width,
+                                                 std::vector<float>(config_.width))};
+  }
+
+  /// How many of the farthest tokens no head of a layer sees, and how many rows its memory has. The authors trim by
+  /// multiples of 64, and leave that much room for spans to grow in training.
+  struct Reach {
+    uint32_t trimmed = 0, memory = 0;
+  };
+  Reach reach(const std::string& mask) const {
+    constexpr uint32_t kStep = 64;
+    const uint32_t span = config_.span;
+    if (!config_.adaptive) return {0, span};
+    double most = 0;
+    for (const float value : checkpoint_.tensor(mask + "current_val", {config_.heads, 1, 1})) {
+      if (!std::isfinite(value)) throw InputError("tensor " + mask + "current_val is not finite");
+      most = std::max(most, double{value});
+    }
+    const double seen = std::min(std::ceil(most * span) + config_.ramp, static_cast<double>(span));
+    const uint32_t unseen = std::min(span - 1, span - static_cast<uint32_t>(seen));
+    const uint32_t trimmed = unseen / kStep * kStep;
+    return {trimmed, config_.trims_caches ? std::min(span, span - trimmed + kStep) : span};
   }
 
   /// Keys and values that are the same for every token. Stored for each head by itself, and smaller than they
@@ -131,9 +159,11 @@ class Builder {
     const uint32_t v = parts_.linear(name + ".v", x, prefix + "proj_val", width, width, false);
     // A stream begins behind rows of zeros, which are seen; their keys and values are zeros too.
     RingOptions full;
-    full.initial_rows = config_.span;
+    const std::string mask = prefix + "attn.adaptive_span._mask.";
+    const Reach seen = reach(mask);
+    full.initial_rows = seen.memory;
     const std::string memory = "mem." + name;
-    const uint32_t ring = builder_.ring(memory, config_.span, full);
+    const uint32_t ring = builder_.ring(memory, seen.memory, full);
     const uint32_t old_x = builder_.ring_state(memory, ring, width);
     const uint32_t old_k = builder_.ring_state(memory + ".k", ring, width);
     const uint32_t old_v = builder_.ring_state(memory + ".v", ring, width);
@@ -147,11 +177,11 @@ class Builder {
     options.sources.push_back({old_k, old_v});
     options.sources.push_back({k, v});
     options.pattern.kind = schema::PatternKind::Past;
-    options.pattern.before = config_.span;
+    options.pattern.before = config_.span - seen.trimmed;
     options.pattern.first = config_.persistent;
-    options.relative = positions_;
+    options.relative = positions(seen.memory);
     if (config_.adaptive) {
-      options.adaptive_span = spans(name, prefix + "attn.adaptive_span._mask.");
+      options.adaptive_span = spans(name, mask);
     }
     const uint32_t attended = builder_.attention(name + ".attention", q, options);
     builder_.debug_output(attended);
@@ -189,7 +219,7 @@ class Builder {
   const AdaptiveSpan& config_;
   GraphBuilder builder_;
   Parts parts_;
-  GraphBuilder::Relative positions_ = {};
+  std::map<uint32_t, GraphBuilder::Relative> positions_;
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ class Builder {
         stack_(checkpoint, shape, entry, graph) {
     heads_ = checkpoint.size("heads", 1, shape.width);
     require_multiple("d_model", shape.width, "heads", heads_);
-    shared_ = checkpoint.flag("kv_shared", false);
+    shared_ = checkpoint.flag("kv_shared", checkpoint.has_tensor("transformer.key.linear.weight"));
   }
 
   void build() {
@@ -121,8 +121,10 @@ class Builder {
       const std::string name = shared_ ? "memory" : LabmlStack::name(i) + ".memory";
       const std::string of = shared_ ? "transformer." : LabmlStack::tensors(i) + "attn.";
       const auto project = [&](const std::string& which) {
-        return stack_.parts().linear(name + ".new_" + which, memory, of + which + ".linear",
-                                     shape_.width, shape_.width, false);
+        // Layers with values of their own add a bias to them.
+        const std::string matrix = of + which + ".linear";
+        return stack_.parts().linear(name + ".new_" + which, memory, matrix, shape_.width,
+                                     shape_.width, checkpoint_.has_tensor(matrix + ".bias"));
       };
       const uint32_t k = project("key"), v = project("value");
       builder().ring_push({k, v}, {sources_[i].k, sources_[i].v});

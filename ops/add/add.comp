@@ -5,11 +5,16 @@
 
 // y = a + b. Values: the number of elements.
 
+// An element of b serves so many neighbours of a, and its row all of a's if it has one.
+layout(constant_id = 0) const uint width = 1;
+layout(constant_id = 1) const uint repeat = 1;
+layout(constant_id = 2) const bool one_row = false;
+
 layout(std430, binding = 1) readonly buffer A { float a[]; };
 layout(std430, binding = 2) readonly buffer B { float b[]; };
 layout(std430, binding = 3) writeonly buffer Y { float y[]; };
 
 void main() {
   const uint i = element_index();
-  if (i < dispatch.values[0]) y[i] = a[i] + b[i];
+  if (i < dispatch.values[0]) y[i] = a[i] + b[(one_row ? i % width : i) / repeat];
 }

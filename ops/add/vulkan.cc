@@ -7,8 +7,9 @@ namespace oxbow {
 OXB_SHADER(add);
 
 Status bind_add_vulkan(VulkanBindContext& context) {
-  if (!same_shape(context.input(0), context.input(1))) return Status::kOk;
-  return bind_elements(context, shader_add, {context.in(0), context.in(1), context.out(0)}, {});
+  const Tensor a = context.input(0), b = context.input(1);
+  return bind_elements(context, shader_add, {context.in(0), context.in(1), context.out(0)},
+                       {a.width, a.width / b.width, is_one_row(a, b)});
 }
 
 }  // namespace oxbow

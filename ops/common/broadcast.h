@@ -18,11 +18,16 @@ struct Broadcast {
   bool plain() const { return !one_row && repeat == 1; }
 };
 
+/// Whether all rows of `a` meet the only one of `b`.
+inline bool is_one_row(const Tensor& a, const Tensor& b) {
+  const bool one = a.rows == 1 && a.rows_symbol < 0;
+  return b.rows == 1 && b.rows_symbol < 0 && !one;
+}
+
 /// Checks that `b`, F32 as `a`, fits it.
 inline Status check_broadcast(BindContext& context, const Tensor& a, const Tensor& b,
                               Broadcast* broadcast) {
-  broadcast->one_row = b.rows == 1 && b.rows_symbol < 0;
-  if (broadcast->one_row && a.rows == 1 && a.rows_symbol < 0) broadcast->one_row = false;
+  broadcast->one_row = is_one_row(a, b);
   if (!broadcast->one_row) OXB_TRY(check_same_rows(context, a, b));
   if (b.width == 0 || a.width % b.width != 0) {
     return context.fail("tensor '%s' is %s, expected a width of %u or a divisor", b.name,
@@ -30,11 +35,6 @@ inline Status check_broadcast(BindContext& context, const Tensor& a, const Tenso
   }
   broadcast->repeat = a.width / b.width;
   return Status::kOk;
-}
-
-/// Whether it is no broadcast at all, which is what shaders know.
-inline bool same_shape(const Tensor& a, const Tensor& b) {
-  return a.rows == b.rows && a.rows_symbol == b.rows_symbol && a.width == b.width;
 }
 
 /// y_i = function(a_i, b of i) for a row of `width` elements.

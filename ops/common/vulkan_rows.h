@@ -61,6 +61,38 @@ inline Status bind_row_output(VulkanBindContext& context, const VulkanShader& sh
   return dispatch_row_output(context, shader, y, inputs, constants);
 }
 
+struct VulkanGroupsParams {
+  Tensor y;
+  uint32_t groups;
+};
+
+inline Status prepare_groups(RunContext& context, const void* params,
+                             std::span<DispatchValues> dispatches) {
+  const auto& p = *static_cast<const VulkanGroupsParams*>(params);
+  const uint64_t rows = uint64_t{context.rows(p.y)} * p.groups;
+  dispatches[0].values[0] = static_cast<uint32_t>(rows);
+  return spread_groups(context, rows, &dispatches[0]);
+}
+
+/// A norm: a step that is one such dispatch, in which each of `groups` parts of a row is a row of its own. That says
+/// nothing of int8 rows, whose scales are of all parts together: then there may be one part only. Input 1 and on are
+/// weights. Constants from 4 on: epsilon, parts of a row, whether there are weights, whether each part has its own.
+inline Status bind_norm_output(VulkanBindContext& context, const VulkanShader& shader,
+                               std::initializer_list<VulkanOperand> inputs, uint32_t groups,
+                               uint32_t epsilon_bits) {
+  Tensor y = context.output(0);
+  if (!can_write_rows(y) || (groups != 1 && y.type != DataType::kF32)) return Status::kOk;
+  for (const VulkanOperand& input : inputs) {
+    if (!fits_32_bits(context.input(input.index))) return Status::kOk;
+  }
+  const bool weighted = context.input_count() > 1;
+  const bool own = weighted && context.input(1).width == y.width;
+  context.params<VulkanGroupsParams>() = {y, groups};
+  context.prepare(prepare_groups);
+  y.width /= groups;
+  return dispatch_row_output(context, shader, y, inputs, {epsilon_bits, groups, weighted, own});
+}
+
 /// One thread for each of `count` elements.
 inline Status spread_elements(const RunContext& context, uint64_t count, DispatchValues* dispatch) {
   dispatch->values[0] = static_cast<uint32_t>(count);

@@ -3,9 +3,12 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/row_output.glsl"
 
-// (x - mean) / sqrt(variance + epsilon) * weight + bias. Values: rows.
+// (x - mean) / sqrt(variance + epsilon) * weight + bias, of each part of a row, which is a row here. Values: rows.
 
 layout(constant_id = 4) const float epsilon = 0;
+layout(constant_id = 5) const uint groups = 1;
+layout(constant_id = 6) const bool weighted = true;
+layout(constant_id = 7) const bool own_weights = true;
 layout(std430, binding = 2) readonly buffer X { float x[]; };
 layout(std430, binding = 3) readonly buffer Weight { float weight[]; };
 layout(std430, binding = 4) readonly buffer Bias { float bias[]; };
@@ -15,7 +18,9 @@ layout(std430, binding = 4) readonly buffer Bias { float bias[]; };
 float mean, factor;
 
 float value_at(uint row, uint column) {
-  precise float value = (x[row * width + column] - mean) * factor * weight[column] + bias[column];
+  const uint at = (own_weights ? row % groups * width : 0u) + column;
+  precise float value = (x[row * width + column] - mean) * factor;
+  if (weighted) value = value * weight[at] + bias[at];
   return value;
 }
 

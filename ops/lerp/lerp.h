@@ -22,5 +22,6 @@ using LerpKernel = void (*)(const float* a, const float* b, const float* mix, si
 extern const OpSignature kLerpSignature;
 
 Status bind_lerp(BindContext& context, RunFunction* run);
+Status bind_lerp_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -5,12 +5,16 @@
 
 // y = a * b. Values: rows.
 
+// An element of b serves so many neighbours of a, and its row all of a's if it has one.
+layout(constant_id = 4) const uint repeat = 1;
+layout(constant_id = 5) const bool one_row = false;
+
 layout(std430, binding = 2) readonly buffer A { float a[]; };
 layout(std430, binding = 3) readonly buffer B { float b[]; };
 
 float value_at(uint row, uint column) {
-  const uint at = row * width + column;
-  precise float product = a[at] * b[at];
+  precise float product =
+      a[row * width + column] * b[((one_row ? 0u : row * width) + column) / repeat];
   return product;
 }
 

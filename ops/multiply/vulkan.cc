@@ -7,8 +7,9 @@ namespace oxbow {
 OXB_SHADER(multiply);
 
 Status bind_multiply_vulkan(VulkanBindContext& context) {
-  if (!same_shape(context.input(0), context.input(1))) return Status::kOk;
-  return bind_row_output(context, shader_multiply, {context.in(0), context.in(1)}, {});
+  const Tensor a = context.input(0), b = context.input(1);
+  return bind_row_output(context, shader_multiply, {context.in(0), context.in(1)},
+                         {a.width / b.width, is_one_row(a, b)});
 }
 
 }  // namespace oxbow

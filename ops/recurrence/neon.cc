@@ -1,8 +1,17 @@
+#include "ops/recurrence/chunks.h"
 #include "ops/recurrence/generic.h"
 #include "ops/recurrence/recurrence.h"
 
 namespace oxbow {
 
 void recurrence_f32_f32_neon(const RecurrenceTile& tile) { recurrence(tile); }
+
+void recurrence_chunk_rows_neon(const RecurrenceTile& tile, size_t begin, ChunkRow* rows) {
+  chunk_rows(tile, begin, rows);
+}
+
+void recurrence_chunks_neon(const RecurrenceTile& tile, const ChunkRow* rows) {
+  recurrence_chunks(tile, rows);
+}
 
 }  // namespace oxbow

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "ops/common/checks.h"
 #include "runtime/base/math.h"
@@ -12,18 +13,33 @@ namespace {
 
 using schema::Normaliser;
 
+/// Tokens that make up for packing and unpacking.
+constexpr size_t kPackedRun = 8;
+
 struct Params {
   Tensor q, k, v, state, decay, factor, a, b, norm, floor, y;
   RecurrenceKernel kernel;
+  ChunkRowsKernel chunk_rows;
+  ChunksKernel chunks;
   size_t heads, key_heads, keys, values;
   Normaliser normaliser;
   float epsilon;
-  bool reads, writes, read_before, delta, decay_per_key;
+  bool reads, writes, read_before, delta, decay_per_key, rank_one;
+  /// Where the rows of chunks begin in scratch, and the packed columns of each worker, in floats.
+  size_t rows_at, packed_at;
 
   /// z is kept, and divides what is read.
   bool sums_keys() const {
     return normaliser == Normaliser::Keys || normaliser == Normaliser::Floored;
   }
+  /// Long runs are cut into chunks.
+  bool chunked() const {
+    return reads && writes && !read_before && !decay_per_key && !rank_one &&
+           rows().rows >= kRecurrenceChunked;
+  }
+  /// Long runs keep the columns they work on side by side: rows of a wide state that lie a power of two apart would
+  /// fight for the same lines of a cache.
+  bool packs() const { return writes && values > kRecurrenceColumns && rows().rows >= kPackedRun; }
   /// What tells the number of tokens.
   const Tensor& rows() const { return reads ? q : k; }
 };
@@ -37,6 +53,14 @@ TokenRows rows_of(const Tensor& tensor, size_t first) {
 }
 
 const float* at(const TokenRows& rows, size_t t) { return rows.data + t * rows.stride; }
+
+/// The columns of a tile, at another place, side by side; and back.
+void copy_columns(const RecurrenceTile& from, const RecurrenceTile& to) {
+  for (size_t i = 0; i < from.keys; ++i) {
+    std::memcpy(to.state + i * to.state_stride, from.state + i * from.state_stride,
+                from.columns * sizeof(float));
+  }
+}
 
 /// z <- w z + k, or f k, for all tokens of a head, and what each token's y is divided by.
 void run_keys(const Params& p, size_t tokens, size_t head, float* divisors) {
@@ -93,9 +117,7 @@ Status run_recurrence(RunContext& context, const void* params) {
       }
     });
   }
-  const size_t pieces = ceil_div(p.values, kRecurrenceColumns);
-  parallel_for(context.pool, p.heads * pieces, [&](size_t item, size_t) {
-    const size_t head = item / pieces, first = item % pieces * kRecurrenceColumns;
+  const auto tile_of = [&](size_t head, size_t first) {
     const size_t key_head = head / (p.heads / p.key_heads);
     RecurrenceTile tile;
     tile.tokens = tokens;
@@ -120,7 +142,34 @@ Status run_recurrence(RunContext& context, const void* params) {
     tile.read_before = p.read_before;
     if (p.reads) tile.y = Tensor(p.y).f32() + head * p.values + first;
     tile.y_stride = p.heads * p.values;
-    p.kernel(tile);
+    return tile;
+  };
+  const bool chunked = p.chunked() && tokens >= kRecurrenceChunked;
+  auto* rows = reinterpret_cast<ChunkRow*>(scratch + p.rows_at);
+  if (chunked) {
+    const size_t chunks = ceil_div(tokens, kRecurrenceChunk);
+    parallel_for(context.pool, p.heads * chunks, [&](size_t item, size_t) {
+      const size_t head = item / chunks;
+      p.chunk_rows(tile_of(head, 0), item % chunks * kRecurrenceChunk, rows + head * tokens);
+    });
+  }
+  const size_t pieces = ceil_div(p.values, kRecurrenceColumns);
+  const bool packs = p.packs() && tokens >= kPackedRun;
+  parallel_for(context.pool, p.heads * pieces, [&](size_t item, size_t worker) {
+    const size_t head = item / pieces;
+    const RecurrenceTile tile = tile_of(head, item % pieces * kRecurrenceColumns);
+    RecurrenceTile packed = tile;
+    if (packs) {
+      packed.state = scratch + p.packed_at + worker * p.keys * kRecurrenceColumns;
+      packed.state_stride = kRecurrenceColumns;
+      copy_columns(tile, packed);
+    }
+    if (chunked) {
+      p.chunks(packed, rows + head * tokens);
+    } else {
+      p.kernel(packed);
+    }
+    if (packs) copy_columns(packed, tile);
   });
   return Status::kOk;
 }
@@ -131,6 +180,37 @@ RecurrenceKernel pick_kernel(bool reference_only) {
 #include "ops/recurrence/kernels.inc"
 #undef OXB_KERNEL
   return nullptr;
+}
+
+void pick_chunks(bool reference_only, Params* p) {
+#define OXB_CHUNKS(isa, name)                     \
+  if (may_use(isa, reference_only)) {             \
+    p->chunk_rows = recurrence_chunk_rows_##name; \
+    p->chunks = recurrence_chunks_##name;         \
+    return;                                       \
+  }
+#include "ops/recurrence/chunks.inc"
+#undef OXB_CHUNKS
+}
+
+/// Normalisers' sums first, then the rows of chunks, then packed columns.
+Status request_scratch(BindContext& context, Params* p) {
+  static_assert(sizeof(ChunkRow) % sizeof(float) == 0 && alignof(ChunkRow) == alignof(float));
+  const uint64_t sums = p->normaliser == Normaliser::None ? 0 : 2;
+  const uint64_t row = p->chunked() ? sizeof(ChunkRow) / sizeof(float) : 0;
+  const uint64_t packed = p->packs() ? context.threads() * kRecurrenceColumns : 0;
+  uint64_t items = 0, floats = 0, columns = 0, bytes = 0;
+  if (!checked_mul(p->rows().rows, uint64_t{p->heads}, &items) ||
+      !checked_mul(items, sums + row, &floats) ||
+      !checked_mul(packed, uint64_t{p->keys}, &columns) ||
+      !checked_add(floats, columns, &columns) || !checked_mul(columns, sizeof(float), &bytes) ||
+      bytes > SIZE_MAX / 2) {
+    return context.fail("needs more scratch than there is address space");
+  }
+  p->rows_at = static_cast<size_t>(items * sums);
+  p->packed_at = static_cast<size_t>(floats);
+  if (bytes != 0) context.request_scratch(static_cast<size_t>(bytes));
+  return Status::kOk;
 }
 
 /// Rows of all heads side by side, one for each token.
@@ -235,6 +315,7 @@ Status bind_recurrence(BindContext& context, RunFunction* run) {
   p.writes = options->writes();
   p.read_before = options->read_before();
   p.delta = options->delta();
+  p.rank_one = options->rank_one();
   p.normaliser = options->normaliser();
   p.epsilon = options->epsilon();
   const bool normalised = p.normaliser != Normaliser::None;
@@ -294,15 +375,9 @@ Status bind_recurrence(BindContext& context, RunFunction* run) {
     if (normalised) OXB_TRY(check_in_place(context, norm_at, p.reads ? 2 : 1));
   }
 
-  if (normalised) {
-    uint64_t floats = 0, bytes = 0;
-    if (!checked_mul(uint64_t{p.rows().rows} * 2, uint64_t{p.heads}, &floats) ||
-        !checked_mul(floats, sizeof(float), &bytes) || bytes > SIZE_MAX / 2) {
-      return context.fail("needs more scratch than there is address space");
-    }
-    context.request_scratch(static_cast<size_t>(bytes));
-  }
+  OXB_TRY(request_scratch(context, &p));
   p.kernel = pick_kernel(context.reference_only());
+  pick_chunks(context.reference_only(), &p);
   *run = run_recurrence;
   return Status::kOk;
 }

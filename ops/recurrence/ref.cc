@@ -1,3 +1,4 @@
+#include "ops/recurrence/chunks.h"
 #include "ops/recurrence/recurrence.h"
 
 namespace oxbow {
@@ -43,6 +44,14 @@ void recurrence_f32_f32_ref(const RecurrenceTile& tile) {
       if (q != nullptr && !tile.read_before) read();
     }
   }
+}
+
+void recurrence_chunk_rows_ref(const RecurrenceTile& tile, size_t begin, ChunkRow* rows) {
+  chunk_rows(tile, begin, rows);
+}
+
+void recurrence_chunks_ref(const RecurrenceTile& tile, const ChunkRow* rows) {
+  recurrence_chunks(tile, rows);
 }
 
 }  // namespace oxbow

@@ -3,9 +3,12 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/row_output.glsl"
 
-// x / sqrt(mean of x^2 + epsilon) * weight. Values: rows.
+// x / sqrt(mean of x^2 + epsilon) * weight, of each part of a row, which is a row here. Values: rows.
 
 layout(constant_id = 4) const float epsilon = 0;
+layout(constant_id = 5) const uint groups = 1;
+layout(constant_id = 6) const bool weighted = true;
+layout(constant_id = 7) const bool own_weights = true;
 layout(std430, binding = 2) readonly buffer X { float x[]; };
 layout(std430, binding = 3) readonly buffer Weight { float weight[]; };
 #include "ops/common/vulkan/row_sum.glsl"
@@ -14,7 +17,8 @@ layout(std430, binding = 3) readonly buffer Weight { float weight[]; };
 float factor;
 
 float value_at(uint row, uint column) {
-  precise float value = x[row * width + column] * factor * weight[column];
+  precise float value = x[row * width + column] * factor;
+  if (weighted) value = value * weight[(own_weights ? row % groups * width : 0u) + column];
   return value;
 }
 

@@ -58,5 +58,6 @@ using ScanKernel = void (*)(const ScanArgs& args, size_t begin, size_t end);
 #undef OXB_KERNEL
 
 Status bind_scan(BindContext& context, RunFunction* run);
+Status bind_scan_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -340,6 +340,25 @@ OXB_API oxb_status oxb_session_checkpoint(const oxb_session* session, void* buff
 OXB_API oxb_status oxb_session_rewind(oxb_session* session, const void* buffer, size_t bytes,
                                       oxb_error* error);
 
+/* ---- Drafts: keep the first tokens of what was run ------------------------------------------------ */
+
+/* For speculation: a small model guesses some tokens, one run of the large one judges all of them, and the stream goes
+ * on behind the last that was right without running any of them again. A draft is a checkpoint and, for each token,
+ * what the steps that change states were given; keeping takes the checkpoint back and repeats those steps alone.
+ *
+ * Bytes for a draft of `tokens`; OXB_INVALID_ARGUMENT where it depends on the cuts of a stream what its states
+ * become, and for sessions that are on a device or share the memory of another. */
+OXB_API oxb_status oxb_session_draft_bytes(const oxb_session* session, size_t tokens, size_t* bytes,
+                                           oxb_error* error);
+
+/* From here on all runs are a draft, of `tokens` in all at most. `memory`, at any address, is the session's until the
+ * draft ends: by keep, reset, load, rewind, a copy to it or another draft. */
+OXB_API oxb_status oxb_session_draft(oxb_session* session, void* memory, size_t bytes,
+                                     size_t tokens, oxb_error* error);
+
+/* Ends the draft: the stream is what it would be after the first `tokens` of it. */
+OXB_API oxb_status oxb_session_keep(oxb_session* session, size_t tokens, oxb_error* error);
+
 /* ---- Looking inside ------------------------------------------------------------------------------ */
 
 /* States (memories) and activations kept by `oxbow-convert --debug-outputs`, by name, as float32 rows,

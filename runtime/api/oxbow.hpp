@@ -290,6 +290,25 @@ class Session {
     });
   }
 
+  /// Memory for draft(), of the session while the draft lasts.
+  Expected<size_t> draft_bytes(size_t tokens) const {
+    size_t bytes = 0;
+    const Status status = Status::of(
+        [&](oxb_error* error) { return oxb_session_draft_bytes(get(), tokens, &bytes, error); });
+    if (!status.ok()) return status;
+    return bytes;
+  }
+  /// Runs from here on, of at most `tokens` in all, can be taken back in part.
+  Status draft(std::span<std::byte> memory, size_t tokens) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_session_draft(get(), memory.data(), memory.size(), tokens, error);
+    });
+  }
+  /// Goes on behind the first `tokens` of the draft.
+  Status keep(size_t tokens) {
+    return Status::of([&](oxb_error* error) { return oxb_session_keep(get(), tokens, error); });
+  }
+
   size_t tensor_count() const { return oxb_session_tensor_count(get()); }
   Expected<oxb_tensor_info> tensor_info(size_t index) const {
     oxb_tensor_info info = {};

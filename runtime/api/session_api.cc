@@ -8,6 +8,7 @@
 #include "runtime/api/oxbow.h"
 #include "runtime/device/backends.h"
 #include "runtime/model/model.h"
+#include "runtime/session/draft.h"
 #include "runtime/session/session.h"
 #include "runtime/session/state.h"
 #include "schema/model_generated.h"
@@ -304,6 +305,25 @@ oxb_status oxb_session_checkpoint(const oxb_session* session, void* buffer, size
 oxb_status oxb_session_rewind(oxb_session* session, const void* buffer, size_t bytes,
                               oxb_error* error) {
   return take_state(session, oxbow::StateForm::kCheckpoint, buffer, bytes, error);
+}
+
+oxb_status oxb_session_draft_bytes(const oxb_session* session, size_t tokens, size_t* bytes,
+                                   oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  if (bytes == nullptr) return missing(error, "bytes");
+  return outer(oxbow::draft_bytes(*inner(session), tokens, bytes, words(error)));
+}
+
+oxb_status oxb_session_draft(oxb_session* session, void* memory, size_t bytes, size_t tokens,
+                             oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  return outer(oxbow::begin_draft(*inner(session), {static_cast<std::byte*>(memory), bytes}, tokens,
+                                  words(error)));
+}
+
+oxb_status oxb_session_keep(oxb_session* session, size_t tokens, oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  return outer(oxbow::keep_draft(*inner(session), tokens, words(error)));
 }
 
 size_t oxb_session_tensor_count(const oxb_session* session) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/base/quantize.h"
+#include "runtime/session/draft.h"
 #include "runtime/session/host_view.h"
 #include "runtime/session/state.h"
 #include "schema/model_generated.h"
@@ -205,6 +206,7 @@ Status run_steps(Session& session, const Session& bound, uint32_t entry, RunCont
     }
     if (i == end) return Status::kOk;
     for (; i < end && !bound.steps[i].on_device(); ++i) {
+      if (session.draft != nullptr) log_step(session, i - begin);
       OXB_TRY(run_on_cpu(session, bound.steps[i], i, context));
     }
   }
@@ -261,9 +263,14 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
   const Model& model = *session.model;
   const schema::EntryPoint& entry = model.entry(entry_index);
   OXB_TRY(check_arguments(session, entry, inputs, output, output_rows, error));
-  if (entry.starts()) reset_session(session);
-  const auto& tensors = *model.graph->tensors();
   const auto tokens = static_cast<uint32_t>(main_rows(*model.graph, entry, inputs));
+  if (entry.starts()) {
+    reset_session(session);
+  } else if (session.draft != nullptr) {
+    OXB_TRY(check_draft(session, entry_index, tokens, error));
+    session.draft->next = 0;
+  }
+  const auto& tensors = *model.graph->tensors();
   const auto set_symbol = [&](const schema::Tensor& tensor, size_t rows) {
     if (tensor.rows_symbol() < 0) return;
     session.symbols[static_cast<size_t>(tensor.rows_symbol())] = static_cast<uint32_t>(rows);
@@ -301,6 +308,7 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
     OXB_TRY(run_steps(session, session, entry_index, context));
   }
   session.needs_reset = false;
+  if (session.draft != nullptr) end_draft_run(session, tokens);
   if (!entry.starts()) session.header->position += tokens;
   return Status::kOk;
 }
@@ -327,6 +335,7 @@ void reset_session(Session& session) {
     }
   }
   session.needs_reset = false;
+  session.draft = nullptr;
 }
 
 Tensor session_tensor(const Session& session, uint32_t index) {

@@ -23,6 +23,7 @@
 
 namespace oxbow {
 
+struct Draft;
 struct Session;
 
 struct SessionOptions {
@@ -117,6 +118,8 @@ struct Session {
   std::span<bool> partly_written;
   /// A run failed half-way: refuse to go on until the state is whole again.
   bool needs_reset = false;
+  /// Runs are being drafted (draft.h), in memory of the caller's; null: they are not.
+  Draft* draft = nullptr;
   ProfileCallback profile = nullptr;
   void* profile_context = nullptr;
 };

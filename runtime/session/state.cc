@@ -136,6 +136,7 @@ Status read_state(Session& session, StateForm form, std::span<const std::byte> b
   const HostView view = HostView::replace(session);
   std::memcpy(view.state().data(), state, view.state().size());
   session.needs_reset = false;
+  session.draft = nullptr;
   return Status::kOk;
 }
 
@@ -192,6 +193,7 @@ Status copy_stream(Session& to, const Session& from, Error* error) {
   }
   std::memcpy(target.own_states().data(), source.own_states().data(), source.own_states().size());
   to.needs_reset = false;
+  to.draft = nullptr;
   return Status::kOk;
 }
 

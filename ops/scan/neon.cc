@@ -1,0 +1,8 @@
+#include "ops/scan/generic.h"
+#include "ops/scan/scan.h"
+
+namespace oxbow {
+
+void scan_f32_f32_neon(const ScanArgs& args, size_t begin, size_t end) { scan(args, begin, end); }
+
+}  // namespace oxbow
