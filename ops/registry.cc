@@ -11,6 +11,7 @@
 #include "ops/embedding/embedding.h"
 #include "ops/feature_map/feature_map.h"
 #include "ops/gru_gate/gru_gate.h"
+#include "ops/halt/halt.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/lerp/lerp.h"
 #include "ops/linear/linear.h"
@@ -18,15 +19,19 @@
 #include "ops/merge_rows/merge_rows.h"
 #include "ops/multiply/multiply.h"
 #include "ops/pool/pool.h"
+#include "ops/pool_rows/pool_rows.h"
 #include "ops/positions/positions.h"
 #include "ops/quantize/quantize.h"
 #include "ops/recurrence/recurrence.h"
+#include "ops/repeat_rows/repeat_rows.h"
 #include "ops/retention/retention.h"
 #include "ops/ring_evict/ring_evict.h"
 #include "ops/ring_push/ring_push.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
 #include "ops/rope_angles/rope_angles.h"
+#include "ops/route/route.h"
+#include "ops/routed_linear/routed_linear.h"
 #include "ops/scan/scan.h"
 #include "ops/select_rows/select_rows.h"
 #include "ops/slice_columns/slice_columns.h"
@@ -97,6 +102,11 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::Recurrence, {"Recurrence", bind_recurrence}},
     {schema::OpCode::FeatureMap, {"FeatureMap", bind_feature_map}},
     {schema::OpCode::Retention, {"Retention", bind_retention}},
+    {schema::OpCode::PoolRows, {"PoolRows", bind_pool_rows}},
+    {schema::OpCode::RepeatRows, {"RepeatRows", bind_repeat_rows}},
+    {schema::OpCode::Halt, {"Halt", bind_halt}},
+    {schema::OpCode::Route, {"Route", bind_route}},
+    {schema::OpCode::RoutedLinear, {"RoutedLinear", bind_routed_linear}},
 };
 
 constexpr size_t kCount = std::size(kEntries);
