@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 install(TARGETS oxbow EXPORT oxbowTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(FILES runtime/api/oxbow.h runtime/api/oxbow.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/oxbow")
+install(FILES runtime/api/oxbow.h runtime/api/oxbow.hpp runtime/api/oxbow_index.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/oxbow")
 install(FILES LICENSE NOTICE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/oxbow")
 
 foreach(program oxbow_convert oxbow_cli)

@@ -182,6 +182,7 @@ TEST(Features, AreNamedByModelsThatUseThemAndByNoOthers) {
          model.tokenizer = std::make_unique<schema::TokenizerT>();
          model.tokenizer->space_at_start_only = true;
        }},
+      {"layer_norm.deviation", OPTION(LayerNormOptionsT, deviation, true)},
   };
   const schema::ModelT plain = plain_model();
   EXPECT_EQ(used_features(plain), std::vector<std::string>{});

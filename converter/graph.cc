@@ -186,6 +186,13 @@ uint32_t GraphBuilder::layer_norm(const std::string& name, uint32_t x, uint32_t 
   return y;
 }
 
+uint32_t GraphBuilder::deviation_norm(const std::string& name, uint32_t x, uint32_t weight,
+                                      uint32_t bias, float epsilon) {
+  const uint32_t y = layer_norm(name, x, weight, bias, epsilon);
+  entry().steps.back()->options.AsLayerNormOptions()->deviation = true;
+  return y;
+}
+
 uint32_t GraphBuilder::rms_norm(const std::string& name, uint32_t x, uint32_t weight, float epsilon,
                                 uint32_t groups) {
   const uint32_t y = like(name, x, graph_.tensor(x).width);
@@ -292,6 +299,25 @@ uint32_t GraphBuilder::attention(const std::string& name, uint32_t q, const Atte
     options.terms.push_back(std::move(term));
     inputs.push_back(from.adaptive_span->spans);
   }
+  if (from.groups) {
+    auto term = std::make_unique<schema::ScoreTermT>();
+    term->kind = schema::TermKind::Groups;
+    term->query_length = from.groups->query_length;
+    term->query_dimensions = from.groups->query_dimensions;
+    term->key_length = from.groups->key_length;
+    term->key_dimensions = from.groups->key_dimensions;
+    term->inputs = optional_input(from.groups->shape) ? 1 : 0;
+    options.terms.push_back(std::move(term));
+  }
+  if (from.sides) {
+    auto term = std::make_unique<schema::ScoreTermT>();
+    term->kind = schema::TermKind::Sides;
+    term->inputs = 1;
+    term->length = from.sides->length;
+    term->zero = from.sides->zero;
+    options.terms.push_back(std::move(term));
+    inputs.push_back(from.sides->bias);
+  }
   const uint32_t value_width = graph_.tensor(from.sources.at(0).v).width / from.kv_heads;
   std::vector<uint32_t> outputs = {like(name, q, from.heads * value_width)};
   if (log_sums != nullptr) {
@@ -304,8 +330,10 @@ uint32_t GraphBuilder::attention(const std::string& name, uint32_t q, const Atte
   return y;
 }
 
-uint32_t GraphBuilder::rope_angles(const std::string& name, uint32_t frequencies, uint32_t last) {
-  const uint32_t y = activation(name, tokens_symbol_, 2 * graph_.tensor(frequencies).width);
+uint32_t GraphBuilder::rope_angles(const std::string& name, uint32_t frequencies, uint32_t last,
+                                   uint32_t like_rows) {
+  const uint32_t y =
+      like(name, like_rows == kNone ? tokens_ : like_rows, 2 * graph_.tensor(frequencies).width);
   schema::RopeAnglesOptionsT options;
   options.last = last;
   step(schema::OpCode::RopeAngles, {frequencies}, {y}).options.Set(std::move(options));
@@ -449,6 +477,95 @@ uint32_t GraphBuilder::pool(const std::string& name, uint32_t x, uint32_t group,
   options.group = group;
   options.neighbours = neighbours;
   step(schema::OpCode::Pool, {x}, {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::pool_rows(const std::string& name, const PoolRows& from,
+                                 uint32_t rows_symbol) {
+  const uint32_t width = graph_.tensor(from.x.at(0)).width;
+  const uint32_t y = rows_symbol == kNone ? tensor(name, schema::TensorKind::Activation, 1, width)
+                                          : activation(name, rows_symbol, width);
+  schema::PoolRowsOptionsT options;
+  options.group = from.group;
+  options.front = from.front;
+  options.mean = from.mean;
+  options.joins = from.joins;
+  options.two = from.x.size() == 2;
+  std::vector<uint32_t> inputs = from.x;
+  const auto optional_input = [&](uint32_t tensor) {
+    if (tensor != kNone) inputs.push_back(tensor);
+    return tensor != kNone;
+  };
+  options.has_factors = optional_input(from.factors);
+  options.has_mask = optional_input(from.mask);
+  options.has_shape = optional_input(from.shape);
+  step(schema::OpCode::PoolRows, std::move(inputs), {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::repeat_rows(const std::string& name, uint32_t x, uint32_t like_rows,
+                                   uint32_t group, int32_t offset) {
+  const uint32_t y = like(name, like_rows, graph_.tensor(x).width);
+  schema::RepeatRowsOptionsT options;
+  options.group = group;
+  options.offset = offset;
+  step(schema::OpCode::RepeatRows, {x}, {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::shaped_rows(const std::string& name, uint32_t x, int32_t offset,
+                                   uint32_t shape, uint32_t length, uint32_t rows_symbol) {
+  const uint32_t y = activation(name, rows_symbol, graph_.tensor(x).width);
+  schema::RepeatRowsOptionsT options;
+  options.offset = offset;
+  options.has_shape = true;
+  options.length = length;
+  step(schema::OpCode::RepeatRows, {x, shape}, {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::first_rows(const std::string& name, uint32_t x, uint32_t like_rows) {
+  const uint32_t y = like(name, like_rows, graph_.tensor(x).width);
+  schema::TakeRowsOptionsT options;
+  options.from_start = true;
+  step(schema::OpCode::TakeRows, {x}, {y}).options.Set(std::move(options));
+  return y;
+}
+
+GraphBuilder::Halted GraphBuilder::halt(const std::string& name, uint32_t p, uint32_t x,
+                                        const Halted& before, float threshold,
+                                        uint32_t rows_symbol) {
+  const bool first = before.counts == kNone;
+  const uint32_t rows = first ? x : before.counts, width = graph_.tensor(x).width;
+  const Halted after = {like(name + ".counts", rows, 3), like(name + ".mix", rows, width),
+                        activation(name + ".x", rows_symbol, width)};
+  schema::HaltOptionsT options;
+  options.threshold = threshold;
+  std::vector<uint32_t> inputs = {p, x};
+  if (!first) inputs.insert(inputs.end(), {before.counts, before.mix});
+  step(schema::OpCode::Halt, std::move(inputs), {after.counts, after.mix, after.x})
+      .options.Set(std::move(options));
+  return after;
+}
+
+GraphBuilder::Route GraphBuilder::route(const std::string& name, uint32_t scores) {
+  const Route route = {like(name + ".routes", scores, 1), like(name + ".chosen", scores, 2)};
+  graph_.tensor(route.routes).type = schema::DataType::I32;
+  graph_.tensor(route.routes).limit = graph_.tensor(scores).width;
+  step(schema::OpCode::Route, {scores}, {route.routes, route.chosen});
+  return route;
+}
+
+uint32_t GraphBuilder::routed_linear(const std::string& name, uint32_t x, uint32_t routes,
+                                     uint32_t weight, uint32_t bias, uint32_t experts,
+                                     uint32_t width) {
+  const uint32_t y = like(name, x, width);
+  schema::RoutedLinearOptionsT options;
+  options.experts = experts;
+  options.has_bias = bias != kNone;
+  std::vector<uint32_t> inputs = {x, routes, weight};
+  if (bias != kNone) inputs.push_back(bias);
+  step(schema::OpCode::RoutedLinear, std::move(inputs), {y}).options.Set(std::move(options));
   return y;
 }
 

@@ -115,6 +115,9 @@ class GraphBuilder {
   /// if all share them, or kNone.
   uint32_t layer_norm(const std::string& name, uint32_t x, uint32_t weight, uint32_t bias,
                       float epsilon, uint32_t groups = 1);
+  /// Each row by the unbiased standard deviation + epsilon.
+  uint32_t deviation_norm(const std::string& name, uint32_t x, uint32_t weight, uint32_t bias,
+                          float epsilon);
   uint32_t rms_norm(const std::string& name, uint32_t x, uint32_t weight, float epsilon,
                     uint32_t groups = 1);
   /// `bias` may be kNone.
@@ -141,6 +144,18 @@ class GraphBuilder {
     float ramp;
     uint32_t first;
   };
+  /// See schema::TermKind. `shape` is kNone when both lengths are told.
+  struct Groups {
+    uint32_t shape = kNone;
+    uint32_t query_length = 0, query_dimensions = 0;
+    uint32_t key_length = 0, key_dimensions = 0;
+  };
+  /// See schema::TermKind. `bias` is a weight.
+  struct Sides {
+    uint32_t bias;
+    uint32_t length;
+    uint32_t zero;
+  };
   /// See schema::AttentionOptions. Tensors that are not used are kNone.
   struct Attention {
     uint32_t heads = 0;
@@ -164,13 +179,17 @@ class GraphBuilder {
     std::vector<uint32_t> rooms;
     bool relative_keys = false;
     std::optional<AdaptiveSpan> adaptive_span;
+    std::optional<Groups> groups;
+    std::optional<Sides> sides;
   };
   /// `log_sums`, if it is not null, becomes the tensor of the log-sum-exp, [T, heads].
   uint32_t attention(const std::string& name, uint32_t q, const Attention& attention,
                      uint32_t* log_sums = nullptr);
 
   /// Sines and cosines of this run's positions; `frequencies` is a weight of one row.
-  uint32_t rope_angles(const std::string& name, uint32_t frequencies, uint32_t last = 0);
+  /// `like` is another input, whose rows are numbered instead.
+  uint32_t rope_angles(const std::string& name, uint32_t frequencies, uint32_t last = 0,
+                       uint32_t like = kNone);
   uint32_t rope(const std::string& name, uint32_t x, uint32_t angles, uint32_t heads,
                 bool adjacent);
   /// Ids for an embedding of positions with `limit` rows.
@@ -204,6 +223,47 @@ class GraphBuilder {
   /// Of `group` vectors side by side, or, if `neighbours`, of so many elements.
   uint32_t pool(const std::string& name, uint32_t x, uint32_t group, schema::Pooling pooling,
                 bool neighbours = false);
+
+  /// See schema::PoolRowsOptions. Tensors that are not used are kNone.
+  struct PoolRows {
+    std::vector<uint32_t> x;
+    uint32_t group = 0;
+    uint32_t front = 0;
+    bool mean = false;
+    bool joins = false;
+    uint32_t factors = kNone;
+    uint32_t mask = kNone;
+    uint32_t shape = kNone;
+  };
+  /// `rows_symbol` counts the groups; kNone: there is one.
+  uint32_t pool_rows(const std::string& name, const PoolRows& from, uint32_t rows_symbol);
+  /// As many rows as `like` has: row t is row (t + offset) / group of x, or zeros.
+  uint32_t repeat_rows(const std::string& name, uint32_t x, uint32_t like, uint32_t group,
+                       int32_t offset);
+  /// Rows of x from `offset` on, and zeros behind them: as many as the first number of `shape` times `length`, which
+  /// `rows_symbol` counts.
+  uint32_t shaped_rows(const std::string& name, uint32_t x, int32_t offset, uint32_t shape,
+                       uint32_t length, uint32_t rows_symbol);
+  /// The first rows of x, as many as `like` has.
+  uint32_t first_rows(const std::string& name, uint32_t x, uint32_t like);
+
+  /// See schema::HaltOptions. Before the first round counts and mix are kNone; x is not used.
+  struct Halted {
+    uint32_t counts = kNone, mix = kNone, x = kNone;
+  };
+  /// `rows_symbol` counts the rows of the next x.
+  Halted halt(const std::string& name, uint32_t p, uint32_t x, const Halted& before,
+              float threshold, uint32_t rows_symbol);
+
+  /// The expert of each row, and its number and probability as floats, [T, 2].
+  struct Route {
+    uint32_t routes, chosen;
+  };
+  Route route(const std::string& name, uint32_t scores);
+  /// `weight` has the matrices of all experts, each with `width` rows and rows of zeros up to a multiple of 8; `bias` is
+  /// [experts, width] or kNone.
+  uint32_t routed_linear(const std::string& name, uint32_t x, uint32_t routes, uint32_t weight,
+                         uint32_t bias, uint32_t experts, uint32_t width);
 
   /// See schema::RecurrenceOptions. Tensors that are not used are kNone.
   struct Recurrence {

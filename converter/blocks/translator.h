@@ -7,6 +7,7 @@
 //   translator.begin_decoder();  rows = translator.decode(embedded rows);  logits of them
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,19 @@ class Translator {
              const TextLengths& lengths, Graph& graph);
 
   void begin_encoder();
+  /// Which rows are no padding, by the caller.
+  uint32_t mask() const { return mask_; }
+  /// From queries, and the keys and values of the text itself, to the heads' outputs.
+  using Attend =
+      std::function<uint32_t(const LayerBuilder::Layer&, uint32_t q, GraphBuilder::Source own)>;
   /// From the embedded rows to the output, and to what the decoder will look at.
+  void encode(uint32_t x, const Attend& attend);
+  /// The same where every token sees every one that is no padding.
   void encode(uint32_t x, const HeadShape& heads);
+  /// Keys and values of other rows of a layer of the encoder.
+  GraphBuilder::Source encoder_keys(const LayerBuilder::Layer& layer) {
+    return keys(encoder_layers_, layer);
+  }
   void begin_decoder();
   /// To the output of the last layer.
   uint32_t decode(uint32_t x, const HeadShape& heads);

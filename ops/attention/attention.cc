@@ -61,6 +61,38 @@ AttentionRun start_run(const RunContext& context, const AttentionParams& params)
   return run;
 }
 
+/// A length of the term Groups: what the file says, or the product of the last numbers of the shape.
+Status group_length(const RunContext& context, const GroupsTerm& groups, uint32_t length,
+                    uint32_t dimensions, uint64_t* result) {
+  *result = length;
+  if (length != 0) return Status::kOk;
+  const uint32_t numbers =
+      groups.shape_symbol < 0 ? groups.shape_rows : context.symbols[groups.shape_symbol];
+  uint64_t product = numbers < dimensions ? 0 : 1;
+  for (uint32_t i = 0; i < dimensions && product != 0; ++i) {
+    const int32_t number = groups.shape[numbers - 1 - i];
+    // Rows are counted with 32 bits, so that a longer group is wrong and the product of two fits.
+    product = number <= 0 || product > UINT32_MAX ? 0 : product * static_cast<uint64_t>(number);
+  }
+  *result = product;
+  if (product != 0 && product <= UINT32_MAX) return Status::kOk;
+  return fail(context.error, Status::kInvalidArgument,
+              "the shape of attention's groups has %u numbers, expected at least %u, all positive",
+              numbers, dimensions);
+}
+
+/// What groups there are. Without queries or keys there are none, and no shape is needed.
+Status find_groups(const AttentionParams& params, size_t rows, AttentionRun* run) {
+  if (!params.terms.has(schema::TermKind::Groups) || rows == 0 || run->sight.positions == 0) {
+    return Status::kOk;
+  }
+  const GroupsTerm& groups = params.terms.groups;
+  OXB_TRY(group_length(run->context, groups, groups.query_length, groups.query_dimensions,
+                       &run->sight.query_group));
+  return group_length(run->context, groups, groups.key_length, groups.key_dimensions,
+                      &run->sight.key_group);
+}
+
 /// The pieces of memory that hold the keys of one head, in the order of their positions.
 template <typename Element>
 void list_pieces(const AttentionRun& run, size_t kv_head, KeyPieces<Element>* list) {
@@ -183,8 +215,9 @@ void attend(const AttentionRun& run, size_t head, size_t heads, size_t first, si
 template <typename Element>
 Status run_attention(RunContext& context, const void* raw_params) {
   const auto& params = *static_cast<const AttentionParams*>(raw_params);
-  const AttentionRun run = start_run(context, params);
+  AttentionRun run = start_run(context, params);
   const size_t rows = context.rows(params.q);
+  OXB_TRY(find_groups(params, rows, &run));
   const size_t step = float_rows(params, rows);
   const size_t worker_bytes = params.heads_at_once * head_scratch_bytes(params);
   // One query reads all keys for itself alone, which is what it waits for: see KeyStream.

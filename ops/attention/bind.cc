@@ -173,6 +173,8 @@ Status bind_terms(BindContext& context, const schema::AttentionOptions& options,
   params.shape.relative_zero = options.relative_zero();
   bool pinned_rows = false;
   for (const AttentionSource& source : params.source) pinned_rows |= source.pinned != 0;
+  uint32_t kinds = 0;
+  for (size_t i = 0; i < list.count; ++i) kinds |= 1u << static_cast<unsigned>(list.terms[i].kind);
   const auto bind = [&](schema::TermKind kind, auto& term) {
     const TermUse* use = list.find(kind);
     if (use == nullptr) return Status::kOk;
@@ -186,6 +188,7 @@ Status bind_terms(BindContext& context, const schema::AttentionOptions& options,
                            .q = params.q,
                            .last_keys = context.input(2 * params.sources - 1),
                            .pinned_rows = pinned_rows,
+                           .kinds = kinds,
                            .shape = params.shape};
     params.terms.kinds |= 1u << static_cast<unsigned>(kind);
     return term.bind(binding);

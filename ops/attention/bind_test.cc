@@ -211,7 +211,10 @@ TEST_P(AttentionBind, RefusesRoomsThatDoNotFit) {
 TEST_P(AttentionBind, RefusesListsOfTermsThatDoNotFit) {
   using Term = schema::TermKind;
   const Breaks breaks = {
-      {"an unknown term", [](Attention& a) { a.options.terms[0]->kind = static_cast<Term>(10); }},
+      {"an unknown term",
+       [](Attention& a) {
+         a.options.terms[0]->kind = static_cast<Term>(static_cast<int>(Term::MAX) + 1);
+       }},
       {"the last number", [](Attention& a) { a.options.terms[0]->kind = static_cast<Term>(255); }},
       {"a further term without inputs", [](Attention& a) { a.add_term(Term::RelativeKeys, 0); }},
       {"a further term with an input", [](Attention& a) { a.add_term(Term::Globals, 1); }},

@@ -183,6 +183,9 @@ struct Sight {
   const uint32_t* turns = nullptr;
   const uint32_t* globals = nullptr;
   size_t global_count = 0;
+  /// Of the term Groups: rows of queries and positions of keys in a group; 0: there is no such term.
+  uint64_t query_group = 0;
+  uint64_t key_group = 0;
 };
 
 /// Emits what the query at position `query` sees of positions [0, positions) with this head, by its pattern.
@@ -209,7 +212,14 @@ inline bool has_reach(const AttentionTerms& terms) {
 template <typename Emit>
 void visit_seen(const Sight& sight, const PatternParams& pattern, const AttentionTerms& terms,
                 size_t head, size_t row, uint64_t query, const Emit& emit) {
-  if (sight.turns == nullptr && sight.globals == nullptr && !has_reach(terms)) {
+  if (sight.query_group != 0) {
+    const uint64_t group = row / sight.query_group, length = sight.key_group;
+    // The group's first key is there, so that the product fits.
+    if (group >= (sight.positions + length - 1) / length) return;
+    return emit_range(group * length, smaller((group + 1) * length, sight.positions), emit);
+  }
+  if (sight.turns == nullptr && sight.globals == nullptr && !has_reach(terms) &&
+      !terms.has(schema::TermKind::Sides)) {
     return visit_pattern(pattern, head, query, sight.positions, emit);
   }
   uint64_t oldest = 0, first = UINT64_MAX;
@@ -227,8 +237,13 @@ void visit_seen(const Sight& sight, const PatternParams& pattern, const Attentio
   const MaskFilter mask(terms.key_mask.mask, sight.turns, sight.last_source, kept, to_reach);
   const auto to_mask = [&](const PositionSpan& span) { mask.push(span); };
   GlobalsFilter globals(sight.globals, sight.global_count, sight.last_source, to_mask);
-  visit_pattern(pattern, head, query, sight.positions,
-                [&](const PositionSpan& span) { globals.push(span); });
+  // Keys of the first of two sources, which all queries see, are in front of what the pattern counts.
+  const uint64_t sides = terms.has(schema::TermKind::Sides) ? sight.last_source : 0;
+  if (sides != 0) globals.push({0, sides, 1});
+  visit_pattern(pattern, head, query - sides, sight.positions - sides,
+                [&](const PositionSpan& span) {
+                  globals.push({span.first + sides, span.count, span.step});
+                });
   globals.finish();
 }
 

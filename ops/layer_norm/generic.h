@@ -16,9 +16,10 @@ namespace {
                                               const LayerNormParams& params, float* y) {
   const auto count = static_cast<float>(width);
   const float mean = sum_f32(width, [=](size_t i) { return x[i]; }) / count;
-  const float variance =
-      sum_f32(width, [=](size_t i) { return (x[i] - mean) * (x[i] - mean); }) / count;
-  const float factor = 1.0f / __builtin_sqrtf(variance + params.epsilon);
+  const float squares = sum_f32(width, [=](size_t i) { return (x[i] - mean) * (x[i] - mean); });
+  const float factor = params.deviation
+                           ? 1.0f / (__builtin_sqrtf(squares / (count - 1.0f)) + params.epsilon)
+                           : 1.0f / __builtin_sqrtf(squares / count + params.epsilon);
   const float* weight = params.weight;
   const float* bias = params.bias;
   if (weight == nullptr) {

@@ -48,8 +48,12 @@ Status bind_layer_norm(BindContext& context, RunFunction* run) {
   OXB_TRY(
       check_norm_groups(context, x, options->groups(), weighted ? &weight : nullptr, &p.groups));
   if (weighted) OXB_TRY(check_width(context, bias, weight.width));
+  if (options->deviation() && p.groups.width < 2) {
+    return context.fail("norms by the deviation of %zu elements, expected at least 2",
+                        p.groups.width);
+  }
   p.x = x;
-  p.norm = {weight.f32(), bias.f32(), epsilon};
+  p.norm = {weight.f32(), bias.f32(), epsilon, options->deviation()};
   p.kernel = pick_kernel(context.reference_only());
   OXB_TRY(bind_row_output(context, y, &p.y));
   *run = run_norm<LayerNormParams>;

@@ -1,7 +1,8 @@
 #pragma once
 
 // y_i = (x_i - mean) / sqrt(variance + epsilon) * weight_i + bias_i over each row, with
-// mean = sum(x) / W and variance = sum((x - mean)^2) / W: two passes, since one pass cancels.
+// mean = sum(x) / W and variance = sum((x - mean)^2) / W: two passes, since one pass cancels. With `deviation` the
+// divisor is sqrt(sum((x - mean)^2) / (W - 1)) + epsilon, as in layers that predate nn.LayerNorm.
 
 #include <cstddef>
 
@@ -15,6 +16,7 @@ struct LayerNormParams {
   const float* weight = nullptr;
   const float* bias = nullptr;
   float epsilon = 0;
+  bool deviation = false;
 };
 
 /// One row; x and y may be the same.

@@ -56,6 +56,37 @@ TEST(LayerNorm, ReferenceFollowsTheFormulaAndEveryVariantTheReference) {
   }
 }
 
+TEST(LayerNorm, DividesByTheUnbiasedDeviationIfAsked) {
+  for (uint32_t size : testing::simd_sizes_up_to(129)) {
+    if (size == 1) continue;
+    SCOPED_TRACE(size);
+    TestTensor x = f32_tensor("x", 1, size), y = f32_tensor("y", 1, size);
+    TestTensor weight = f32_tensor("weight", 1, size), bias = f32_tensor("bias", 1, size);
+    fill_uniform(x, size, -1, 3);
+    fill_uniform(weight, size + 1);
+    fill_uniform(bias, size + 2);
+    // So large that it matters where it is added.
+    const LayerNormParams params = {weight.f32(), bias.f32(), 0.25f, true};
+    layer_norm_f32_f32_ref(x.f32(), size, params, y.f32());
+    double mean = 0, squares = 0;
+    for (uint32_t i = 0; i < size; ++i) mean += x.value(0, i) / size;
+    for (uint32_t i = 0; i < size; ++i) squares += std::pow(x.value(0, i) - mean, 2);
+    const double divisor = std::sqrt(squares / (size - 1)) + 0.25;
+    // Sums as above, divided by at least 0.25.
+    const double tolerance = (size / 8.0 + 16) * 0x1p-24 * 3 * 4;
+    for (uint32_t i = 0; i < size; ++i) {
+      ASSERT_NEAR(y.f32()[i],
+                  (x.value(0, i) - mean) / divisor * weight.value(0, i) + bias.value(0, i),
+                  tolerance);
+    }
+    testing::for_each_variant(kVariants, [&](LayerNormKernel kernel) {
+      TestTensor z = f32_tensor("z", 1, size);
+      kernel(x.f32(), size, params, z.f32());
+      for (uint32_t i = 0; i < size; ++i) ASSERT_EQ(z.f32()[i], y.f32()[i]) << i;
+    });
+  }
+}
+
 struct Fixture : testing::RowOpFixture {
   TestTensor weight = f32_tensor("weight", 1, 24), bias = f32_tensor("bias", 1, 24);
   Fixture() : RowOpFixture(bind_layer_norm, 5, 24, 3) {

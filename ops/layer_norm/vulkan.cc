@@ -9,6 +9,7 @@ OXB_SHADER(layer_norm);
 Status bind_layer_norm_vulkan(VulkanBindContext& context) {
   const auto& options = *context.step().options_as_LayerNormOptions();
   const float epsilon = options.epsilon();
+  if (options.deviation()) return Status::kOk;
   const bool weighted = context.input_count() == 3;
   return bind_norm_output(
       context, shader_layer_norm,

@@ -1,5 +1,6 @@
 // Expectations that are no tensors of the model but follow from some: the loss of given targets, the
-// tokens a row of logits would choose, and who sees whom in an attention that is a model of its own.
+// tokens a row of logits would choose, who sees whom in an attention that is a model of its own, and which experts
+// the tokens of all streams took.
 
 #include <algorithm>
 #include <cmath>
@@ -32,6 +33,7 @@ uint64_t stride_of(const schema::ModelT& graph) {
 
 void Verifier::derive(const Part& part, const Layout& layout, uint64_t stream,
                       ProducedByName& produced) {
+  derive_routes(part, layout, stream, produced);
   const auto output = produced.find(runner_.entries()[runner_.main_entry()].info.output);
   if (output == produced.end()) return;
   const Produced logits = output->second;
@@ -61,6 +63,47 @@ void Verifier::derive(const Part& part, const Layout& layout, uint64_t stream,
       choose(one, i < expected.size() ? expected[i] : -1, {}, chosen);
     }
     produced["next_ids"] = chosen;
+  }
+}
+
+size_t Verifier::routed_layers() const {
+  size_t layers = 0;
+  while (runner_.produces(route_name("route", layers))) ++layers;
+  return layers;
+}
+
+/// route_counts [layers, experts] counts the tokens of all streams; route_prob_max [layers, tokens * streams] has them in
+/// the order of time, the streams of each time together.
+void Verifier::derive_routes(const Part& part, const Layout& layout, uint64_t stream,
+                             const ProducedByName& produced) {
+  for (const char* name : {"route_counts", "route_prob_max"}) {
+    if (!part.expected.contains(name)) continue;
+    const bool counts = name == std::string("route_counts");
+    Outcome& outcome = outcomes_[part.expected.at(name)];
+    const std::vector<uint64_t>& shape = outcome.shape;
+    if (shape.size() != 2 || shape[0] != routed_layers()) {
+      outcome.failure = format("the model has %zu layers of experts", routed_layers());
+      continue;
+    }
+    outcome.produced.resize(shape[0] * shape[1]);
+    outcome.covered.assign(outcome.produced.size(), true);
+    for (uint64_t layer = 0; layer < shape[0]; ++layer) {
+      const auto rows = produced.find(route_name(counts ? "route" : name, layer));
+      if (rows == produced.end()) continue;
+      for (uint64_t row = 0; row < rows->second.rows; ++row) {
+        const float value = rows->second.values[row];
+        const uint64_t at = counts              ? static_cast<uint64_t>(value)
+                            : layout.time_major ? row * layout.batch + stream
+                                                : stream * rows->second.rows + row;
+        if (at >= shape[1]) {
+          outcome.failure =
+              format("the model has more than %llu", static_cast<unsigned long long>(shape[1]));
+          break;
+        }
+        float& to = outcome.produced[layer * shape[1] + at];
+        to = counts ? to + 1.0f : value;
+      }
+    }
   }
 }
 

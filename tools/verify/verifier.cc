@@ -14,6 +14,20 @@ constexpr const char* kRecurrent = "recurrent.";
 constexpr const char* kChunkwise = "chunkwise.";
 constexpr const char* kDecode = "decode.";
 
+/// What the shape of an input that is more than a list is called, behind the input's name.
+constexpr const char* kShape = ".shape";
+
+/// "story" of "story.shape"; empty for other names.
+std::string shaped_input(const std::string& name) {
+  const std::string_view suffix = kShape;
+  return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : "";
+}
+
+/// Whether the input of this entry point has a shape beside it.
+bool is_shaped(const Runner::Entry& entry, const std::string& input) {
+  return entry.find(input + kShape) != nullptr;
+}
+
 /// "segment12." of "segment12.logits"; empty for other names.
 std::string segment_prefix(const std::string& name) {
   const size_t dot = name.find('.');
@@ -91,6 +105,7 @@ bool Verifier::is_derived(const Part& part, const std::string& name) const {
   if (part.prefix == kBeam) {
     return name == "sequences" || (name == "scores" && io_.find("beam.sequences") != nullptr);
   }
+  if (name == "route_counts" || name == "route_prob_max") return routed_layers() != 0;
   if (name == "mask" || name == "block_layout") return part.prefix.empty() && is_input("value");
   return false;
 }
@@ -177,6 +192,10 @@ Layout Verifier::layout_of(const Part& part) const {
     const size_t rank = shape.size() - (input.type == OXB_TYPE_F32 && !shape.empty() ? 1 : 0);
     Layout layout;
     layout.time_major = graph_.metadata->time_major;
+    if (is_shaped(entry, input.name) && rank > 2) {
+      layout.batch = shape[0];
+      return layout;
+    }
     if (rank == 0 || rank > 2) {
       throw InputError(
           io_.path() + ": " + name + " is " + shape_text(shape) +
@@ -254,6 +273,10 @@ void Verifier::run_form(const Part& part, bool one_by_one) {
 std::set<std::string> Verifier::wanted(const Part& part) const {
   std::set<std::string> names;
   for (const auto& [name, index] : part.expected) names.insert(name);
+  for (size_t layer = 0; layer < routed_layers(); ++layer) {
+    names.insert(route_name("route", layer));
+    names.insert(route_name("route_prob_max", layer));
+  }
   return names;
 }
 
@@ -261,6 +284,11 @@ std::vector<InputRows> Verifier::inputs_of(const Part& part, size_t entry, uint6
                                            const Part* fallback) const {
   std::vector<InputRows> inputs;
   for (const oxb_input_info& input : runner_.entries()[entry].inputs) {
+    if (const std::string whole = shaped_input(input.name);
+        !inputs.empty() && part.given.contains(whole)) {
+      inputs.push_back(shape_of(part.prefix + whole, input));
+      continue;
+    }
     const Part* owner = part.given.contains(input.name) ? &part : fallback;
     if (owner == nullptr || !owner->given.contains(input.name)) {
       if (inputs.empty()) return {};  // The main one.
@@ -297,7 +325,8 @@ InputRows Verifier::input_rows(const std::string& name, const oxb_input_info& in
     }
     return rows;
   }
-  for (const int64_t value : integer_rows(name, layout, stream)) {
+  const bool shaped = is_input(std::string(input.name) + kShape);
+  for (const int64_t value : integer_rows(name, layout, stream, shaped)) {
     if (value < 0 || value >= int64_t{input.limit}) {
       throw InputError(format("%s: %s has the id %lld; the model takes 0 to %u", io_.path().c_str(),
                               name.c_str(), static_cast<long long>(value), input.limit - 1));
@@ -308,18 +337,37 @@ InputRows Verifier::input_rows(const std::string& name, const oxb_input_info& in
   return rows;
 }
 
+InputRows Verifier::shape_of(const std::string& name, const oxb_input_info& input) const {
+  InputRows rows;
+  rows.name = input.name;
+  rows.own_rows = true;
+  const std::vector<uint64_t>& shape = io_.at(name).shape;
+  for (size_t i = 1; i < shape.size(); ++i) {
+    if (shape[i] >= input.limit) {
+      throw InputError(io_.path() + ": " + name + " is " + shape_text(shape) +
+                       ", which is too large");
+    }
+    rows.integers.push_back(static_cast<int32_t>(shape[i]));
+  }
+  rows.rows = rows.integers.size();
+  return rows;
+}
+
 std::vector<int64_t> Verifier::integer_rows(const std::string& name, const Layout& layout,
-                                            uint64_t stream) const {
+                                            uint64_t stream, bool shaped) const {
   const StoredTensor& tensor = io_.at(name);
   const std::optional<Layout::View> view = layout.view(tensor.shape);
-  if (!view || view->width != 1 || view->rows == 0) {
+  if (!view || (view->width != 1 && !shaped) || view->rows == 0) {
     throw InputError(io_.path() + ": " + name + " is " + shape_text(tensor.shape) + "; expected " +
                      std::to_string(layout.batch) + (layout.time_major ? " columns" : " rows") +
                      " of ids");
   }
   const std::vector<int64_t> all = io_.integers(name);
   std::vector<int64_t> values;
-  for (uint64_t row = 0; row < view->rows; ++row) values.push_back(all[view->at(stream, row)]);
+  for (uint64_t row = 0; row < view->rows; ++row) {
+    const auto from = all.begin() + static_cast<ptrdiff_t>(view->at(stream, row));
+    values.insert(values.end(), from, from + static_cast<ptrdiff_t>(view->width));
+  }
   return values;
 }
 

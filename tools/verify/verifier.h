@@ -4,7 +4,8 @@
 //
 // The names in io.safetensors are those of the golden packs. A part is a group of tensors fed
 // together; a tensor named as an input of an entry point is fed to it, any other is expected:
-//   INPUT, OUTPUT, NAME             one pass from the empty state, through the entry points in order
+//   INPUT, OUTPUT, NAME             one pass from the empty state, through the entry points in order; an input of more
+//                                   dimensions is fed flat, and they as the input INPUT.shape, where there is one
 //   segmentN.INPUT, .OUTPUT, .NAME  segments in order from the empty state
 //   masked.INPUT, .OUTPUT           the plain part with padding; padded rows are not compared
 //   recurrent.OUTPUT, .NAME         the plain part token by token
@@ -13,7 +14,7 @@
 //   greedy.*                        text the model generated, in the ways greedy.cc lists
 //   beam.*                          the same by beam search, see beam.cc
 // OUTPUT is the output of an entry point; NAME a state, or an activation the converter kept. nll,
-// next_ids, mask and block_layout are derived, see derived.cc. X.fp64 is an alternative to X: a
+// next_ids, mask, block_layout, route_counts and route_prob_max are derived, see derived.cc. X.fp64 is an alternative to X: a
 // result that matches either is good.
 
 #include <map>
@@ -80,9 +81,11 @@ class Verifier {
                                    const Part* fallback = nullptr) const;
   InputRows input_rows(const std::string& name, const oxb_input_info& input, const Layout& layout,
                        uint64_t stream) const;
-  /// The rows of a stream of an integer tensor.
-  std::vector<int64_t> integer_rows(const std::string& name, const Layout& layout,
-                                    uint64_t stream) const;
+  /// The dimensions of a tensor without the one for streams, as the input X.shape beside the input X.
+  InputRows shape_of(const std::string& name, const oxb_input_info& input) const;
+  /// The rows of a stream of an integer tensor; one of several dimensions only if it is `shaped`.
+  std::vector<int64_t> integer_rows(const std::string& name, const Layout& layout, uint64_t stream,
+                                    bool shaped = false) const;
   std::set<std::string> wanted(const Part& part) const;
   void place_all(const Part& part, const Layout& layout, uint64_t stream,
                  const ProducedByName& produced, const std::vector<uint64_t>* rows_at = nullptr);
@@ -95,6 +98,13 @@ class Verifier {
   // derived.cc
   void derive(const Part& part, const Layout& layout, uint64_t stream, ProducedByName& produced);
   void derive_masks();
+  /// How many layers tell which expert each token took.
+  size_t routed_layers() const;
+  static std::string route_name(const std::string& what, size_t layer) {
+    return what + ".layer" + std::to_string(layer);
+  }
+  void derive_routes(const Part& part, const Layout& layout, uint64_t stream,
+                     const ProducedByName& produced);
 
   // masked.cc
   void run_masked();

@@ -14,6 +14,8 @@ struct DistanceBiasTerm {
 
   const float* bias = nullptr;
   size_t heads = 0;
+  /// Keys of the first of two sources have a bias of their own.
+  bool has_sides = false;
 
   Status bind(TermBinding& binding) {
     if (binding.relative != nullptr) {
@@ -23,6 +25,7 @@ struct DistanceBiasTerm {
     OXB_TRY(check_weight(binding.context, d, "bias", d.rows, binding.heads));
     bias = d.f32();
     heads = binding.heads;
+    has_sides = binding.has(schema::TermKind::Sides);
     binding.shape.distances = d.rows;
     return Status::kOk;
   }
@@ -32,6 +35,7 @@ struct DistanceBiasTerm {
   template <typename Primitives, typename Element>
   void after_scale(const TermTile<Element>& tile, const State&, float* scores) const {
     for_each_span(tile.keys, [&](const KeySpan<Element>& span, size_t index) {
+      if (has_sides && span.row == kNoRow) return;
       const TableRows rows = table_rows<Primitives>(tile.query, tile.shape, span);
       for_each_row<Primitives>(rows, tile.shape, span, [&](size_t j, size_t t) {
         scores[index + j] = scores[index + j] + bias[t * heads + tile.query.head];

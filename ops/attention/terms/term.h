@@ -55,10 +55,13 @@ struct TermBinding {
   Tensor last_keys;
   /// A ring among the sources has pinned rows.
   bool pinned_rows;
+  /// Of all terms of the step: bit i for the kind i.
+  uint32_t kinds;
   /// Terms that are read by distance set its `distances`.
   AttentionShape& shape;
 
   Tensor input(size_t index) const { return context.input(use.first_input + index); }
+  bool has(schema::TermKind kind) const { return (kinds >> static_cast<unsigned>(kind) & 1) != 0; }
 };
 
 /// Keys of a tile and the query that meets them.

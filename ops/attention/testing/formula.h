@@ -76,15 +76,19 @@ inline bool pattern_shows(const schema::PatternT& p, int64_t head, int64_t query
 /// Whether query i sees the key at position j with this head.
 inline bool sees(const Attention& a, size_t head, size_t i, size_t j) {
   const Case& c = a.test;
+  if (c.group_queries != 0) return i / c.group_queries == j / c.group_keys;
   const bool plain = j >= a.last_source();
   const size_t row = j - a.last_source();
   if (c.mask_queries && a.mask->i32()[i] == 0) return false;
   const bool keeps = c.mask_keeps_own && plain && row == i;
   if (c.key_mask && plain && !keeps && a.mask->i32()[row] == 0) return false;
   if (c.globals && plain && a.globals->i32()[row] != 0) return true;
+  if (c.side_length != 0 && !plain) return true;
+  const size_t first = c.side_length != 0 ? a.last_source() : 0;
   return pattern_shows(c.pattern.value_or(schema::PatternT{}), static_cast<int64_t>(head),
-                       static_cast<int64_t>(a.query_position(i)), static_cast<int64_t>(j),
-                       static_cast<int64_t>(a.positions()));
+                       static_cast<int64_t>(a.query_position(i) - first),
+                       static_cast<int64_t>(j - first),
+                       static_cast<int64_t>(a.positions() - first));
 }
 
 /// One output row of one head, and how far a right kernel may be from it.
@@ -180,7 +184,14 @@ inline Score score_of(const Attention& a, const Queries& queries, size_t i, size
     }
   }
   score.scale(a.options.scale);
-  if (c.distance_bias) score.add(a.bias->value(t, head));
+  const bool side = c.side_length != 0 && j < a.last_source();
+  if (side) {
+    const auto block = static_cast<int64_t>(std::min(i / c.side_length, a.last_source() - 1));
+    const int64_t to = block - static_cast<int64_t>(j) + c.side_zero;
+    score.add(a.side_bias->value(
+        static_cast<size_t>(std::clamp<int64_t>(to, 0, int64_t{c.side_distances} - 1)), head));
+  }
+  if (c.distance_bias && !side) score.add(a.bias->value(t, head));
   if (c.alibi) score.add(-a.slopes->value(0, head) * static_cast<double>(distance));
   return score;
 }

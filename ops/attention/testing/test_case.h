@@ -61,6 +61,11 @@ struct Case {
   /// Unless 0: there is an adaptive span, with spans up to 40 and `first` positions.
   float ramp = 0.0f;
   uint32_t span_first = 0;
+  /// Unless 0: groups of so many queries and keys, told by a shape if `group_shape`.
+  uint32_t group_queries = 0, group_keys = 0;
+  bool group_shape = false;
+  /// Unless 0: the first of two sources are sides, one for so many own rows.
+  uint32_t side_length = 0, side_distances = 1, side_zero = 0;
   /// Terms that flags could tell are told by the list.
   bool list_terms = false;
   bool key_mask = false, mask_queries = false, mask_keeps_own = false, globals = false;
@@ -92,7 +97,8 @@ struct Case {
       << mask_queries << mask_keeps_own << globals << pinned_query << ", rooms " << rooms
       << ", relative keys " << relative_keys << ", values " << values() << ", plain sources "
       << plain_sources << ", ramp " << ramp << " first " << span_first << ", as list " << list_terms
-      << ", log sums " << log_sums;
+      << ", log sums " << log_sums << ", groups " << group_queries << " " << group_keys << " "
+      << group_shape << ", sides " << side_length << " " << side_distances << "-" << side_zero;
     return s.str();
   }
 };
@@ -178,6 +184,17 @@ struct Attention {
       term.ramp = c.ramp;
       term.first = c.span_first;
     }
+    if (c.group_queries != 0) {
+      schema::ScoreTermT& term = add_term(schema::TermKind::Groups, c.group_shape ? 1 : 0);
+      (c.group_shape ? term.query_dimensions : term.query_length) =
+          c.group_shape ? 1 : c.group_queries;
+      (c.group_shape ? term.key_dimensions : term.key_length) = c.group_shape ? 2 : c.group_keys;
+    }
+    if (c.side_length != 0) {
+      schema::ScoreTermT& term = add_term(schema::TermKind::Sides, 1);
+      term.length = c.side_length;
+      term.zero = c.side_zero;
+    }
   }
 
   schema::ScoreTermT& add_term(schema::TermKind kind, uint32_t inputs) {
@@ -256,6 +273,7 @@ struct Attention {
   TestTensor *slopes = nullptr, *types = nullptr, *segment_table = nullptr, *segment_bias = nullptr;
   TestTensor *mask = nullptr, *globals = nullptr, *pinned_query = nullptr;
   TestTensor *spans = nullptr, *log_sums = nullptr;
+  TestTensor *group_shape = nullptr, *side_bias = nullptr;
   std::vector<TestTensor*> k, v;
 
  private:
@@ -304,6 +322,14 @@ struct Attention {
       spans = input(f32_tensor("spans", 1, c.heads));
       fill_uniform(*spans, ++seed, 0.0f, 40.0f);
     }
+    if (c.group_shape) {
+      // The last number is the length of queries' groups, times the one before it that of keys'.
+      group_shape = input(i32_tensor("shape", 3, 1));
+      group_shape->i32()[0] = 5;
+      group_shape->i32()[1] = static_cast<int32_t>(c.group_keys / c.group_queries);
+      group_shape->i32()[2] = static_cast<int32_t>(c.group_queries);
+    }
+    if (c.side_length != 0) side_bias = weight(f32_tensor("sides", c.side_distances, c.heads));
   }
 
   /// The terms of the flags, in their order.

@@ -1,0 +1,126 @@
+#include "ops/halt/halt.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "ops/common/checks.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+struct Params {
+  Tensor p, x, counts, mix, new_counts, new_mix, next;
+  float threshold;
+  bool first;
+};
+
+/// Updates the counts of a row; returns the weight of its new value.
+float update(float threshold, float p, float* counts) {
+  float &h = counts[0], &r = counts[1], &u = counts[2];
+  if (!(h < 1.0f)) return 0.0f;
+  u += 1.0f;
+  if (h + p > threshold) {
+    r += 1.0f - h;
+    h += r;
+    return r;
+  }
+  h += p;
+  return p;
+}
+
+void copy_rows(const Tensor& from, size_t rows, Tensor to) {
+  if (rows != 0) std::memmove(to.data, from.data, rows * to.stride());
+}
+
+Status run_halt(RunContext& context, const void* params) {
+  const auto& p = *static_cast<const Params*>(params);
+  Tensor counts = p.new_counts, mix = p.new_mix, next = p.next;
+  const size_t rows = context.rows(counts), given = context.rows(p.x), width = mix.width;
+  if (given != rows && (given != 0 || p.first)) {
+    return fail(context.error, Status::kFileCorrupt, "tensor '%s': %zu rows, expected %zu",
+                p.x.name, given, rows);
+  }
+  if (given == 0) {
+    copy_rows(p.counts, rows, counts);
+    copy_rows(p.mix, rows, mix);
+    return context.set_rows(next, 0);
+  }
+  bool runs = false;
+  for (size_t row = 0; row < rows; ++row) {
+    float count[kHaltCounts] = {};
+    if (!p.first) std::memcpy(count, p.counts.f32(row), sizeof(count));
+    const float weight = update(p.threshold, p.p.f32()[row], count);
+    std::memcpy(counts.f32(row), count, sizeof(count));
+    runs = runs || count[0] < p.threshold;
+    const float* x = p.x.f32(row);
+    const float* old = p.first ? nullptr : p.mix.f32(row);
+    float* y = mix.f32(row);
+    for (size_t i = 0; i < width; ++i) {
+      y[i] = x[i] * weight + (old == nullptr ? 0.0f : old[i]) * (1.0f - weight);
+    }
+  }
+  OXB_TRY(context.set_rows(next, runs ? static_cast<uint32_t>(rows) : 0));
+  if (runs) copy_rows(p.x, rows, next);
+  return Status::kOk;
+}
+
+Status check_rows_of(BindContext& context, const Tensor& tensor, uint32_t width,
+                     const Tensor& like) {
+  OXB_TRY(check_type(context, tensor, DataType::kF32));
+  OXB_TRY(check_width(context, tensor, width));
+  return check_same_rows(context, like, tensor);
+}
+
+}  // namespace
+
+constexpr OpSignature kHaltSignature = {
+    .options = schema::OpOptions::HaltOptions,
+    .for_tools = true,
+    .inputs = {{.name = "p, x, counts and mix", .least = 2, .most = 4}},
+    .outputs = {{.name = "counts, mix and next x", .least = 3, .most = 3}},
+};
+
+Status bind_halt(BindContext& context, RunFunction* run) {
+  const auto* options = context.step().options_as_HaltOptions();
+  if (options == nullptr) return fail_options(context, "HaltOptions");
+  auto& p = context.params<Params>();
+  p.first = context.input_count() == 2;
+  OXB_TRY(check_counts(context, p.first ? 2 : 4, 3));
+  p.threshold = options->threshold();
+  if (!std::isfinite(p.threshold) || p.threshold <= 0.0f || p.threshold > 1.0f) {
+    return context.fail("threshold is %g, expected more than 0 and at most 1", double{p.threshold});
+  }
+  p.x = context.input(1);
+  OXB_TRY(check_type(context, p.x, DataType::kF32));
+  p.p = context.input(0);
+  OXB_TRY(check_rows_of(context, p.p, 1, p.x));
+  p.new_counts = context.output(0);
+  p.new_mix = context.output(1);
+  OXB_TRY(check_rows_of(context, p.new_counts, kHaltCounts, p.first ? p.x : context.input(2)));
+  OXB_TRY(check_rows_of(context, p.new_mix, p.x.width, p.new_counts));
+  if (!p.first) {
+    p.counts = context.input(2);
+    p.mix = context.input(3);
+    OXB_TRY(check_rows_of(context, p.counts, kHaltCounts, p.new_counts));
+    OXB_TRY(check_rows_of(context, p.mix, p.x.width, p.new_counts));
+  }
+  p.next = context.output(2);
+  OXB_TRY(check_type(context, p.next, DataType::kF32));
+  OXB_TRY(check_width(context, p.next, p.x.width));
+  OXB_TRY(check_room(context, p.next));
+  if (p.next.rows_symbol < 0 || !context.may_set_symbol(p.next.rows_symbol) ||
+      p.next.rows_symbol == p.x.rows_symbol || p.next.rows_symbol == p.new_counts.rows_symbol) {
+    return context.fail("tensor '%s' is %s, expected a row symbol of its own", p.next.name,
+                        describe(p.next).text);
+  }
+  if (p.next.rows < p.new_counts.rows ||
+      context.symbol_max(p.next.rows_symbol) < p.new_counts.rows) {
+    return context.fail("tensor '%s' has room for %u rows, expected %u", p.next.name, p.next.rows,
+                        p.new_counts.rows);
+  }
+  *run = run_halt;
+  return Status::kOk;
+}
+
+}  // namespace oxbow

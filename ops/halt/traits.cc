@@ -1,0 +1,13 @@
+#include "ops/traits.h"
+
+#include "ops/halt/halt.h"
+
+namespace oxbow {
+
+extern const OpTraits halt_traits;
+const OpTraits halt_traits = {
+    .code = schema::OpCode::Halt,
+    .signature = &kHaltSignature,
+};
+
+}  // namespace oxbow

@@ -1,0 +1,193 @@
+#include "ops/pool_rows/pool_rows.h"
+
+#include <algorithm>
+
+#include "ops/common/checks.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+struct Params {
+  Tensor x[2];
+  size_t sources;
+  Tensor factors, mask, shape, y;
+  uint32_t group;
+  uint32_t front;
+  bool mean, joins, has_factors, has_mask, has_shape;
+};
+
+/// Rows [first, end) of s, which is x behind the zeros in front.
+struct Group {
+  size_t first = 0, end = 0;
+};
+
+/// How the rows of one x are cut.
+struct Cut {
+  size_t rows = 0;
+  size_t group = 1;
+  size_t groups = 0;
+
+  Group operator[](size_t j) const { return {j * group, j + 1 == groups ? rows : (j + 1) * group}; }
+};
+
+Cut cut_rows(const Params& p, size_t rows, size_t group) {
+  Cut cut{rows, group, 0};
+  if (!p.joins) {
+    cut.groups = ceil_div(rows, group);
+    return cut;
+  }
+  for (size_t r = group - 1; r < rows; r += group) {
+    if (!p.has_mask || p.mask.i32()[r] != 0) ++cut.groups;
+  }
+  return cut;
+}
+
+void sum_group(const Params& p, const Tensor& x, const Cut& cut, size_t j, float* y) {
+  const Group group = cut[j];
+  const size_t width = p.y.width;
+  std::fill_n(y, width, 0.0f);
+  for (size_t r = std::max<size_t>(group.first, p.front); r < group.end; ++r) {
+    const size_t row = r - p.front;
+    if (p.has_mask && p.mask.i32()[row] == 0) continue;
+    const float* from = x.f32(row);
+    if (p.has_factors) {
+      const float* factor = p.factors.f32(r - group.first);
+      for (size_t i = 0; i < width; ++i) y[i] += from[i] * factor[i];
+    } else {
+      for (size_t i = 0; i < width; ++i) y[i] += from[i];
+    }
+  }
+  if (!p.mean) return;
+  const auto count = static_cast<float>(group.end - group.first);
+  for (size_t i = 0; i < width; ++i) y[i] /= count;
+}
+
+/// Rows of a group in this run.
+Status group_length(const RunContext& context, const Params& p, size_t rows, size_t* length) {
+  *length = p.group != 0 ? p.group : std::max<size_t>(rows, 1);
+  const uint32_t numbers = p.has_shape ? context.rows(p.shape) : 0;
+  if (numbers != 0) {
+    const int32_t last = p.shape.i32()[numbers - 1];
+    if (last <= 0 || rows % static_cast<size_t>(last) != 0) {
+      return fail(context.error, Status::kInvalidArgument,
+                  "input '%s' ends with %d, expected a divisor of the %zu rows it is the shape of",
+                  p.shape.name, last, rows);
+    }
+    *length = static_cast<size_t>(last);
+  }
+  if (p.has_factors && *length > p.factors.rows) {
+    return fail(context.error, Status::kInvalidArgument,
+                "groups of %zu rows are to be summed, the model has factors for %u", *length,
+                p.factors.rows);
+  }
+  return Status::kOk;
+}
+
+Status run_pool_rows(RunContext& context, const void* params) {
+  const auto& p = *static_cast<const Params*>(params);
+  Tensor y = p.y;
+  Cut cuts[2];
+  size_t groups = 0;
+  for (size_t s = 0; s < p.sources; ++s) {
+    const size_t rows = context.rows(p.x[s]);
+    size_t length = 1;
+    OXB_TRY(group_length(context, p, rows, &length));
+    cuts[s] = cut_rows(p, rows, length);
+    groups += cuts[s].groups;
+  }
+  if (p.y.rows_symbol < 0) {
+    if (groups != p.y.rows) {
+      return fail(context.error, Status::kInvalidArgument, "tensor '%s': %zu rows, expected %u",
+                  p.y.name, groups, p.y.rows);
+    }
+  } else {
+    if (groups > p.y.rows) {
+      return fail(context.error, Status::kInvalidArgument,
+                  "tensor '%s': %zu rows, the model has room for %u", p.y.name, groups, p.y.rows);
+    }
+    OXB_TRY(context.set_rows(y, static_cast<uint32_t>(groups)));
+  }
+  parallel_for(context.pool, groups, [&](size_t row, size_t) {
+    const size_t source = row < cuts[0].groups ? 0 : 1;
+    sum_group(p, p.x[source], cuts[source], source == 0 ? row : row - cuts[0].groups,
+              Tensor(p.y).f32(row));
+  });
+  return Status::kOk;
+}
+
+Status check_output(BindContext& context, const Tensor& y) {
+  OXB_TRY(check_type(context, y, DataType::kF32));
+  if (y.rows_symbol < 0) return Status::kOk;
+  if (!context.may_set_symbol(y.rows_symbol)) {
+    return context.fail("tensor '%s' is %s, expected a row symbol of its own or none", y.name,
+                        describe(y).text);
+  }
+  return check_room(context, y);
+}
+
+}  // namespace
+
+constexpr OpSignature kPoolRowsSignature = {
+    .options = schema::OpOptions::PoolRowsOptions,
+    .for_tools = true,
+    .inputs = {{.name = "x, factors, mask and shape", .least = 1, .most = 5}},
+    .outputs = {{.name = "y"}},
+};
+
+Status bind_pool_rows(BindContext& context, RunFunction* run) {
+  const auto* options = context.step().options_as_PoolRowsOptions();
+  if (options == nullptr) return fail_options(context, "PoolRowsOptions");
+  const size_t sources = options->two() ? 2 : 1;
+  const bool factors = options->has_factors(), mask = options->has_mask(),
+             shape = options->has_shape();
+  OXB_TRY(check_counts(context,
+                       sources + (factors ? 1u : 0u) + (mask ? 1u : 0u) + (shape ? 1u : 0u), 1));
+  if (mask && (!options->joins() || options->front() != 0 || options->two())) {
+    return context.fail("has a mask, expected one x whose last rows join, with nothing in front");
+  }
+  if (options->joins() && (options->group() == 0 || options->front() != 0 || shape)) {
+    return context.fail("joins rows, expected a group, no shape and nothing in front");
+  }
+  auto& p = context.params<Params>();
+  p.sources = sources;
+  p.y = context.output(0);
+  OXB_TRY(check_output(context, p.y));
+  size_t next = 0;
+  for (size_t s = 0; s < sources; ++s) {
+    p.x[s] = context.input(next++);
+    OXB_TRY(check_type(context, p.x[s], DataType::kF32));
+    OXB_TRY(check_width(context, p.x[s], p.y.width));
+  }
+  if (factors) {
+    p.factors = context.input(next++);
+    OXB_TRY(check_type(context, p.factors, DataType::kF32));
+    OXB_TRY(check_width(context, p.factors, p.y.width));
+    if (p.factors.rows_symbol >= 0) {
+      return context.fail("tensor '%s' is %s, expected the same rows in every run", p.factors.name,
+                          describe(p.factors).text);
+    }
+  }
+  if (mask) {
+    p.mask = context.input(next++);
+    OXB_TRY(check_type(context, p.mask, DataType::kI32));
+    OXB_TRY(check_width(context, p.mask, 1));
+    OXB_TRY(check_same_rows(context, p.x[0], p.mask));
+  }
+  if (shape) {
+    p.shape = context.input(next++);
+    OXB_TRY(check_type(context, p.shape, DataType::kI32));
+    OXB_TRY(check_width(context, p.shape, 1));
+  }
+  p.group = options->group();
+  p.front = options->front();
+  p.mean = options->mean();
+  p.joins = options->joins();
+  p.has_factors = factors;
+  p.has_mask = mask;
+  p.has_shape = shape;
+  *run = run_pool_rows;
+  return Status::kOk;
+}
+
+}  // namespace oxbow
