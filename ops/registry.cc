@@ -7,16 +7,20 @@
 #include "ops/add/add.h"
 #include "ops/attention/attention.h"
 #include "ops/concat_columns/concat_columns.h"
+#include "ops/concat_rows/concat_rows.h"
 #include "ops/convolution/convolution.h"
 #include "ops/embedding/embedding.h"
 #include "ops/feature_map/feature_map.h"
+#include "ops/fourier/fourier.h"
 #include "ops/gru_gate/gru_gate.h"
+#include "ops/landmark_inverse/landmark_inverse.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/lerp/lerp.h"
 #include "ops/linear/linear.h"
 #include "ops/mask_rows/mask_rows.h"
 #include "ops/merge_rows/merge_rows.h"
 #include "ops/multiply/multiply.h"
+#include "ops/patches/patches.h"
 #include "ops/pool/pool.h"
 #include "ops/positions/positions.h"
 #include "ops/quantize/quantize.h"
@@ -97,6 +101,10 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::Recurrence, {"Recurrence", bind_recurrence}},
     {schema::OpCode::FeatureMap, {"FeatureMap", bind_feature_map}},
     {schema::OpCode::Retention, {"Retention", bind_retention}},
+    {schema::OpCode::Patches, {"Patches", bind_patches}},
+    {schema::OpCode::ConcatRows, {"ConcatRows", bind_concat_rows}},
+    {schema::OpCode::Fourier, {"Fourier", bind_fourier}},
+    {schema::OpCode::LandmarkInverse, {"LandmarkInverse", bind_landmark_inverse}},
 };
 
 constexpr size_t kCount = std::size(kEntries);
