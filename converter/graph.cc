@@ -51,9 +51,10 @@ uint32_t GraphBuilder::input(const std::string& name, uint32_t limit, uint32_t d
   return index;
 }
 
-uint32_t GraphBuilder::float_input(const std::string& name, uint32_t width, uint32_t rows_symbol) {
+uint32_t GraphBuilder::float_input(const std::string& name, uint32_t width, uint32_t rows_symbol,
+                                   bool required) {
   const uint32_t index = add_input(name, width, rows_symbol);
-  graph_.tensor(index).required = true;
+  graph_.tensor(index).required = required;
   entry().inputs.push_back(index);
   return index;
 }
@@ -619,6 +620,56 @@ uint32_t GraphBuilder::feature_map(const std::string& name, uint32_t x,
   return y;
 }
 
+uint32_t GraphBuilder::patches(const std::string& name, uint32_t x,
+                               const schema::PatchesOptionsT& options) {
+  const uint32_t across =
+      (options.width + 2 * options.pad_x - options.patch_width) / options.stride_x + 1;
+  const uint32_t down =
+      (options.height + 2 * options.pad_y - options.patch_height) / options.stride_y + 1;
+  const uint32_t y = tensor(name, schema::TensorKind::Activation, across * down,
+                            options.channels * options.patch_height * options.patch_width);
+  step(schema::OpCode::Patches, {x}, {y}).options.Set(schema::PatchesOptionsT(options));
+  return y;
+}
+
+uint32_t GraphBuilder::concat_rows(const std::string& name, const std::vector<uint32_t>& parts) {
+  uint32_t rows = 0;
+  for (const uint32_t part : parts) rows += graph_.tensor(part).rows;
+  const uint32_t y =
+      tensor(name, schema::TensorKind::Activation, rows, graph_.tensor(parts.at(0)).width);
+  step(schema::OpCode::ConcatRows, parts, {y});
+  return y;
+}
+
+uint32_t GraphBuilder::mean_rows(const std::string& name, uint32_t x, uint32_t count,
+                                 uint32_t group) {
+  schema::PatchesOptionsT options;
+  options.channels = graph_.tensor(x).width;
+  options.height = options.patch_height = options.stride_y = 1;
+  options.width = count * group;
+  options.patch_width = options.stride_x = group;
+  return pool(name, patches(name + ".groups", x, options), group, schema::Pooling::Mean);
+}
+
+uint32_t GraphBuilder::fourier(const std::string& name, uint32_t x) {
+  const uint32_t y = like(name, x, graph_.tensor(x).width);
+  step(schema::OpCode::Fourier, {x}, {y});
+  return y;
+}
+
+uint32_t GraphBuilder::landmark_inverse(const std::string& name, uint32_t q, uint32_t k, uint32_t x,
+                                        uint32_t sums, schema::LandmarkInverseOptionsT options,
+                                        uint32_t* divisor) {
+  const uint32_t y = like(name, x, graph_.tensor(x).width);
+  *divisor = tensor(name + ".divisor", schema::TensorKind::Activation, 1, 1);
+  options.has_sums = sums != kNone;
+  std::vector<uint32_t> inputs = {q, k, x};
+  if (sums != kNone) inputs.push_back(sums);
+  step(schema::OpCode::LandmarkInverse, std::move(inputs), {y, *divisor})
+      .options.Set(std::move(options));
+  return y;
+}
+
 void GraphBuilder::debug_output(uint32_t x, const std::string& name) {
   graph_.debug_outputs.push_back(
       {graph_.model.entry_points.size() - 1, x, name.empty() ? graph_.tensor(x).name : name});
@@ -668,17 +719,17 @@ void GraphBuilder::adaptive_logits(uint32_t head, const std::vector<uint32_t>& c
 }
 
 void GraphBuilder::output(const std::string& name, uint32_t x) {
-  if (!has_output_) {
-    set_output(take_rows(name, x));
-    return;
-  }
   // A copy, so that nobody who reads x makes it int8.
   const bool by_tokens = graph_.tensor(x).rows_symbol == static_cast<int32_t>(tokens_symbol_);
   const uint32_t y = by_tokens ? take_rows(name, x) : like(name, x, graph_.tensor(x).width);
   if (!by_tokens) {
     step(schema::OpCode::TakeRows, {x}, {y}).options.Set(schema::TakeRowsOptionsT());
   }
-  entry().outputs.push_back(y);
+  if (has_output_) {
+    entry().outputs.push_back(y);
+  } else {
+    set_output(y);
+  }
 }
 
 }  // namespace oxbow::convert

@@ -90,8 +90,9 @@ class GraphBuilder {
   /// `rows_symbol` then counts.
   uint32_t input(const std::string& name, uint32_t limit, uint32_t default_value,
                  uint32_t rows_symbol = kNone);
-  /// The same for rows of floats, which must be given.
-  uint32_t float_input(const std::string& name, uint32_t width, uint32_t rows_symbol = kNone);
+  /// The same for rows of floats. Those that need not be given are zeros, or, with a number of rows of their own, none.
+  uint32_t float_input(const std::string& name, uint32_t width, uint32_t rows_symbol = kNone,
+                       bool required = true);
 
   uint32_t symbol(const std::string& name, uint32_t max);
   uint32_t ring(const std::string& name, uint32_t capacity, const RingOptions& options = {});
@@ -288,6 +289,17 @@ class GraphBuilder {
                      const schema::RetentionOptionsT& options);
   uint32_t feature_map(const std::string& name, uint32_t x,
                        const schema::FeatureMapOptionsT& options);
+  /// See schema::PatchesOptions.
+  uint32_t patches(const std::string& name, uint32_t x, const schema::PatchesOptionsT& options);
+  /// Of tensors whose numbers of rows are fixed.
+  uint32_t concat_rows(const std::string& name, const std::vector<uint32_t>& parts);
+  /// The mean of each `group` rows that follow each other; x has exactly `count` such groups.
+  uint32_t mean_rows(const std::string& name, uint32_t x, uint32_t count, uint32_t group);
+  uint32_t fourier(const std::string& name, uint32_t x);
+  /// See schema::LandmarkInverseOptions. `divisor` becomes that tensor; `sums` may be kNone.
+  uint32_t landmark_inverse(const std::string& name, uint32_t q, uint32_t k, uint32_t x,
+                            uint32_t sums, schema::LandmarkInverseOptionsT options,
+                            uint32_t* divisor);
 
   /// Offers an activation to --debug-outputs, under its own name or another.
   void debug_output(uint32_t x, const std::string& name = "");
@@ -303,8 +315,8 @@ class GraphBuilder {
   void logits(uint32_t x, uint32_t weight, uint32_t bias, float soft_cap = 0.0f);
   /// The logarithms of an adaptive softmax; see schema::OpCode::AdaptiveSoftmax.
   void adaptive_logits(uint32_t head, const std::vector<uint32_t>& clusters);
-  /// The last rows of x as they are. The first such output, where there are no logits, is the one that the caller
-  /// gives memory for; further ones are read by their names, those that do not count tokens with all their rows.
+  /// The last rows of x as they are, or, where they do not count tokens, all. The first such output, where there are
+  /// no logits, is the one that the caller gives memory for; further ones are read by their names, those that do not count tokens with all their rows.
   void output(const std::string& name, uint32_t x);
 
  private:

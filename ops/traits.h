@@ -53,6 +53,9 @@ struct OpTraits {
   /// Of an op that counts its rows: how many there are for each token, on average. Null: one.
   double (*rows_per_token)(const schema::StepT& step) = nullptr;
 
+  /// A run is refused unless its first input has all its rows.
+  bool needs_all_rows = false;
+
   /// The options of a step in words. Null: there is nothing to tell.
   std::string (*options)(const schema::StepT& step) = nullptr;
 };

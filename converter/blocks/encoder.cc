@@ -61,7 +61,7 @@ Encoder::Encoder(const Checkpoint& checkpoint, const EncoderConfig& config, Grap
   entry.max_segment = config.max_segment;
   entry.starts = true;
   builder_.begin_entry(entry);
-  attention_mask_ = builder_.input("attention_mask", 2, 1);
+  if (config.has_mask) attention_mask_ = builder_.input("attention_mask", 2, 1);
   // Buffers that only count.
   checkpoint.ignore_tensor(prefix_ + "embeddings.position_ids");
   checkpoint.ignore_tensor(prefix_ + "embeddings.token_type_ids");
@@ -81,7 +81,8 @@ uint32_t Encoder::embeddings(uint32_t position_ids) {
     sum = builder_.add("words.types", sum, builder_.embedding("types", type_ids, table));
   }
   if (position_ids != GraphBuilder::kNone) {
-    const uint32_t rows = checkpoint_.size("max_position_embeddings", 1, kMaxSize);
+    const uint32_t rows =
+        checkpoint_.size("max_position_embeddings", 1, kMaxSize) + config_.unused_positions;
     const uint32_t table = parts_.matrix(prefix + "position_embeddings.weight", rows, width);
     sum = builder_.add("embedded", sum, builder_.embedding("places", position_ids, table));
   }
@@ -157,6 +158,14 @@ void Encoder::fill_mask(uint32_t x, const MaskedHead& head, Bias dense_bias, Bia
 void Encoder::hidden_states(uint32_t x) {
   graph_.model.task = schema::Task::Encode;
   builder_.output("last_hidden_state", x);
+}
+
+void Encoder::leave_out_sentence_head() {
+  if (!checkpoint_.has_tensor("cls.seq_relationship.weight")) return;
+  graph_.warnings.push_back(
+      "cls.seq_relationship, which tells whether one sentence follows another, is left out");
+  checkpoint_.ignore_tensor("cls.seq_relationship.weight");
+  checkpoint_.ignore_tensor("cls.seq_relationship.bias");
 }
 
 void Encoder::finish(uint32_t x, const MaskedHead& masked, schema::Activation first_token) {

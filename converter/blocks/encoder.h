@@ -21,6 +21,10 @@ struct EncoderConfig {
   uint32_t types = 0;
   /// Tokens of one run at most, by the model's positions.
   uint32_t positions = 0;
+  /// Rows of the table of positions beyond max_position_embeddings.
+  uint32_t unused_positions = 0;
+  /// There may be padding, which the caller's mask tells.
+  bool has_mask = true;
   /// Of the embeddings; differs from the layers' when there is a projection between them.
   uint32_t embedding_width = 0;
   uint32_t layers = 0;
@@ -65,7 +69,7 @@ class Encoder {
   /// The base, or nothing.
   const std::string& prefix() const { return prefix_; }
   uint32_t head_width() const { return config_.layer.heads.width; }
-  /// Which keys are no padding, by the caller.
+  /// Which keys are no padding, by the caller; kNone if nobody asks.
   uint32_t attention_mask() const { return attention_mask_; }
 
   /// Sum of the embeddings of tokens, types and, unless kNone, positions, normalised.
@@ -89,6 +93,8 @@ class Encoder {
   void fill_mask(uint32_t x, const MaskedHead& head, Bias dense_bias = Bias::kAll,
                  Bias decoder_bias = Bias::kAll);
   void hidden_states(uint32_t x);
+  /// With a warning, if the checkpoint has the head that tells whether one sentence follows another.
+  void leave_out_sentence_head();
 
  private:
   uint32_t pooled(uint32_t x);
@@ -99,7 +105,7 @@ class Encoder {
   GraphBuilder builder_;
   Parts parts_;
   std::string prefix_;
-  uint32_t attention_mask_ = 0;
+  uint32_t attention_mask_ = GraphBuilder::kNone;
   LayerBuilder layers_;
 };
 

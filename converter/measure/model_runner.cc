@@ -5,6 +5,7 @@
 #include <new>
 
 #include "host/errors.h"
+#include "host/exact_rows.h"
 #include "runtime/base/tensor.h"
 
 namespace oxbow::convert {
@@ -88,6 +89,13 @@ std::vector<int32_t> encode(const Runner& runner, const std::string& text, size_
   return tokens;
 }
 
+/// `count` tokens, from the first on again when there are fewer.
+std::vector<int32_t> repeated(std::span<const int32_t> tokens, size_t count) {
+  std::vector<int32_t> filled(count);
+  for (size_t i = 0; i < count; ++i) filled[i] = tokens[i % tokens.size()];
+  return filled;
+}
+
 }  // namespace
 
 Runner::Runner(std::span<const std::byte> file) : file_(allocate(file.size())) {
@@ -99,6 +107,11 @@ Runner::Runner(std::span<const std::byte> file) : file_(allocate(file.size())) {
   arena_ = allocate(bytes);
   check(oxb_session_create(model_, nullptr, arena_.get(), bytes, &session_, &error), error);
   oxb_model_get_info(model_, &info_);
+  schema::ModelT graph;
+  schema::GetModel(file_.get())->UnPackTo(&graph);
+  for (const auto& entry : graph.entry_points) {
+    exact_.push_back(oxbow::takes_exact_rows(graph, *entry));
+  }
 }
 
 Runner::~Runner() {
@@ -159,9 +172,10 @@ void feed(const Runner& runner, std::span<const int32_t> tokens, const std::func
     reset();
     for (size_t e = 0; e < main; ++e) {
       const oxb_input_info input = runner.input(e, 0);
-      const size_t count =
-          std::min<size_t>({runner.entry(e).max_rows, tokens.size(), kEncodedTokens});
-      std::vector<int32_t> text(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(count));
+      const size_t most = runner.entry(e).max_rows;
+      std::vector<int32_t> text = repeated(
+          tokens,
+          runner.takes_exact_rows(e) ? most : std::min({most, tokens.size(), kEncodedTokens}));
       if (input.type == OXB_TYPE_I32) {
         for (int32_t& token : text) token %= static_cast<int32_t>(std::max(input.limit, 1u));
       }
@@ -177,7 +191,12 @@ void feed(const Runner& runner, std::span<const int32_t> tokens, const std::func
     }
     size_t count = std::min<size_t>(tokens.size() - done, entry.max_rows);
     if (capacity != 0) count = std::min<uint64_t>(count, capacity - position);
-    run(main, Inputs(runner, main, tokens.subspan(done, count)).list(), tokens.subspan(done));
+    if (runner.takes_exact_rows(main)) {
+      const std::vector<int32_t> whole = repeated(tokens.subspan(done, count), entry.max_rows);
+      run(main, Inputs(runner, main, whole).list(), whole);
+    } else {
+      run(main, Inputs(runner, main, tokens.subspan(done, count)).list(), tokens.subspan(done));
+    }
     done += count;
     position += count;
   }

@@ -33,6 +33,8 @@ class Runner {
   const oxb_model_info& info() const { return info_; }
   oxb_entry_info entry(size_t index) const;
   oxb_input_info input(size_t entry, size_t index) const;
+  /// A run of this entry point takes exactly max_rows rows.
+  bool takes_exact_rows(size_t entry) const { return exact_.at(entry); }
 
   void reset() { oxb_session_reset(session_); }
   /// Resizes `output` to all rows there can be.
@@ -43,6 +45,7 @@ class Runner {
   oxb_model* model_ = nullptr;
   oxb_session* session_ = nullptr;
   oxb_model_info info_ = {};
+  std::vector<bool> exact_;
 };
 
 /// Tokens to try a model with.
@@ -62,7 +65,7 @@ using RunEntry = std::function<void(size_t entry, std::span<const oxb_input> inp
                                     std::span<const int32_t> rest)>;
 
 /// Cuts tokens into runs of the main entry point, behind a text where there is an encoder; what else a
-/// run needs is made up. `reset` starts a new stream, when one begins or the last is full.
+/// run needs is made up. Where a run takes an exact number of rows, tokens are repeated to fill it. `reset` starts a new stream, when one begins or the last is full.
 void feed(const Runner& runner, std::span<const int32_t> tokens, const std::function<void()>& reset,
           const RunEntry& run);
 

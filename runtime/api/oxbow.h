@@ -180,7 +180,7 @@ typedef struct oxb_input_info {
   const char* name;
   oxb_type type;
   uint32_t width;
-  /* I32: values are 0 to limit - 1, and all `default_value` when the input is not given. */
+  /* I32: values are 0 to limit - 1, and all `default_value` when the input is not given; F32: all 0 then. */
   uint32_t limit;
   uint32_t default_value;
   /* 1: must be given. */
@@ -556,6 +556,25 @@ OXB_API size_t oxb_beam_search_count(const oxb_beam_search* search);
 OXB_API oxb_status oxb_beam_search_result(const oxb_beam_search* search, size_t index,
                                           const int32_t** tokens, size_t* count, float* score,
                                           oxb_error* error);
+
+/* ---- Sound --------------------------------------------------------------------------------------- */
+
+/* The log-mel spectrogram of a recording, as Whisper is fed it: samples of one channel, 16,000 a second, from -1 to
+ * 1, become rows of `bins` bands with `frames` columns, of 160 samples each. For a model whose input has max_rows rows
+ * and is so wide (oxb_model_input_info): bins = max_rows, frames = width. */
+typedef struct oxb_log_mel oxb_log_mel;
+
+OXB_API oxb_status oxb_log_mel_bytes(uint32_t bins, uint32_t frames, size_t* bytes,
+                                     oxb_error* error);
+/* Places it in memory the caller gives, aligned to 8. There is nothing to destroy. */
+OXB_API oxb_status oxb_log_mel_create(uint32_t bins, uint32_t frames, void* memory, size_t bytes,
+                                      oxb_log_mel** mel, oxb_error* error);
+/* Takes samples as they come, and gives how many it took: fewer only when the recording is full. */
+OXB_API size_t oxb_log_mel_push(oxb_log_mel* mel, const float* samples, size_t count);
+/* Fills up with silence, writes [bins][frames] and begins anew. */
+OXB_API oxb_status oxb_log_mel_finish(oxb_log_mel* mel, float* features, oxb_error* error);
+/* Forgets what it took. */
+OXB_API void oxb_log_mel_reset(oxb_log_mel* mel);
 
 #ifdef __cplusplus
 }

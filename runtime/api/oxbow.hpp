@@ -538,4 +538,44 @@ class BeamSearch {
   oxb_beam_search* search_ = nullptr;
 };
 
+/// Samples to the log-mel spectrogram that Whisper reads.
+class LogMel {
+ public:
+  static Expected<LogMel> create(uint32_t bins, uint32_t frames) {
+    size_t bytes = 0;
+    Status status = Status::of(
+        [&](oxb_error* error) { return oxb_log_mel_bytes(bins, frames, &bytes, error); });
+    if (!status.ok()) return status;
+    LogMel made;
+    made.features_ = size_t{bins} * frames;
+    made.memory_.reset(new (std::nothrow) std::byte[bytes]);
+    if (made.memory_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the spectrogram");
+    status = Status::of([&](oxb_error* error) {
+      return oxb_log_mel_create(bins, frames, made.memory_.get(), bytes, &made.mel_, error);
+    });
+    if (!status.ok()) return status;
+    return made;
+  }
+
+  /// How many were taken; fewer only when the recording is full.
+  size_t push(std::span<const float> samples) {
+    return oxb_log_mel_push(mel_, samples.data(), samples.size());
+  }
+  /// `features` is [bins][frames].
+  Status finish(std::span<float> features) {
+    if (features.size() != features_) {
+      return Status(OXB_INVALID_ARGUMENT, "features: expected bins * frames numbers");
+    }
+    return Status::of(
+        [&](oxb_error* error) { return oxb_log_mel_finish(mel_, features.data(), error); });
+  }
+  void reset() { oxb_log_mel_reset(mel_); }
+
+ private:
+  LogMel() = default;
+  std::unique_ptr<std::byte[]> memory_;
+  oxb_log_mel* mel_ = nullptr;
+  size_t features_ = 0;
+};
+
 }  // namespace oxb

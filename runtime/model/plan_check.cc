@@ -172,7 +172,7 @@ Status check_values(const schema::Model& graph, const schema::Tensor& tensor, Er
   if (tensor.kind() == TensorKind::Input) {
     if (tensor.rows_symbol() < 0 || (!is_index && tensor.type() != DataType::F32))
       return refuse_tensor(error, tensor, "an input must be I32 or F32 with a row symbol");
-    if (is_index ? tensor.default_value() >= tensor.limit() : !tensor.required())
+    if (is_index && tensor.default_value() >= tensor.limit())
       return refuse_tensor(error, tensor, "impossible default");
   }
   if (tensor.kind() == TensorKind::Output && tensor.type() != DataType::F32)

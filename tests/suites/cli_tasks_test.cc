@@ -83,7 +83,7 @@ TEST_F(CliTasks, MasksAreFilledWithTheLikeliestTokens) {
 
 TEST_F(CliTasks, HiddenStatesAreNothingToPrint) {
   refused({"run", encoder_, "--ids", "1,2,3"}, 3, "oxb_session_run_entry");
-  refused({"run", floats_, "--ids", "1,2,3"}, 3, "oxb_session_run_entry");
+  refused({"run", floats_, "--ids", "1,2,3"}, 2, "--input FILE");
 }
 
 TEST_F(CliTasks, AFullStreamEndsTheTextAndIsTold) {

@@ -14,7 +14,7 @@
 
 namespace oxbow::testing {
 
-/// A stream of random tokens, behind a random text when the model has an encoder.
+/// A stream of random tokens, behind a random text or recording when the model has an encoder.
 class RandomStream {
  public:
   RandomStream(const oxb::Model& model, uint32_t seed) : model_(model), random_(seed) {
@@ -25,8 +25,14 @@ class RandomStream {
     // Long enough for several runs and memories that are full, as far as the model goes.
     const uint64_t wanted = 2 * uint64_t{info.max_segment} + 9;
     tokens_ = some_tokens(last_, info.capacity == 0 ? wanted : std::min(wanted, info.capacity));
-    if (info.task == OXB_TASK_TRANSLATE)
-      text_ = some_tokens(0, std::min<uint64_t>(17, model.entry_info(0)->max_rows));
+    if (info.task == OXB_TASK_TRANSLATE) {
+      const auto encoder = model.entry_info(0);
+      if (model.input_info(0, 0)->type == OXB_TYPE_I32) {
+        text_ = some_tokens(0, std::min<uint64_t>(17, encoder->max_rows));
+      } else {
+        recording_ = some_numbers(size_t{encoder->max_rows} * model.input_info(0, 0)->width);
+      }
+    }
   }
 
   /// Only models that promise it, and take tokens.
@@ -41,6 +47,14 @@ class RandomStream {
     EXPECT_TRUE(session.ok()) << session.status().text();
     if (!text_.empty()) {
       const oxb::Status status = session->encode(text_);
+      EXPECT_TRUE(status.ok()) << status.text();
+    }
+    if (!recording_.empty()) {
+      const auto encoder = model_.entry_info(0);
+      const oxb_input input = {model_.input_info(0, 0)->name, recording_.data(), encoder->max_rows};
+      std::vector<float> hidden(size_t{encoder->output_rows} * encoder->output_width);
+      const oxb::Status status =
+          session->run_entry(0, {&input, 1}, hidden.data(), encoder->output_rows);
       EXPECT_TRUE(status.ok()) << status.text();
     }
     std::vector<float> logits(tokens_.size() * entry_.output_width);
@@ -66,11 +80,18 @@ class RandomStream {
     return tokens;
   }
 
+  std::vector<float> some_numbers(size_t count) {
+    std::vector<float> numbers(count);
+    for (float& number : numbers) number = static_cast<float>(random_() % 2001) / 1000.0f - 1.0f;
+    return numbers;
+  }
+
   const oxb::Model& model_;
   std::mt19937 random_;
   size_t last_ = 0;
   oxb_entry_info entry_ = {};
   std::vector<int32_t> tokens_, text_;
+  std::vector<float> recording_;
 };
 
 }  // namespace oxbow::testing

@@ -9,6 +9,7 @@
 #include "tools/bench/session.h"
 #include "tools/commands.h"
 #include "tools/common.h"
+#include "tools/inputs.h"
 
 namespace oxbow::tools {
 namespace {
@@ -20,7 +21,9 @@ void declare(Args& args) {
   args.option("decode", "N", "time of N tokens fed one by one, with full memories");
   args.option("stream", "N", "N tokens one by one over one stream: does time or memory grow?");
   args.option("input", "KIND",
-              "tokens of --stream: random ids with a fixed seed, or greedy (default random)");
+              "tokens of --stream: random ids with a fixed seed, or greedy (default random); of a "
+              "model that takes no text a FILE, as for oxbow run");
+  add_picture_options(args);
   args.option(
       "warmup", "N",
       "not measured: runs before --prefill (default 1), tokens before --decode and --stream "
@@ -63,7 +66,7 @@ int bench_command(int argc, char** argv) {
   const uint64_t decode = args.integer("decode", usual, 1, 10'000'000);
   const uint64_t stream = args.integer("stream", 0, 1, 1'000'000'000'000);
   const BenchLimits limits = read_limits(args);
-  const std::string input = args.choice("input", "random", {"random", "greedy"});
+  const std::string input = args.text("input", "random");
 
   const std::string path = *args.text("model.oxb");
   for (const char* file : {"html", "profile-csv"}) {
@@ -81,6 +84,13 @@ int bench_command(int argc, char** argv) {
   report.backend_bytes = session.backend_bytes();
   Bench bench(model, path, std::move(session), limits);
   report.memory = session_memory(model, path, common);
+  if (model.input_info(0, 0)->type == OXB_TYPE_F32) {
+    if (args.has("input")) {
+      bench.set_input(read_input(input, *model.input_info(0, 0), read_picture_options(args, path)));
+    }
+  } else if (input != "random" && input != "greedy") {
+    throw UsageError("--input is '" + printable(input) + "', expected random or greedy");
+  }
   if (bench.only_encodes() && (args.has("decode") || stream > 0)) {
     throw InputError(path + ": the model reads each text by itself; measure it with --prefill N");
   }

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "host/exact_rows.h"
+
 namespace oxbow::tools {
 
-EntryFeed::EntryFeed(const oxb::Model& model, size_t entry, const std::string& path)
-    : entry_(entry) {
+EntryFeed::EntryFeed(const oxb::Model& model, const schema::ModelT& graph, size_t entry,
+                     const std::string& path)
+    : entry_(entry), whole_(takes_exact_rows(graph, *graph.entry_points.at(entry))) {
   const oxb::Expected<oxb_entry_info> info = model.entry_info(entry);
   check(info.status(), path);
   info_ = *info;
@@ -23,10 +26,17 @@ EntryFeed::EntryFeed(const oxb::Model& model, size_t entry, const std::string& p
   output_.resize(output_rows_ * info_.output_width);
 }
 
+bool EntryFeed::give(const FloatRows& rows) {
+  if (takes_tokens() || rows.rows == 0 || rows.rows > info_.max_rows) return false;
+  for (size_t i = 0; i < rows.values.size(); ++i) values_[0][i].number = rows.values[i];
+  given_ = rows.rows;
+  return true;
+}
+
 void EntryFeed::fill(RandomTokens& random, size_t rows) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const oxb_input_info& input = inputs_[i];
-    for (size_t v = 0; v < rows * input.width; ++v) {
+    for (size_t v = i == 0 ? given_ * input.width : 0; v < rows * input.width; ++v) {
       if (input.type == OXB_TYPE_I32) {
         values_[i][v].token =
             static_cast<int32_t>(static_cast<uint32_t>(random.next()) % std::max(input.limit, 1u));

@@ -6,20 +6,28 @@
 #include <vector>
 
 #include "runtime/api/oxbow.hpp"
+#include "schema/model_generated.h"
 #include "tools/common.h"
+#include "tools/inputs.h"
 
 namespace oxbow::tools {
 
 class EntryFeed {
  public:
   /// Throws InputError with the model's path.
-  EntryFeed(const oxb::Model& model, size_t entry, const std::string& path);
+  EntryFeed(const oxb::Model& model, const schema::ModelT& graph, size_t entry,
+            const std::string& path);
 
   const oxb_entry_info& info() const { return info_; }
   bool takes_tokens() const { return inputs_[0].type == OXB_TYPE_I32; }
   std::span<const float> output() const { return output_; }
 
-  /// Random values for the first `rows` of all inputs.
+  /// An image or a recording is fed as a whole, whatever the number of tokens that is asked for.
+  bool is_whole() const { return whole_; }
+
+  /// From now on the first rows of the main input are these. False when it does not take them.
+  bool give(const FloatRows& rows);
+  /// Random values for the first `rows` of all inputs that were not given.
   void fill(RandomTokens& random, size_t rows);
   void set_token(int32_t token) { values_[0][0].token = token; }
 
@@ -36,6 +44,9 @@ class EntryFeed {
   std::vector<oxb_input_info> inputs_;
   std::vector<std::vector<Value>> values_;
   std::vector<oxb_input> list_;
+  bool whole_ = false;
+  /// Rows of the main input that were given.
+  size_t given_ = 0;
   size_t output_rows_ = 0;
   std::vector<float> output_;
 };

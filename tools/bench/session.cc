@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "host/describe.h"
+
 namespace oxbow::tools {
 namespace {
 
@@ -63,14 +65,26 @@ Bench::Bench(const oxb::Model& model, std::string path, oxb::Session session,
       info_(model.info()),
       limits_(limits),
       random_(kSeed, std::max(info_.vocabulary, 1u)) {
-  for (size_t e = 0; e < info_.entry_count; ++e) entries_.emplace_back(model, e, path_);
+  const Description description = describe_file(path_);
+  for (size_t e = 0; e < info_.entry_count; ++e) {
+    entries_.emplace_back(model, description.model, e, path_);
+  }
+}
+
+void Bench::set_input(const FloatRows& rows) {
+  if (!encoder().give(rows)) {
+    throw InputError(
+        format("%s: --input has %zu rows, expected 1 to %u, of a model that takes no text",
+               path_.c_str(), rows.rows, encoder().info().max_rows));
+  }
 }
 
 void Bench::set_trace(std::unique_ptr<Trace> trace) {
   session_.reset();
   for (EntryFeed& entry : entries_) {
-    entry.fill(random_, 1);
-    trace->learn(session_, entry.info().name, [&] { run(entry, 1, true); });
+    const size_t rows = entry.is_whole() ? entry.info().max_rows : 1;
+    entry.fill(random_, rows);
+    trace->learn(session_, entry.info().name, [&] { run(entry, rows, true); });
   }
   session_.reset();
   trace_ = std::move(trace);
@@ -268,6 +282,11 @@ void Bench::start() {
 }
 
 void Bench::feed(EntryFeed& entry, uint64_t tokens) {
+  if (entry.is_whole()) {
+    entry.fill(random_, entry.info().max_rows);
+    run(entry, entry.info().max_rows, true);
+    return;
+  }
   while (tokens > 0) {
     const bool streams = entry.info().starts == 0;
     if (streams && is_full()) session_.reset();

@@ -34,6 +34,8 @@ class Bench {
   uint64_t tokens_fed() const { return tokens_fed_; }
 
   /// From now on every run but those of profile() is marked.
+  /// Rows for the entry point that reads, instead of random ones. Throws InputError.
+  void set_input(const FloatRows& rows);
   void set_trace(std::unique_ptr<Trace> trace);
 
   /// Of the encoder where there is one.

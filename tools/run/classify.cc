@@ -1,4 +1,4 @@
-// Which class a text belongs to.
+// Which class a text or an image belongs to.
 
 #include <cstdio>
 
@@ -8,10 +8,15 @@
 namespace oxbow::tools {
 
 int run_classify(const Request& request) {
-  const std::vector<int32_t> ids = read_prompt(request, request.info.max_segment);
+  std::vector<int32_t> ids;
+  if (!request.takes_numbers()) ids = read_prompt(request, request.info.max_segment);
   oxb::Session session = open_session(request.model, request.path, request.common);
   std::vector<float> logits(request.info.output_width);
-  check(session.run(ids, logits), request.path);
+  if (request.takes_numbers()) {
+    logits = run_numbers(request, session, false);
+  } else {
+    check(session.run(ids, logits), request.path);
+  }
   if (logits.size() == 1) {  // A regression has one number and no classes.
     std::printf("%.6g\n", static_cast<double>(logits[0]));
     return kExitGood;

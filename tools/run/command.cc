@@ -2,10 +2,12 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
 #include "tools/commands.h"
+#include "tools/inputs.h"
 #include "tools/run/run.h"
 
 namespace oxbow::tools {
@@ -39,6 +41,12 @@ void add_options(Args& args) {
               "begins with --");
   args.option("file", "FILE", "the same from a file of any length; - reads standard input");
   args.option("ids", "1,2,3", "the same as token ids; ids are then printed");
+  args.option("input", "FILE",
+              "for a model that takes no text: numbers as .npy or .safetensors, a picture as PNG, "
+              "JPEG or PNM, a recording as WAV");
+  add_picture_options(args);
+  args.option("pad-to", "N",
+              "fill the text up with padding to N tokens, as a model without a mask was trained");
   args.flag("chat", "the prompt is a question to a model that was trained to answer");
   args.option("tokens", "N", "how many tokens to generate at most (default 200)");
   args.repeated("stop", "TEXT", "end before this text; may be given several times");
@@ -95,6 +103,17 @@ TextReader open_prompt(const Request& request) {
   return TextReader(request.model, std::move(source), options);
 }
 
+/// With the model's padding token up to --pad-to.
+static void pad(const Request& request, std::vector<int32_t>& ids, uint32_t most) {
+  const Description description = describe_file(request.path);
+  const schema::GenerationT* rules = description.model.generation.get();
+  if (rules == nullptr || rules->pad_token < 0) {
+    throw InputError(request.path + ": the file has no padding token, so --pad-to has no use");
+  }
+  ids.resize(std::max<size_t>(ids.size(), request.args.integer("pad-to", 0, 1, most)),
+             rules->pad_token);
+}
+
 std::vector<int32_t> read_prompt(const Request& request, uint32_t most) {
   std::vector<int32_t> ids;
   if (request.as_ids) {
@@ -106,6 +125,7 @@ std::vector<int32_t> read_prompt(const Request& request, uint32_t most) {
     ids.resize(reader.read(ids));
   }
   if (ids.empty()) throw UsageError("give a text with --prompt, --file or --ids");
+  if (request.args.has("pad-to")) pad(request, ids, most);
   if (ids.size() > most) {
     throw InputError(
         format("%s: the text has %s%zu tokens and the model takes %u at once; convert with "
@@ -142,6 +162,9 @@ static void refuse_options_of_other_tasks(const Args& args, oxb_task task) {
                        " is for models that translate; this one does not");
     }
   }
+  if (args.has("pad-to") && task != OXB_TASK_FILL_MASK && task != OXB_TASK_CLASSIFY) {
+    throw UsageError("--pad-to is for models that read a text as a whole; this one does not");
+  }
   if (args.has("mask") && task != OXB_TASK_FILL_MASK) {
     throw UsageError("--mask is for models that fill masks; this one does not");
   }
@@ -157,8 +180,8 @@ int run_command(int argc, char** argv) {
   }
   const CommonOptions common = read_common_options(args);
   const uint64_t tokens = args.integer("tokens", 200, 0, UINT64_MAX);
-  if (args.has("prompt") + args.has("file") + args.has("ids") > 1) {
-    throw UsageError("give one of --prompt, --file and --ids");
+  if (args.has("prompt") + args.has("file") + args.has("ids") + args.has("input") > 1) {
+    throw UsageError("give one of --prompt, --file, --ids and --input");
   }
   if (args.has("chat") && !args.has("prompt") && !args.has("file")) {
     throw UsageError("--chat needs a question: --prompt TEXT or --file FILE");
@@ -171,8 +194,16 @@ int run_command(int argc, char** argv) {
   const std::string path = *args.text("model.oxb");
   const oxb::Model model = open_model(path);
   const oxb::SamplerOptions sampling = sampler_options(args, model);
-  const Request request{args, model, path, common, sampling, model.info(), args.has("ids"), tokens};
-  if (request.info.task == OXB_TASK_ENCODE || model.input_info(0, 0)->type != OXB_TYPE_I32) {
+  const oxb_model_info info = model.info();
+  const bool numbers = model.input_info(0, 0)->type != OXB_TYPE_I32;
+  if (numbers != args.has("input")) {
+    throw UsageError(numbers ? "the model takes numbers: give them with --input FILE"
+                             : "--input is for models that take numbers; this one takes text");
+  }
+  // What is written down is text where the model can say how.
+  const bool as_ids = args.has("ids") || (numbers && info.tokenizer == OXB_TOKENIZER_NONE);
+  const Request request{args, model, path, common, sampling, info, as_ids, tokens};
+  if (info.task == OXB_TASK_ENCODE && !numbers) {
     throw InputError(path +
                      ": the model gives hidden states, which oxbow run has no use for; call "
                      "oxb_session_run_entry, or compare with oxbow verify");
@@ -186,6 +217,11 @@ int run_command(int argc, char** argv) {
       return run_classify(request);
     case OXB_TASK_FILL_MASK:
       return run_fill_mask(request);
+    case OXB_TASK_ENCODE: {
+      oxb::Session session = open_session(model, path, common);
+      run_numbers(request, session, true);
+      return kExitGood;
+    }
     default:
       return run_generate(request);
   }

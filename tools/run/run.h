@@ -25,6 +25,9 @@ struct Request {
   bool as_ids = false;
   /// Most tokens to generate.
   uint64_t tokens = 0;
+
+  /// The model takes numbers and no text.
+  bool takes_numbers() const { return args.has("input"); }
 };
 
 struct Speed {
@@ -40,6 +43,10 @@ int run_generate(const Request& request);
 int run_translate(const Request& request);
 int run_classify(const Request& request);
 int run_fill_mask(const Request& request);
+
+/// Feeds the numbers of --input to the first entry point and gives the output of its last run, which is printed with
+/// those before it if `print`.
+std::vector<float> run_numbers(const Request& request, oxb::Session& session, bool print);
 
 /// --beams, --n-best and --length-penalty, or what the model's makers advised.
 oxb::BeamOptions beam_options(const Args& args, const schema::GenerationT& advised);

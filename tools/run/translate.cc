@@ -1,4 +1,4 @@
-// Encodes a text and generates its translation.
+// Encodes a text and generates its translation, or a recording and generates its text.
 
 #include <algorithm>
 #include <limits>
@@ -28,7 +28,8 @@ int run_translate(const Request& request) {
       std::move(describe_file(request.path).model.generation);
   const schema::GenerationT rules = given == nullptr ? schema::GenerationT() : *given;
   const oxb::BeamOptions beams = beam_options(request.args, rules);
-  const std::vector<int32_t> source = source_text(request);
+  std::vector<int32_t> source;
+  if (!request.takes_numbers()) source = source_text(request);
   oxb::SamplerOptions sampling = request.sampling;
   if (!request.args.has("temperature")) sampling.temperature = 0.0f;
   oxb::Session session = open_session(request.model, request.path, request.common);
@@ -40,7 +41,11 @@ int run_translate(const Request& request) {
   speed.prompt_tokens = source.size();
   speed.arena_bytes = session.arena_bytes();
   const Stopwatch encode_time;
-  check(session.encode(source), request.path);
+  if (request.takes_numbers()) {
+    run_numbers(request, session, false);
+  } else {
+    check(session.encode(source), request.path);
+  }
   speed.prompt_seconds = encode_time.seconds();
 
   // The start token takes a place too.

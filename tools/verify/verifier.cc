@@ -39,6 +39,18 @@ uint64_t segment_number(const std::string& prefix) {
   return *parse_integer(prefix.substr(7, prefix.size() - 8));
 }
 
+/// The dimensions of a tensor of floats without those of a row, which may be several: an image is [channels, height,
+/// width], and a plane one row.
+size_t rank_of_rows(const std::vector<uint64_t>& shape, uint64_t width) {
+  uint64_t elements = 1;
+  for (size_t rank = shape.size(); rank-- > 0;) {
+    elements *= shape[rank];
+    if (elements == width) return rank;
+    if (elements > width) break;
+  }
+  return shape.empty() ? 0 : shape.size() - 1;
+}
+
 }  // namespace
 
 Verifier::Verifier(Runner& runner, const schema::ModelT& graph, const Safetensors& io,
@@ -57,6 +69,7 @@ void Verifier::run() {
     if (prefix.starts_with("segment")) segments[segment_number(prefix)] = &part;
   }
   const bool plain = parts_.contains("") && !inputs_of(parts_.at(""), 0, 0).empty();
+  if (plain) find_batch_values();
   const bool continues =
       parts_.contains(kGreedy) && !inputs_of(parts_.at(kGreedy), runner_.main_entry(), 0).empty();
   std::vector<const Part*> stream;
@@ -128,6 +141,13 @@ void Verifier::collect() {
     }
     Part& part = part_of(base);
     const std::string short_name = base.substr(part.prefix.size());
+    if (part.prefix == kGreedy && short_name == "input_ids" && !is_input(short_name)) {
+      // What a decoder behind an encoder of no text was fed.
+      const std::string main = runner_.entries()[runner_.main_entry()].inputs[0].name;
+      part.given.insert(main);
+      part.stored_as[main] = short_name;
+      continue;
+    }
     if (is_given(part, short_name)) {
       part.given.insert(short_name);
     } else if (runner_.produces(short_name) || is_derived(part, short_name)) {
@@ -186,10 +206,10 @@ Layout Verifier::layout_of(const Part& part) const {
   for (const Runner::Entry& entry : runner_.entries()) {
     const oxb_input_info& input = entry.inputs[0];
     if (!part.given.contains(input.name)) continue;
-    const std::string name = part.prefix + input.name;
+    const std::string name = part.stored(input.name);
     const std::vector<uint64_t>& shape = io_.at(name).shape;
-    // Floats have their width as a dimension more.
-    const size_t rank = shape.size() - (input.type == OXB_TYPE_F32 && !shape.empty() ? 1 : 0);
+    const size_t rank =
+        input.type == OXB_TYPE_F32 ? rank_of_rows(shape, input.width) : shape.size();
     Layout layout;
     layout.time_major = graph_.metadata->time_major;
     if (is_shaped(entry, input.name) && rank > 2) {
@@ -292,9 +312,11 @@ std::vector<InputRows> Verifier::inputs_of(const Part& part, size_t entry, uint6
     const Part* owner = part.given.contains(input.name) ? &part : fallback;
     if (owner == nullptr || !owner->given.contains(input.name)) {
       if (inputs.empty()) return {};  // The main one.
+      const auto found = batch_values_.find(input.name);
+      if (found != batch_values_.end()) inputs.push_back(found->second);
       continue;
     }
-    InputRows rows = input_rows(owner->prefix + input.name, input, layout_of(*owner), stream);
+    InputRows rows = input_rows(owner->stored(input.name), input, layout_of(*owner), stream);
     // The same name may belong to another entry point, with rows of its own.
     if (inputs.empty() || rows.own_rows || rows.rows == inputs[0].rows) {
       inputs.push_back(std::move(rows));

@@ -35,6 +35,14 @@ struct Part {
   std::map<std::string, size_t> expected;
   /// What is fed, or needed to derive an expectation.
   std::set<std::string> given;
+  /// Those of them that the reference calls by another name.
+  std::map<std::string, std::string> stored_as = {};
+
+  /// The reference's tensor of an input.
+  std::string stored(const std::string& input) const {
+    const auto found = stored_as.find(input);
+    return prefix + (found == stored_as.end() ? input : found->second);
+  }
 };
 
 /// What is known of how the texts in beam.* were searched; a reference does not tell itself.
@@ -95,6 +103,10 @@ class Verifier {
                            const Produced& state, const Layout& layout) const;
   double tie_margin() const;
 
+  // batch.cc
+  void find_batch_values();
+  bool raise_batch_values(size_t entry);
+
   // derived.cc
   void derive(const Part& part, const Layout& layout, uint64_t stream, ProducedByName& produced);
   void derive_masks();
@@ -147,6 +159,8 @@ class Verifier {
   Tolerance tolerance_;
   BeamSettings beam_settings_;
   std::map<std::string, Part> parts_;
+  /// Inputs that have no tensor: what the texts of a batch have in common.
+  std::map<std::string, InputRows> batch_values_;
   std::vector<Outcome> outcomes_;
   std::vector<std::string> not_produced_;
 };

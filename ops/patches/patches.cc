@@ -1,0 +1,87 @@
+#include "ops/patches/patches.h"
+
+#include "ops/common/checks.h"
+#include "ops/common/row_output.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+struct Params {
+  Tensor x;
+  PatchGrid grid;
+  size_t rows;
+  RowOutput output;
+};
+
+Status run_patches(RunContext& context, const void* params) {
+  const auto& p = *static_cast<const Params*>(params);
+  const uint32_t rows = context.rows(p.x);
+  if (rows != p.rows) {
+    return fail(context.error, Status::kInvalidArgument,
+                "'%.60s' has %u rows, expected exactly %zu", p.x.name, rows, p.rows);
+  }
+  parallel_for(context.pool, p.output.y.rows, [&](size_t patch, size_t worker) {
+    write_row(context, p.output, patch, worker,
+              [&](float* y) { patches_f32_f32_ref(p.x.f32(), p.grid, patch, y); });
+  });
+  return Status::kOk;
+}
+
+/// Sizes of images and patches are numbers of a file: their products are checked, and sums fit 64 bits.
+Status check_side(BindContext& context, const char* side, uint64_t size, uint64_t patch,
+                  uint64_t stride, uint64_t pad) {
+  if (size == 0 || patch == 0 || stride == 0 || patch > size + 2 * pad) {
+    return context.fail(
+        "%s is %llu with patches of %llu, %llu apart, and %llu zeros on each side", side,
+        static_cast<unsigned long long>(size), static_cast<unsigned long long>(patch),
+        static_cast<unsigned long long>(stride), static_cast<unsigned long long>(pad));
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+constexpr OpSignature kPatchesSignature = {
+    .options = schema::OpOptions::PatchesOptions,
+    .inputs = {{.name = "x"}},
+    .outputs = {{.name = "y", .types = kF32 | kI8, .rows = Rows::fixed()}},
+};
+
+Status bind_patches(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kPatchesSignature));
+  const auto* options = context.step().options_as_PatchesOptions();
+  const Tensor x = context.input(0), y = context.output(0);
+  OXB_TRY(check_side(context, "height", options->height(), options->patch_height(),
+                     options->stride_y(), options->pad_y()));
+  OXB_TRY(check_side(context, "width", options->width(), options->patch_width(),
+                     options->stride_x(), options->pad_x()));
+  auto& p = context.params<Params>();
+  p.x = x;
+  p.grid = {options->channels(),     options->height(),      options->width(),
+            options->patch_height(), options->patch_width(), options->stride_y(),
+            options->stride_x(),     options->pad_y(),       options->pad_x(),
+            options->planar()};
+  uint64_t pixels = 0, patch = 0, width = 0, rows = 0;
+  if (!checked_mul(options->height(), options->width(), &pixels) ||
+      !checked_mul(options->patch_height(), options->patch_width(), &patch) ||
+      !checked_mul(patch, options->channels(), &width) ||
+      !checked_mul(p.grid.down(), p.grid.across(), &rows)) {
+    return context.fail("has more pixels than there is address space");
+  }
+  p.rows = options->planar() ? options->channels() : pixels;
+  OXB_TRY(check_width(context, x, options->planar() ? pixels : options->channels()));
+  if (p.rows > x.rows) {
+    return context.fail("'%s' is %s, expected room for %zu rows", x.name, describe(x).text, p.rows);
+  }
+  OXB_TRY(check_width(context, y, width));
+  if (y.rows != rows) {
+    return context.fail("'%s' is %s, expected %llu patches", y.name, describe(y).text,
+                        static_cast<unsigned long long>(rows));
+  }
+  OXB_TRY(bind_row_output(context, y, &p.output));
+  *run = run_patches;
+  return Status::kOk;
+}
+
+}  // namespace oxbow
