@@ -46,11 +46,12 @@ void Translator::encode(uint32_t x, const HeadShape& heads) {
 void Translator::encode(uint32_t x, const Attend& attend) {
   for (uint32_t i = 0; i < encoder_.layers; ++i) {
     show(encoder_, i, x);
-    x = encoder_layers_.build(i, layer_prefix(encoder_, i), x, [&](const LayerBuilder::Layer& layer) {
-      uint32_t q = 0;
-      const GraphBuilder::Source own = keys_and_queries(encoder_, encoder_layers_, layer, &q);
-      return attend(layer, q, own);
-    });
+    x = encoder_layers_.build(
+        i, layer_prefix(encoder_, i), x, [&](const LayerBuilder::Layer& layer) {
+          uint32_t q = 0;
+          const GraphBuilder::Source own = keys_and_queries(encoder_, encoder_layers_, layer, &q);
+          return attend(layer, q, own);
+        });
   }
   x = encoder_layers_.norm_if("encoder.final_norm", x, "", encoder_.final_norm);
   show(encoder_, encoder_.layers, x);
