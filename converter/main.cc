@@ -48,10 +48,9 @@ Args declare() {
               "--calibrate) or f32");
   args.option("max-segment", "N",
               "most tokens of one run (default: from the checkpoint, at least 64)");
-  args.option("context", "N",
-              "tokens whose keys and values are kept (default: the model's maximum)");
-  args.flag("ring", "the oldest of them leave, so that the stream is endless");
-  args.option("sinks", "N", "with --ring: the first N tokens never leave");
+  args.option("context", "N", "tokens in the KV cache (default: the model's maximum)");
+  args.flag("ring", "a sliding window: the oldest of them leave, so that the stream is endless");
+  args.option("sinks", "N", "with --ring: attention sinks, the first N tokens, never leave");
   args.option(
       "tokenizer", "FILE",
       "tokenizer.json, vocab.json (beside merges.txt), vocab.txt, a SentencePiece model, a JSON "

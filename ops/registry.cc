@@ -9,9 +9,9 @@
 
 namespace oxbow {
 
-#define OXB_OP(op, Code) Status bind_##op(BindContext& context, RunFunction* run);
-#define OXB_VULKAN_OP(op, Code) \
-  OXB_OP(op, Code)              \
+#define OXB_OP(op, code) Status bind_##op(BindContext& context, RunFunction* run);
+#define OXB_VULKAN_OP(op, code) \
+  OXB_OP(op, code)              \
   Status bind_##op##_vulkan(VulkanBindContext& context);
 #include "ops.inc"
 #undef OXB_VULKAN_OP
@@ -40,9 +40,9 @@ constexpr DeviceBinds on_vulkan() {
 
 constexpr std::array<OpDef, kCount> make_table() {
   std::array<OpDef, kCount> table{};
-#define OXB_OP(op, Code) table[static_cast<size_t>(schema::OpCode::Code)] = {#Code, bind_##op, {}};
-#define OXB_VULKAN_OP(op, Code)                                         \
-  table[static_cast<size_t>(schema::OpCode::Code)] = {#Code, bind_##op, \
+#define OXB_OP(op, code) table[static_cast<size_t>(schema::OpCode::code)] = {#code, bind_##op, {}};
+#define OXB_VULKAN_OP(op, code)                                         \
+  table[static_cast<size_t>(schema::OpCode::code)] = {#code, bind_##op, \
                                                       OXB_VULKAN(bind_##op##_vulkan)};
 #include "ops.inc"
 #undef OXB_VULKAN_OP

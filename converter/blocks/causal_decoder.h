@@ -4,7 +4,7 @@
 // causal. What differs from model to model (norms, projections, feed-forward layers) is the
 // importers'; which keys are kept and what positions do to scores is here.
 //
-//   kept keys      | sinks | the newest, at most context - 1 |   rings: one for each layer
+//   KV cache       | sinks | the newest, at most context - 1 |   rings: one for each layer
 //   this run               own rows: query i sees those before it, and its own
 //
 // Layers with a window beside layers that see all keep what their window can still see.
