@@ -58,7 +58,8 @@ static_assert(same(schema::TokenizerKind::ByteBpe, OXB_TOKENIZER_BYTE_BPE));
 static_assert(same(schema::TokenizerKind::WordPiece, OXB_TOKENIZER_WORDPIECE));
 static_assert(same(schema::TokenizerKind::Unigram, OXB_TOKENIZER_UNIGRAM));
 static_assert(same(schema::TokenizerKind::Bpe, OXB_TOKENIZER_BPE));
-static_assert(same(schema::TokenizerKind::MAX, OXB_TOKENIZER_BPE), "a kind is missing above");
+static_assert(same(schema::TokenizerKind::Longest, OXB_TOKENIZER_LONGEST));
+static_assert(same(schema::TokenizerKind::MAX, OXB_TOKENIZER_LONGEST), "a kind is missing above");
 
 static_assert(same(BeamStop::kUnlikelyBetter, OXB_BEAM_STOP_UNLIKELY_BETTER));
 static_assert(same(BeamStop::kEnoughTexts, OXB_BEAM_STOP_ENOUGH_TEXTS));

@@ -9,9 +9,9 @@
 namespace oxbow {
 namespace {
 
-constexpr const TokenizerDef* kKinds[] = {&kByteTokenizer,    &kCharTokenizer,
-                                          &kByteBpeTokenizer, &kWordPieceTokenizer,
-                                          &kUnigramTokenizer, &kBpeTokenizer};
+constexpr const TokenizerDef* kKinds[] = {
+    &kByteTokenizer,    &kCharTokenizer, &kByteBpeTokenizer, &kWordPieceTokenizer,
+    &kUnigramTokenizer, &kBpeTokenizer,  &kLongestTokenizer};
 
 template <typename T>
 std::span<const T> view(const flatbuffers::Vector<T>* vector) {

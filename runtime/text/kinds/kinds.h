@@ -12,5 +12,6 @@ extern const TokenizerDef kByteBpeTokenizer;
 extern const TokenizerDef kWordPieceTokenizer;
 extern const TokenizerDef kUnigramTokenizer;
 extern const TokenizerDef kBpeTokenizer;
+extern const TokenizerDef kLongestTokenizer;
 
 }  // namespace oxbow
