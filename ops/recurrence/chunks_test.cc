@@ -112,7 +112,8 @@ TEST(RecurrenceChunks, GiveWhatTokensOneByOneGiveAndTheSameBitsOnAllInstructionS
 
 /// Two heads through the op.
 struct Step {
-  static constexpr uint32_t kTokens = 90, kHeads = 2, kKeys = 8, kValues = 70;
+  static constexpr uint32_t kTokens = 90, kHeads = 2, kKeys = kRecurrenceChunkKeys + 1,
+                            kValues = 70;
   TestTensor q = f32_tensor("q", kTokens, kHeads*kKeys), k = f32_tensor("k", kTokens, q.width),
              v = f32_tensor("v", kTokens, kHeads*kValues),
              state = f32_tensor("state", kHeads*kKeys, kValues),
@@ -122,7 +123,7 @@ struct Step {
 
   Step() {
     fill_uniform(q, 1);
-    fill_uniform(k, 2, -0.3f, 0.3f);
+    fill_uniform(k, 2, -0.1f, 0.1f);
     fill_uniform(v, 3);
     fill_uniform(state, 4);
     for (TestTensor* tensor : {&decay, &factor}) fill_uniform(*tensor, 5, 0.2f, 0.9f);

@@ -35,7 +35,7 @@ struct Params {
   /// Long runs are cut into chunks.
   bool chunked() const {
     return reads && writes && !read_before && !decay_per_key && !rank_one &&
-           rows().rows >= kRecurrenceChunked;
+           keys > kRecurrenceChunkKeys && rows().rows >= kRecurrenceChunked;
   }
   /// Long runs keep the columns they work on side by side: rows of a wide state that lie a power of two apart would
   /// fight for the same lines of a cache.

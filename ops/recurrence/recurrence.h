@@ -11,7 +11,7 @@
 // run over the keys, the first to the last, one product at a time. Runs of fewer than kRecurrenceChunked
 // tokens take them one by one: how such runs cut a stream never changes a bit.
 //
-// Longer runs with one decay for each head take kRecurrenceChunk tokens at a time, if they read what they wrote: what
+// Longer runs with one decay for each head and wide keys take kRecurrenceChunk tokens at a time, if they read what they wrote: what
 // the chunk before left is multiplied by a matrix of them, and they by each other. With D(t, s) the product of the
 // decays behind token s up to t, and S what the chunk begins with:
 //
@@ -69,6 +69,9 @@ using RecurrenceKernel = void (*)(const RecurrenceTile& tile);
 /// Tokens of a chunk, and of the shortest run that is cut into chunks.
 inline constexpr size_t kRecurrenceChunk = 16;
 inline constexpr size_t kRecurrenceChunked = 64;
+/// Wider keys than this: a column's part of the state, with its neighbours', fills the first cache, and is better loaded
+/// once for a chunk than for each token. Narrower ones gain nothing.
+inline constexpr size_t kRecurrenceChunkKeys = 128;
 /// How far what chunks give may be from what tokens one by one give: |a - b| <= this * (1 + |b|), for states and values
 /// of about 1 and keys no longer than that.
 inline constexpr float kRecurrenceChunkError = 2e-5f;

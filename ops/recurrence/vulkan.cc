@@ -78,7 +78,8 @@ Status bind_recurrence_vulkan(VulkanBindContext& context) {
   context.params<Params>() = {rows, heads, heads * state.width};
   context.prepare(prepare_recurrence);
   // The CPU takes the tokens of long runs in chunks; a thread here has a column and takes them one by one.
-  if (options.reads() && options.writes() && rows.rows >= kRecurrenceChunked) {
+  if (options.reads() && options.writes() && keys > kRecurrenceChunkKeys &&
+      rows.rows >= kRecurrenceChunked) {
     context.allow_error(kRecurrenceChunkError);
   }
 

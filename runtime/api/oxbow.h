@@ -100,7 +100,9 @@ typedef enum oxb_tokenizer_kind {
   OXB_TOKENIZER_WORDPIECE = 4,
   /* SentencePiece's two. */
   OXB_TOKENIZER_UNIGRAM = 5,
-  OXB_TOKENIZER_BPE = 6
+  OXB_TOKENIZER_BPE = 6,
+  /* RWKV's World: the longest token each time. */
+  OXB_TOKENIZER_LONGEST = 7
 } oxb_tokenizer_kind;
 
 /* What a model is for. */

@@ -13,6 +13,7 @@
 #include "converter/text/tokenizer/sentencepiece.h"
 #include "converter/text/tokenizer/settings.h"
 #include "converter/text/tokenizer/wordpiece.h"
+#include "converter/text/tokenizer/world.h"
 #include "host/describe.h"
 #include "host/errors.h"
 #include "host/io_file.h"
@@ -70,7 +71,13 @@ class Finder {
                              "sentencepiece.bpe.model", "vocab.json", "vocab.txt"}) {
       if (has(name) && !is_outdone(name)) return read(name);
     }
-    return {};
+    // Its name has a date.
+    std::set<std::string> worlds;
+    for (const auto& file : std::filesystem::directory_iterator(directory_)) {
+      const std::string name = file.path().filename().string();
+      if (is_world_vocabulary(name)) worlds.insert(name);
+    }
+    return worlds.empty() ? FoundTokenizer() : read(*worlds.rbegin());
   }
 
   FoundTokenizer read(const std::string& name) {
@@ -79,6 +86,8 @@ class Finder {
     found_.files = {name};
     if (name.ends_with(".json")) {
       read_any_json(path, name);
+    } else if (is_world_vocabulary(name)) {
+      found_.tokenizer = read_world_vocabulary(path, model_.vocabulary);
     } else if (name.ends_with(".txt")) {
       found_.tokenizer = read_wordpiece_vocabulary(path, settings_, model_.vocabulary);
     } else if (name == "source.spm") {
