@@ -52,7 +52,7 @@ std::vector<uint64_t> read_shape(const std::string& path, std::string_view value
   }
   std::vector<uint64_t> shape;
   std::string number;
-  for (const char c : value.substr(1, end - 1) + std::string(",")) {
+  for (const char c : std::string(value.substr(1, end - 1)) + ",") {
     if (c == ' ') continue;
     if (c != ',') {
       number += c;

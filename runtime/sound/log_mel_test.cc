@@ -61,6 +61,10 @@ std::vector<double> formula(std::vector<float> x, size_t bins, size_t frames) {
     const double mel = top * static_cast<double>(i) / static_cast<double>(bins + 1);
     return mel < 15 ? mel * 200 / 3 : 1000 * std::pow(6.4, (mel - 15) / 27);
   };
+  std::vector<std::complex<double>> roots(kMelWindow);
+  for (size_t i = 0; i < kMelWindow; ++i) {
+    roots[i] = std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(i) / kMelWindow);
+  }
   std::vector<double> features(bins * frames);
   double greatest = -10;
   for (size_t frame = 0; frame < frames; ++frame) {
@@ -68,10 +72,8 @@ std::vector<double> formula(std::vector<float> x, size_t bins, size_t frames) {
     for (size_t k = 0; k < kMelFrequencies; ++k) {
       std::complex<double> sum = 0;
       for (size_t i = 0; i < kMelWindow; ++i) {
-        const double turn = 2 * std::numbers::pi * static_cast<double>(i) / kMelWindow;
         const auto at = static_cast<int64_t>(frame * kMelHop + i) - 200;
-        sum += sample(at) * (0.5 - 0.5 * std::cos(turn)) *
-               std::polar(1.0, -turn * static_cast<double>(k));
+        sum += sample(at) * (0.5 - 0.5 * roots[i].real()) * roots[i * k % kMelWindow];
       }
       power[k] = std::norm(sum);
     }
@@ -132,7 +134,8 @@ TEST(LogMel, TakesNoMoreThanTheRecordingHolds) {
 TEST(LogMel, RefusesSizesThatMakeNoSense) {
   size_t bytes = 0;
   Error error;
-  for (const auto [bins, frames] : {std::pair{0u, 10u}, {1025u, 10u}, {80u, 1u}, {80u, 1u << 21}}) {
+  for (const auto& [bins, frames] :
+       {std::pair{0u, 10u}, {1025u, 10u}, {80u, 1u}, {80u, 1u << 21}}) {
     EXPECT_EQ(LogMel::measure(bins, frames, &bytes, &error), Status::kInvalidArgument);
     EXPECT_NE(std::string(error.text).find("log mel"), std::string::npos);
   }
