@@ -11,12 +11,15 @@
 #include "ops/embedding/embedding.h"
 #include "ops/feature_map/feature_map.h"
 #include "ops/gru_gate/gru_gate.h"
+#include "ops/hash_buckets/hash_buckets.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/lerp/lerp.h"
 #include "ops/linear/linear.h"
 #include "ops/mask_rows/mask_rows.h"
 #include "ops/merge_rows/merge_rows.h"
+#include "ops/mix_attention/mix_attention.h"
 #include "ops/multiply/multiply.h"
+#include "ops/pad_rows/pad_rows.h"
 #include "ops/pool/pool.h"
 #include "ops/positions/positions.h"
 #include "ops/quantize/quantize.h"
@@ -30,6 +33,7 @@
 #include "ops/scan/scan.h"
 #include "ops/select_rows/select_rows.h"
 #include "ops/slice_columns/slice_columns.h"
+#include "ops/sort_rows/sort_rows.h"
 #include "ops/take_rows/take_rows.h"
 #include "ops/token_mask/token_mask.h"
 #include "runtime/device/vulkan/vulkan_op.h"
@@ -97,6 +101,10 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::Recurrence, {"Recurrence", bind_recurrence}},
     {schema::OpCode::FeatureMap, {"FeatureMap", bind_feature_map}},
     {schema::OpCode::Retention, {"Retention", bind_retention}},
+    {schema::OpCode::PadRows, {"PadRows", bind_pad_rows}},
+    {schema::OpCode::MixAttention, {"MixAttention", bind_mix_attention}},
+    {schema::OpCode::HashBuckets, {"HashBuckets", bind_hash_buckets}},
+    {schema::OpCode::SortRows, {"SortRows", bind_sort_rows}},
 };
 
 constexpr size_t kCount = std::size(kEntries);

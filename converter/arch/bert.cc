@@ -55,12 +55,7 @@ void import_bert(const Checkpoint& checkpoint, const ImportOptions& options, Gra
   MaskedHead head;
   head.activation = config.layer.activation;
   encoder.finish(x, head, schema::Activation::Tanh);
-  if (checkpoint.has_tensor("cls.seq_relationship.weight")) {
-    graph.warnings.push_back(
-        "cls.seq_relationship, which tells whether one sentence follows another, is left out");
-    checkpoint.ignore_tensor("cls.seq_relationship.weight");
-    checkpoint.ignore_tensor("cls.seq_relationship.bias");
-  }
+  ignore_next_sentence(checkpoint, graph);
 }
 
 }  // namespace oxbow::convert

@@ -113,9 +113,10 @@ void Verifier::collect() {
     }
     Part& part = part_of(base);
     const std::string short_name = base.substr(part.prefix.size());
-    if (is_given(part, short_name)) {
-      part.given.insert(short_name);
-    } else if (runner_.produces(short_name) || is_derived(part, short_name)) {
+    const bool given = is_given(part, short_name);
+    if (given) part.given.insert(short_name);
+    if (given && (!is_input(short_name) || !runner_.produces(short_name))) continue;
+    if (runner_.produces(short_name) || is_derived(part, short_name)) {
       expect(part, short_name, tensor);
     } else {
       not_produced_.push_back(base);
@@ -297,7 +298,9 @@ InputRows Verifier::input_rows(const std::string& name, const oxb_input_info& in
     }
     return rows;
   }
-  for (const int64_t value : integer_rows(name, layout, stream)) {
+  const std::vector<int64_t> values = rows.own_rows ? own_integers(name, input.name, layout, stream)
+                                                    : integer_rows(name, layout, stream);
+  for (const int64_t value : values) {
     if (value < 0 || value >= int64_t{input.limit}) {
       throw InputError(format("%s: %s has the id %lld; the model takes 0 to %u", io_.path().c_str(),
                               name.c_str(), static_cast<long long>(value), input.limit - 1));
@@ -306,6 +309,23 @@ InputRows Verifier::input_rows(const std::string& name, const oxb_input_info& in
   }
   rows.rows = rows.integers.size();
   return rows;
+}
+
+std::vector<int64_t> Verifier::own_integers(const std::string& name, const std::string& input,
+                                            const Layout& layout, uint64_t stream) const {
+  std::vector<int64_t> all = io_.integers(name);
+  const std::vector<std::string>& shared = graph_.metadata->shared_inputs;
+  if (!layout.has_batch || std::find(shared.begin(), shared.end(), input) != shared.end()) {
+    return all;
+  }
+  const std::vector<uint64_t>& shape = io_.at(name).shape;
+  if (shape.empty() || shape[0] != layout.batch) {
+    throw InputError(io_.path() + ": " + name + " is " + shape_text(shape) + "; expected " +
+                     std::to_string(layout.batch) + " streams");
+  }
+  const size_t count = all.size() / layout.batch;
+  const auto first = all.begin() + static_cast<ptrdiff_t>(stream * count);
+  return {first, first + static_cast<ptrdiff_t>(count)};
 }
 
 std::vector<int64_t> Verifier::integer_rows(const std::string& name, const Layout& layout,

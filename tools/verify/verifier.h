@@ -80,6 +80,9 @@ class Verifier {
                                    const Part* fallback = nullptr) const;
   InputRows input_rows(const std::string& name, const oxb_input_info& input, const Layout& layout,
                        uint64_t stream) const;
+  /// Of an input whose rows are no tokens: all that a stream has, whatever their dimensions.
+  std::vector<int64_t> own_integers(const std::string& name, const std::string& input,
+                                    const Layout& layout, uint64_t stream) const;
   /// The rows of a stream of an integer tensor.
   std::vector<int64_t> integer_rows(const std::string& name, const Layout& layout,
                                     uint64_t stream) const;

@@ -23,5 +23,7 @@ Status check_weight(BindContext& context, const Tensor& tensor, const char* role
                     uint64_t width);
 /// A number for each row of the last source, which is not a ring.
 Status check_row_numbers(const TermBinding& binding, const Tensor& tensor, const char* role);
+/// Indices, as many as a symbol of their own tells.
+Status check_index_list(const TermBinding& binding, const Tensor& tensor, const char* role);
 
 }  // namespace oxbow
