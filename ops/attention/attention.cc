@@ -66,9 +66,9 @@ AttentionRun start_run(const RunContext& context, const AttentionParams& params)
 /// Takes the caller's list of blocks, if there is one.
 Status take_blocks(const RunContext& context, AttentionRun& run) {
   PatternParams& pattern = run.pattern;
-  const Tensor& list = run.params.terms.blocks.list;
+  const IndexList& list = run.params.terms.blocks.list;
   if (!run.params.terms.has(schema::TermKind::Blocks)) return Status::kOk;
-  const uint64_t rows = context.rows(list), positions = run.sight.positions;
+  const uint64_t rows = list.rows(context), positions = run.sight.positions;
   const uint64_t blocks = ceil_div(positions, uint64_t{pattern.length});
   if (rows == 0 || positions <= pattern.full_up_to || blocks <= 2) return Status::kOk;
   // Below 2^36 times two numbers of 32 bits, of which one was checked against a width.
@@ -80,13 +80,13 @@ Status take_blocks(const RunContext& context, AttentionRun& run) {
                 static_cast<unsigned long long>(blocks - 2));
   }
   for (uint64_t i = 0; i < rows; ++i) {
-    const int32_t block = list.i32()[i];
+    const int32_t block = list.values[i];
     if (block < 0 || static_cast<uint64_t>(block) >= blocks) {
       return fail(context.error, Status::kInvalidArgument, "'%.60s' names block %d of %llu",
                   list.name, block, static_cast<unsigned long long>(blocks));
     }
   }
-  pattern.list = list.i32();
+  pattern.list = list.values;
   return Status::kOk;
 }
 

@@ -85,8 +85,10 @@ Status check_row_numbers(const TermBinding& binding, const Tensor& tensor, const
   return check_run_rows(context, binding.last_keys, tensor, role);
 }
 
-Status check_index_list(const TermBinding& binding, const Tensor& tensor, const char* role) {
+Status bind_index_list(const TermBinding& binding, const char* role, IndexList* list) {
+  const Tensor tensor = binding.input(0);
   OXB_TRY(check_matrix(binding.context, tensor, role, DataType::kI32, 1, 0));
+  *list = {tensor.i32(), tensor.name, tensor.rows_symbol, tensor.rows};
   return check_run_rows(binding.context, tensor, tensor, role);
 }
 

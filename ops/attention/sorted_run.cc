@@ -202,20 +202,20 @@ class Chunk {
 
 /// A file may hold any step before this one.
 Status check_order(const RunContext& context, const AttentionParams& params, size_t rows) {
-  const Tensor& order = params.terms.order.order;
+  const IndexList& order = params.terms.order.order;
   const uint64_t lists = params.heads * uint64_t{params.pattern.rounds};
   if (rows % params.pattern.length != 0 || lists > UINT32_MAX / rows ||
-      context.rows(order) != lists * rows) {
+      order.rows(context) != lists * rows) {
     return fail(
         context.error, Status::kInvalidArgument,
         "'%.60s' has %u rows, expected %zu for each of %zu heads and %u rounds, in chunks of %u",
-        order.name, context.rows(order), rows, params.heads, params.pattern.rounds,
+        order.name, order.rows(context), rows, params.heads, params.pattern.rounds,
         params.pattern.length);
   }
   for (uint64_t i = 0; i < lists * rows; ++i) {
-    if (static_cast<uint32_t>(order.i32()[i]) >= rows) {
+    if (static_cast<uint32_t>(order.values[i]) >= rows) {
       return fail(context.error, Status::kFileCorrupt, "'%.60s' names row %d of %zu", order.name,
-                  order.i32()[i], rows);
+                  order.values[i], rows);
     }
   }
   return Status::kOk;
@@ -249,7 +249,7 @@ Status run_sorted(RunContext& context, const void* raw_params) {
     parallel_for(context.pool, params.heads * chunks, [&](size_t item, size_t worker) {
       const size_t head = item / chunks, chunk = round * chunks + item % chunks;
       Chunk<Element> work(params, *kernel, rows, workers + worker * params.worker_bytes);
-      work.run(params.terms.order.order.i32() + head * rounds * rows, head, chunk, target, sums);
+      work.run(params.terms.order.order.values + head * rounds * rows, head, chunk, target, sums);
     });
   }
   if (!quantise) return Status::kOk;

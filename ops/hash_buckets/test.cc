@@ -18,10 +18,10 @@ using testing::TestTensor;
 /// 2 heads of 5, 3 rounds, 4 * 6 buckets. Symbol 0: rows; 1: buckets.
 struct Fixture {
   static constexpr uint32_t kHeads = 2, kWidth = 5, kRounds = 3, kRows = 11, kAll = 24;
-  TestTensor x = f32_tensor("x", kRows, kHeads * kWidth),
-             rotations = f32_tensor("rotations", kHeads * kWidth, kRounds * 5),
+  TestTensor x = f32_tensor("x", kRows, kHeads*kWidth),
+             rotations = f32_tensor("rotations", kHeads*kWidth, kRounds * 5),
              mask = i32_tensor("mask", kRows, 1),
-             buckets = i32_tensor("buckets", kHeads * kRounds * kRows, 1);
+             buckets = i32_tensor("buckets", kHeads*kRounds*kRows, 1);
   schema::HashBucketsOptionsT options;
   OpRunner op{bind_hash_buckets};
   Fixture() {
@@ -52,8 +52,7 @@ struct Fixture {
     std::vector<double> p(5);
     for (uint32_t c = 0; c < 5; ++c) {
       for (uint32_t d = 0; d < kWidth; ++d) {
-        p[c] += x.value(row, head * kWidth + d) *
-                rotations.value(head * kWidth + d, round * 5 + c);
+        p[c] += x.value(row, head * kWidth + d) * rotations.value(head * kWidth + d, round * 5 + c);
       }
     }
     const auto digit = [&](uint32_t first, uint32_t half) {
@@ -84,7 +83,8 @@ TEST(HashBuckets, AreTheGreatestOfTheRotationsWithBothSigns) {
         for (uint32_t round = 0; round < Fixture::kRounds; ++round) {
           for (uint32_t row = 0; row < Fixture::kRows; ++row) {
             const bool hidden = hides && (row == 4 || row == 9);
-            const uint32_t want = round * step + (hidden ? Fixture::kAll : s.formula(head, round, row));
+            const uint32_t want =
+                round * step + (hidden ? Fixture::kAll : s.formula(head, round, row));
             const uint32_t at = (head * Fixture::kRounds + round) * Fixture::kRows + row;
             ASSERT_EQ(s.buckets.i32()[at], static_cast<int32_t>(want)) << head << round << row;
           }
@@ -116,11 +116,16 @@ TEST(HashBuckets, RefuseStepsThatMakeNoSense) {
       {"heads", [](Fixture& s) { s.change([](auto& o) { o.heads = 3; }); }, "has 3 heads"},
       {"rounds", [](Fixture& s) { s.change([](auto& o) { o.rounds = 0; }); }, "0 rounds"},
       {"none", [](Fixture& s) { s.change([](auto& o) { o.buckets = {}; }); }, "has 0 numbers"},
-      {"odd", [](Fixture& s) { s.change([](auto& o) { o.buckets = {4, 3}; }); }, "even numbers"},
-      {"many",
-       [](Fixture& s) { s.change([](auto& o) { o.buckets = {1u << 20, 1u << 20}; }); },
+      {"odd", [](Fixture& s) { s.change([](auto& o) {
+                                 o.buckets = {4, 3};
+                               }); }, "even numbers"},
+      {"many", [](Fixture& s) { s.change([](auto& o) {
+                                  o.buckets = {1u << 20, 1u << 20};
+                                }); },
        "even numbers"},
-      {"rotations", [](Fixture& s) { s.change([](auto& o) { o.buckets = {4, 4}; }); },
+      {"rotations", [](Fixture& s) { s.change([](auto& o) {
+                                       o.buckets = {4, 4};
+                                     }); },
        "expected [10, 12]"},
       {"limit", [](Fixture& s) { s.buckets.limit = 74; }, "expected a limit of 75"},
       {"room", [](Fixture& s) { s.op.symbol_maxima[1] = 65; }, "its symbol for 65"},

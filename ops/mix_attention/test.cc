@@ -20,10 +20,9 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 /// Two attentions of 3 heads of 5. Symbol 0: rows.
 struct Fixture {
   static constexpr uint32_t kRows = 7, kHeads = 3, kWidth = 5;
-  TestTensor x0 = f32_tensor("x0", kRows, kHeads * kWidth), l0 = f32_tensor("l0", kRows, kHeads),
-             x1 = f32_tensor("x1", kRows, kHeads * kWidth), l1 = f32_tensor("l1", kRows, kHeads),
-             y = f32_tensor("y", kRows, kHeads * kWidth),
-             y8 = i8_tensor("y8", kRows, kHeads * kWidth);
+  TestTensor x0 = f32_tensor("x0", kRows, kHeads*kWidth), l0 = f32_tensor("l0", kRows, kHeads),
+             x1 = f32_tensor("x1", kRows, kHeads*kWidth), l1 = f32_tensor("l1", kRows, kHeads),
+             y = f32_tensor("y", kRows, kHeads*kWidth), y8 = i8_tensor("y8", kRows, kHeads*kWidth);
   OpRunner op{bind_mix_attention};
   Fixture() {
     uint64_t seed = 1;
@@ -51,8 +50,9 @@ TEST(MixAttention, WeighsByTheSoftmaxOfTheLogSums) {
       for (uint32_t head = 0; head < 3; ++head) {
         const double a = std::exp(s.l0.value(row, head) - s.l1.value(row, head));
         for (uint32_t d = 5 * head; d < 5 * head + 5; ++d) {
-          const double want = std::isinf(a) ? s.x0.value(row, d)
-                                            : (a * s.x0.value(row, d) + s.x1.value(row, d)) / (a + 1);
+          const double want = std::isinf(a)
+                                  ? s.x0.value(row, d)
+                                  : (a * s.x0.value(row, d) + s.x1.value(row, d)) / (a + 1);
           ASSERT_NEAR(s.y.value(row, d), want, 4e-6) << row << " " << d;
         }
       }
@@ -96,11 +96,7 @@ TEST(MixAttention, RefusesStepsThatMakeNoSense) {
       {"none", [](Fixture& s) { s.op.inputs.clear(); }, "has 0 inputs"},
       {"width", [](Fixture& s) { s.x1.width = 14; }, "'x1'"},
       {"heads", [](Fixture& s) { s.l1.width = 5; }, "'l1'"},
-      {"no divisor",
-       [](Fixture& s) {
-         s.l0.width = 4;
-       },
-       "4 log-sum-exps"},
+      {"no divisor", [](Fixture& s) { s.l0.width = 4; }, "4 log-sum-exps"},
       {"rows", [](Fixture& s) { s.l1.rows_symbol = -1; }, "l1"},
       {"type", [](Fixture& s) { s.x1.type = DataType::kI32; }, "'x1'"},
       {"output width", [](Fixture& s) { s.y.width = 14; }, "'y'"},

@@ -100,11 +100,7 @@ TEST(SortRows, RefusesStepsThatMakeNoSense) {
          s.op.options(s.options);
        },
        "0 lists"},
-      {"no limit",
-       [](Fixture& s) {
-         s.keys.limit = s.given.limit = 0;
-       },
-       "expected a limit"},
+      {"no limit", [](Fixture& s) { s.keys.limit = s.given.limit = 0; }, "expected a limit"},
       {"too high a limit", [](Fixture& s) { s.keys.limit = 1u << 25; }, "expected a limit"},
       {"no room", [](Fixture& s) { s.op.symbol_maxima[1] = 119; }, "its symbol for 119"},
   });

@@ -12,15 +12,14 @@ namespace oxbow {
 struct BlocksTerm {
   static constexpr size_t kInputs = 1;
 
-  Tensor list;
+  IndexList list;
 
   Status bind(TermBinding& binding) {
-    list = binding.input(0);
     const auto* pattern = binding.options.pattern();
     if (pattern == nullptr || pattern->kind() != schema::PatternKind::ListedBlocks) {
       return binding.context.fail("a list of blocks needs the pattern ListedBlocks");
     }
-    return check_index_list(binding, list, "blocks");
+    return bind_index_list(binding, "blocks", &list);
   }
 
   struct State {};

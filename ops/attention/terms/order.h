@@ -12,15 +12,14 @@ namespace oxbow {
 struct OrderTerm {
   static constexpr size_t kInputs = 1;
 
-  Tensor order;
+  IndexList order;
 
   Status bind(TermBinding& binding) {
-    order = binding.input(0);
     const auto* pattern = binding.options.pattern();
     if (pattern == nullptr || pattern->kind() != schema::PatternKind::Circle) {
       return binding.context.fail("an order of rows needs the pattern Circle");
     }
-    return check_index_list(binding, order, "order");
+    return bind_index_list(binding, "order", &order);
   }
 
   struct State {};

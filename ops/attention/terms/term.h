@@ -61,6 +61,18 @@ struct TermBinding {
   Tensor input(size_t index) const { return context.input(use.first_input + index); }
 };
 
+/// Indices that a step of the run or its caller made, as many as a symbol tells. Smaller than a view of a tensor.
+struct IndexList {
+  const int32_t* values = nullptr;
+  const char* name = "";
+  int32_t rows_symbol = -1;
+  uint32_t most = 0;
+
+  uint32_t rows(const RunContext& context) const {
+    return rows_symbol < 0 ? most : context.symbols[rows_symbol];
+  }
+};
+
 /// Keys of a tile and the query that meets them.
 template <typename Element>
 struct TermTile {
