@@ -88,7 +88,7 @@ class Chunk {
     const size_t group = params_.heads / params_.kv_heads;
     keys_.count = 0;
     for (size_t i = 0; i < size_t{pattern.before} + 1 + pattern.after; ++i) {
-      const size_t other = (chunk + chunks * pattern.before - pattern.before + i) % chunks;
+      const size_t other = CirclePattern::neighbour(chunk, i, pattern.before, chunks);
       gather(order + other * length, length, head / group);
     }
     for (size_t i = 0; i < length; ++i) {

@@ -115,7 +115,8 @@ TEST(Circle, ShowsNeighbouringChunksAsOftenAsTheyAreMet) {
               if (causal && key > query) continue;
               int64_t times = chunks == 1 ? 1 : 0;
               for (int64_t i = -int64_t{before}; chunks > 1 && i <= int64_t{after}; ++i) {
-                const int64_t chunk = ((query / 4 + i) % chunks + chunks) % chunks;
+                const int64_t away = std::abs(i) >= chunks ? 0 : i;
+                const int64_t chunk = ((query / 4 + away) % chunks + chunks) % chunks;
                 times += chunk == key / 4 ? 1 : 0;
               }
               want.insert(want.end(), static_cast<size_t>(times), static_cast<uint64_t>(key));

@@ -37,10 +37,15 @@ struct CirclePattern {
     if (positions <= full_up_to) return emit_range(0, end, emit);
     const uint64_t chunks = (positions + length - 1) / length;
     for (uint64_t i = 0; i < before + 1 + after; ++i) {
-      // `before` may be more than there are.
-      const uint64_t chunk = (query / length + chunks * before - before + i) % chunks;
+      const uint64_t chunk = neighbour(query / length, i, before, chunks);
       emit_range(chunk * length, smaller((chunk + 1) * length, end), emit);
     }
+  }
+
+  /// Number i of the chunks that `chunk` sees. As far away as the circle is round it is the chunk itself.
+  static uint64_t neighbour(uint64_t chunk, uint64_t i, uint64_t before, uint64_t chunks) {
+    if (i >= before) return i - before >= chunks ? chunk : (chunk + i - before) % chunks;
+    return before - i >= chunks ? chunk : (chunk + chunks - (before - i)) % chunks;
   }
 
   static constexpr uint32_t kMostChunks = 1024;
