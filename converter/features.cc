@@ -110,6 +110,7 @@ constexpr Feature kTable[] = {
     {"tokenizer.space_at_start_only", "Tokenizer.space_at_start_only",
      [](const ModelT& model) { return model.tokenizer && model.tokenizer->space_at_start_only; }},
     {"layer_norm.deviation", "LayerNormOptions.deviation", OXB_OPTION(LayerNormOptions, deviation)},
+    {"positions.divisor", "PositionsOptions.divisor", OXB_OPTION(PositionsOptions, divisor)},
 };
 #undef OXB_ANY
 #undef OXB_OPTION

@@ -138,10 +138,14 @@ uint32_t GraphBuilder::like(const std::string& name, uint32_t x, uint32_t width)
   return index;
 }
 
+void GraphBuilder::set_ids(uint32_t tensor, uint32_t limit) {
+  graph_.tensor(tensor).type = schema::DataType::I32;
+  graph_.tensor(tensor).limit = limit;
+}
+
 uint32_t GraphBuilder::ids(const std::string& name, uint32_t limit) {
   const uint32_t index = activation(name, tokens_symbol_, 1);
-  graph_.tensor(index).type = schema::DataType::I32;
-  graph_.tensor(index).limit = limit;
+  set_ids(index, limit);
   return index;
 }
 
@@ -319,6 +323,17 @@ uint32_t GraphBuilder::attention(const std::string& name, uint32_t q, const Atte
     options.terms.push_back(std::move(term));
     inputs.push_back(from.sides->bias);
   }
+  const auto add_term = [&](schema::TermKind kind, std::vector<uint32_t> tensors) {
+    auto term = std::make_unique<schema::ScoreTermT>();
+    term->kind = kind;
+    term->inputs = static_cast<uint32_t>(tensors.size());
+    inputs.insert(inputs.end(), tensors.begin(), tensors.end());
+    options.terms.push_back(std::move(term));
+    return options.terms.back().get();
+  };
+  if (from.blocks != kNone) add_term(schema::TermKind::Blocks, {from.blocks});
+  if (from.order != kNone) add_term(schema::TermKind::Order, {from.order});
+  if (from.own_score) add_term(schema::TermKind::OwnScore, {})->value = *from.own_score;
   const uint32_t value_width = graph_.tensor(from.sources.at(0).v).width / from.kv_heads;
   std::vector<uint32_t> outputs = {like(name, q, from.heads * value_width)};
   if (log_sums != nullptr) {
@@ -328,6 +343,14 @@ uint32_t GraphBuilder::attention(const std::string& name, uint32_t q, const Atte
   const uint32_t y = outputs[0];
   step(schema::OpCode::Attention, std::move(inputs), std::move(outputs))
       .options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::mix_attention(const std::string& name, const std::vector<Mixed>& parts) {
+  std::vector<uint32_t> inputs;
+  for (const Mixed& part : parts) inputs.insert(inputs.end(), {part.x, part.log_sums});
+  const uint32_t y = like(name, parts.at(0).x, graph_.tensor(parts.at(0).x).width);
+  step(schema::OpCode::MixAttention, std::move(inputs), {y});
   return y;
 }
 
@@ -352,9 +375,11 @@ uint32_t GraphBuilder::rope(const std::string& name, uint32_t x, uint32_t angles
 }
 
 uint32_t GraphBuilder::positions(const std::string& name, uint32_t limit,
-                                 const schema::PositionsOptionsT& options) {
-  const uint32_t y = ids(name, limit);
-  step(schema::OpCode::Positions, {tokens_}, {y}).options.Set(schema::PositionsOptionsT(options));
+                                 const schema::PositionsOptionsT& options, uint32_t tokens) {
+  if (tokens == kNone) tokens = tokens_;
+  const uint32_t y = like(name, tokens, 1);
+  set_ids(y, limit);
+  step(schema::OpCode::Positions, {tokens}, {y}).options.Set(schema::PositionsOptionsT(options));
   return y;
 }
 
@@ -383,6 +408,41 @@ uint32_t GraphBuilder::merge_rows(const std::string& name, uint32_t x, uint32_t 
                                   uint32_t mask) {
   const uint32_t y = like(name, x, graph_.tensor(x).width);
   step(schema::OpCode::MergeRows, {x, rows, mask}, {y});
+  return y;
+}
+
+uint32_t GraphBuilder::pad_rows(const std::string& name, uint32_t x, uint32_t rows_symbol,
+                                const schema::PadRowsOptionsT& options) {
+  const uint32_t y = activation(name, rows_symbol, 1);
+  set_ids(y, graph_.tensor(x).limit);
+  step(schema::OpCode::PadRows, {x}, {y}).options.Set(schema::PadRowsOptionsT(options));
+  return y;
+}
+
+uint32_t GraphBuilder::hash_buckets(const std::string& name, uint32_t x, uint32_t rotations,
+                                    uint32_t mask, uint32_t rows_symbol,
+                                    const schema::HashBucketsOptionsT& from) {
+  schema::HashBucketsOptionsT options = from;
+  options.has_mask = mask != kNone;
+  uint32_t limit = 1;
+  for (const uint32_t factor : options.buckets) limit *= factor;
+  const uint32_t y = activation(name, rows_symbol, 1);
+  set_ids(y, (limit + 1) * options.rounds);
+  std::vector<uint32_t> inputs = {x, rotations};
+  if (mask != kNone) inputs.push_back(mask);
+  step(schema::OpCode::HashBuckets, std::move(inputs), {y}).options.Set(std::move(options));
+  return y;
+}
+
+uint32_t GraphBuilder::sort_rows(const std::string& name, uint32_t keys, uint32_t given,
+                                 uint32_t rows_symbol, uint32_t lists) {
+  const uint32_t y = activation(name, rows_symbol, 1);
+  set_ids(y, graph_.tensor(keys).rows / lists);
+  schema::SortRowsOptionsT options;
+  options.lists = lists;
+  std::vector<uint32_t> inputs = {keys};
+  if (given != kNone) inputs.push_back(given);
+  step(schema::OpCode::SortRows, std::move(inputs), {y}).options.Set(std::move(options));
   return y;
 }
 
@@ -678,6 +738,14 @@ void GraphBuilder::debug_output(uint32_t x, const std::string& name) {
 uint32_t GraphBuilder::take_rows(const std::string& name, uint32_t x) {
   const uint32_t y = activation(name, output_symbol_, graph_.tensor(x).width);
   step(schema::OpCode::TakeRows, {x}, {y}).options.Set(schema::TakeRowsOptionsT());
+  return y;
+}
+
+uint32_t GraphBuilder::token_rows(const std::string& name, uint32_t x) {
+  const uint32_t y = activation(name, tokens_symbol_, graph_.tensor(x).width);
+  schema::TakeRowsOptionsT options;
+  options.from_start = true;
+  step(schema::OpCode::TakeRows, {x}, {y}).options.Set(std::move(options));
   return y;
 }
 

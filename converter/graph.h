@@ -182,10 +182,19 @@ class GraphBuilder {
     std::optional<AdaptiveSpan> adaptive_span;
     std::optional<Groups> groups;
     std::optional<Sides> sides;
+    /// Of the pattern ListedBlocks; of Circle.
+    uint32_t blocks = kNone;
+    uint32_t order = kNone;
+    std::optional<float> own_score;
   };
   /// `log_sums`, if it is not null, becomes the tensor of the log-sum-exp, [T, heads].
   uint32_t attention(const std::string& name, uint32_t q, const Attention& attention,
                      uint32_t* log_sums = nullptr);
+  /// What attentions gave, with their log-sum-exps.
+  struct Mixed {
+    uint32_t x, log_sums;
+  };
+  uint32_t mix_attention(const std::string& name, const std::vector<Mixed>& parts);
 
   /// Sines and cosines of this run's positions; `frequencies` is a weight of one row.
   /// `like` is another input, whose rows are numbered instead.
@@ -195,12 +204,21 @@ class GraphBuilder {
                 bool adjacent);
   /// Ids for an embedding of positions with `limit` rows.
   uint32_t positions(const std::string& name, uint32_t limit,
-                     const schema::PositionsOptionsT& options);
+                     const schema::PositionsOptionsT& options, uint32_t tokens = kNone);
   uint32_t token_mask(const std::string& name, uint32_t pad_token);
   uint32_t mask_rows(const std::string& name, uint32_t x, uint32_t mask);
   /// `rows_symbol` counts the rows whose mask is not 0.
   uint32_t select_rows(const std::string& name, uint32_t x, uint32_t mask, uint32_t rows_symbol);
   uint32_t merge_rows(const std::string& name, uint32_t x, uint32_t rows, uint32_t mask);
+  /// Ids with others behind them; `rows_symbol` counts all.
+  uint32_t pad_rows(const std::string& name, uint32_t x, uint32_t rows_symbol,
+                    const schema::PadRowsOptionsT& options);
+  /// `mask` may be kNone; `rows_symbol` counts the buckets of all heads, rounds and rows.
+  uint32_t hash_buckets(const std::string& name, uint32_t x, uint32_t rotations, uint32_t mask,
+                        uint32_t rows_symbol, const schema::HashBucketsOptionsT& options);
+  /// `given` are taken instead if there are any; `rows_symbol` counts what is sorted.
+  uint32_t sort_rows(const std::string& name, uint32_t keys, uint32_t given, uint32_t rows_symbol,
+                     uint32_t lists);
   uint32_t slice_columns(const std::string& name, uint32_t x, uint32_t first, uint32_t width);
   uint32_t concat_columns(const std::string& name, const std::vector<uint32_t>& parts);
   /// `memory` is kNone, or a ring state of options.left rows; `bias` may be kNone.
@@ -306,6 +324,8 @@ class GraphBuilder {
 
   /// The last rows, those that the caller wants the output of.
   uint32_t take_rows(const std::string& name, uint32_t x);
+  /// The first rows, one for each token of the caller.
+  uint32_t token_rows(const std::string& name, uint32_t x);
   /// The first row.
   uint32_t first_row(const std::string& name, uint32_t x);
 
@@ -329,6 +349,7 @@ class GraphBuilder {
   void require_fit(const std::string& name, uint32_t a, uint32_t b) const;
   /// The same with ids below `limit`.
   uint32_t ids(const std::string& name, uint32_t limit);
+  void set_ids(uint32_t tensor, uint32_t limit);
   uint32_t add_input(const std::string& name, uint32_t width, uint32_t rows_symbol);
   void set_output(uint32_t y);
   schema::StepT& step(schema::OpCode op, std::vector<uint32_t> inputs,

@@ -48,6 +48,31 @@ json compressive() {
           {"seq_len", 4}};
 }
 
+json longnet() {
+  return {{"model_type", "torchscale_longnet_decoder"},
+          {"vocab_size", 50},
+          {"decoder_embed_dim", 8},
+          {"decoder_attention_heads", 2},
+          {"decoder_ffn_embed_dim", 12},
+          {"decoder_layers", 1},
+          {"segment_length", {8, 16}},
+          {"dilated_ratio", {1, 2}}};
+}
+
+json reformer() {
+  return {
+      {"model_type", "reformer"},        {"vocab_size", 50},         {"hidden_size", 8},
+      {"num_attention_heads", 2},        {"attention_head_size", 4}, {"feed_forward_size", 12},
+      {"attn_layers", {"local", "lsh"}}, {"num_buckets", {4, 2}},    {"axial_pos_shape", {4, 8}},
+      {"axial_pos_embds_dim", {4, 4}},   {"is_decoder", true}};
+}
+
+json big_bird() {
+  return {{"model_type", "big_bird"}, {"vocab_size", 50},         {"max_position_embeddings", 64},
+          {"hidden_size", 8},         {"num_attention_heads", 2}, {"intermediate_size", 12},
+          {"num_hidden_layers", 1},   {"block_size", 2}};
+}
+
 json retnet() {
   return {{"model_type", "torchscale_retnet"},
           {"vocab_size", 50},
@@ -151,6 +176,34 @@ TEST(RetNetRefuses, WhatItDoesNotHave) {
   expect_words(refusal(retnet(), "multiway", true), {"multiway is true"});
   expect_words(refusal(retnet(), "decoder_retention_heads", 3), {"decoder_embed_dim", "multiple"});
   expect_words(refusal(retnet(), "decoder_value_embed_dim", 9), {"decoder_value_embed_dim is 9"});
+}
+
+TEST(LongNetRefuses, WhatItDoesNotHave) {
+  expect_words(refusal(longnet(), "segment_length", {8}),
+               {"segment_length has 1", "dilated_ratio 2"});
+  expect_words(refusal(longnet(), "dilated_ratio", {1, 3}), {"segment_length is 16", "multiple"});
+  expect_words(refusal(longnet(), "xpos_rel_pos", true), {"xpos_rel_pos is true"});
+  expect_words(refusal(longnet(), "rel_pos_buckets", 32), {"rel_pos_buckets is 32"});
+  expect_words(refusal(longnet(), "moe_freq", 2), {"moe_freq is 2"});
+}
+
+TEST(ReformerRefuses, WhatItDoesNotHave) {
+  expect_words(refusal(reformer(), "num_buckets", nullptr), {"num_buckets is missing"});
+  expect_words(refusal(reformer(), "num_buckets", 7), {"num_buckets has 7", "even"});
+  expect_words(refusal(reformer(), "num_buckets", {4, 3}), {"num_buckets has 3", "even"});
+  expect_words(refusal(reformer(), "num_buckets", {1 << 12, 1 << 12}),
+               {"num_buckets has 2 factors"});
+  expect_words(refusal(reformer(), "attn_layers", {"local", "full"}), {"attn_layers has \"full\""});
+  expect_words(refusal(reformer(), "axial_pos_shape", {4}), {"axial_pos_shape has 1"});
+  expect_words(refusal(reformer(), "axial_pos_embds_dim", {4, 5}), {"the sum 9", "hidden_size, 8"});
+  expect_words(refusal(reformer(), "num_hidden_layers", 3), {"num_hidden_layers", "2"});
+}
+
+TEST(BigBirdRefuses, WhatItDoesNotHave) {
+  expect_words(refusal(big_bird(), "attention_type", "sparse"), {"attention_type", "sparse"});
+  expect_words(refusal(big_bird(), "position_embedding_type", "relative_key"),
+               {"position_embedding_type", "relative_key"});
+  expect_words(refusal(big_bird(), "is_decoder", true), {"is_decoder is true"});
 }
 
 TEST(Mamba2Refuses, SizesAndLimitsThatDoNotFit) {

@@ -61,20 +61,38 @@ Encoder::Encoder(const Checkpoint& checkpoint, const EncoderConfig& config, Grap
   entry.max_segment = config.max_segment;
   entry.starts = true;
   builder_.begin_entry(entry);
-  if (config.has_mask) attention_mask_ = builder_.input("attention_mask", 2, 1);
+  if (is_padded()) rows_symbol_ = builder_.symbol("rows", most_rows());
+  tokens_ = padded(builder_.tokens(), config.padding.token);
+  if (config.has_mask) attention_mask_ = padded(builder_.input("attention_mask", 2, 1), 0);
   // Buffers that only count.
   checkpoint.ignore_tensor(prefix_ + "embeddings.position_ids");
   checkpoint.ignore_tensor(prefix_ + "embeddings.token_type_ids");
+}
+
+uint32_t Encoder::most_rows() const {
+  const EncoderPadding& padding = config_.padding;
+  const uint32_t tokens = config_.max_segment;
+  if (tokens <= padding.above) return tokens;
+  return (tokens + padding.multiple - 1) / padding.multiple * padding.multiple;
+}
+
+uint32_t Encoder::padded(uint32_t ids, uint32_t value) {
+  if (!is_padded()) return ids;
+  schema::PadRowsOptionsT options;
+  options.multiple = config_.padding.multiple;
+  options.above = config_.padding.above;
+  options.value = static_cast<int32_t>(value);
+  return builder_.pad_rows(graph_.tensor(ids).name + ".padded", ids, rows_symbol_, options);
 }
 
 uint32_t Encoder::embeddings(uint32_t position_ids) {
   const uint32_t width = config_.embedding_width;
   const std::string prefix = prefix_ + "embeddings.";
   const uint32_t type_ids =
-      config_.types == 0 ? 0 : builder_.input("token_type_ids", config_.types, 0);
-  uint32_t sum =
-      builder_.embedding("words", builder_.tokens(),
-                         parts_.matrix(prefix_ + config_.words, config_.vocabulary, width));
+      config_.types == 0 ? 0 : padded(builder_.input("token_type_ids", config_.types, 0), 0);
+  uint32_t sum = builder_.embedding(
+      "words", tokens_, parts_.matrix(prefix_ + config_.words, config_.vocabulary, width),
+      config_.word_scale);
   if (config_.types != 0) {
     const uint32_t table =
         parts_.matrix(prefix + "token_type_embeddings.weight", config_.types, width);
@@ -122,7 +140,7 @@ uint32_t Encoder::attend(const LayerBuilder::Layer& layer,
 uint32_t Encoder::pooled(uint32_t x) {
   const uint32_t width = config_.layer.width;
   const uint32_t dense = parts_.linear("pooler.dense", builder_.first_row("pooler.token", x),
-                                       prefix_ + "pooler.dense", width, width);
+                                       prefix_ + config_.pooler, width, width);
   const uint32_t y = builder_.activate("pooler_output", dense, schema::Activation::Tanh);
   builder_.debug_output(y);
   return y;
@@ -171,8 +189,9 @@ void Encoder::leave_out_sentence_head() {
 void Encoder::finish(uint32_t x, const MaskedHead& masked, schema::Activation first_token) {
   const uint32_t width = config_.layer.width;
   write_sizes();
+  if (is_padded()) x = builder_.token_rows("text", x);
   uint32_t pooler_output = GraphBuilder::kNone;
-  if (checkpoint_.has_tensor(prefix_ + "pooler.dense.weight")) pooler_output = pooled(x);
+  if (checkpoint_.has_tensor(prefix_ + config_.pooler + ".weight")) pooler_output = pooled(x);
   builder_.debug_output(x, "last_hidden_state");
   if (checkpoint_.has_tensor("classifier.out_proj.weight")) {
     const uint32_t dense =
@@ -181,8 +200,8 @@ void Encoder::finish(uint32_t x, const MaskedHead& masked, schema::Activation fi
     classify(builder_.activate("classifier.active", dense, first_token), "classifier.out_proj");
   } else if (checkpoint_.has_tensor("classifier.weight")) {
     if (pooler_output == GraphBuilder::kNone) {
-      throw InputError("tensor classifier.weight without " + prefix_ +
-                       "pooler.dense.weight classifies every token, which is not supported: "
+      throw InputError("tensor classifier.weight without " + prefix_ + config_.pooler +
+                       ".weight classifies every token, which is not supported: "
                        "expected a classifier of the whole text");
     }
     classify(pooler_output, "classifier");

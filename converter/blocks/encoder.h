@@ -15,6 +15,13 @@
 
 namespace oxbow::convert {
 
+/// Texts of more than `above` tokens are filled up inside with pad tokens that are masked, to a multiple of `multiple`.
+struct EncoderPadding {
+  uint32_t multiple = 1;
+  uint32_t above = 0;
+  uint32_t token = 0;
+};
+
 struct EncoderConfig {
   uint32_t vocabulary = 0;
   /// Kinds of tokens; 0: the model knows none.
@@ -39,6 +46,11 @@ struct EncoderConfig {
   std::string final_norm;
   /// Before a layer's index.
   std::string layers_prefix = "encoder.layer.";
+  /// The layer on the first token that other heads than a language model's stand on.
+  std::string pooler = "pooler.dense";
+  /// Factor on the embeddings of words.
+  float word_scale = 1.0f;
+  EncoderPadding padding = {};
 };
 
 /// Reads the keys that BERT and its descendants share. `unused_positions`: how many of the position
@@ -69,6 +81,9 @@ class Encoder {
   /// The base, or nothing.
   const std::string& prefix() const { return prefix_; }
   uint32_t head_width() const { return config_.layer.heads.width; }
+  /// Ids of the tokens that the layers have rows for, padding included; as many at most as `most_rows`.
+  uint32_t tokens() const { return tokens_; }
+  uint32_t most_rows() const;
   /// Which keys are no padding, by the caller; kNone if nobody asks.
   uint32_t attention_mask() const { return attention_mask_; }
 
@@ -98,6 +113,9 @@ class Encoder {
 
  private:
   uint32_t pooled(uint32_t x);
+  bool is_padded() const { return config_.padding.multiple > 1; }
+  /// Ids for each token, with `value` for those that padding adds.
+  uint32_t padded(uint32_t ids, uint32_t value);
 
   const Checkpoint& checkpoint_;
   const EncoderConfig& config_;
@@ -105,7 +123,9 @@ class Encoder {
   GraphBuilder builder_;
   Parts parts_;
   std::string prefix_;
+  uint32_t tokens_ = 0;
   uint32_t attention_mask_ = GraphBuilder::kNone;
+  uint32_t rows_symbol_ = 0;
   LayerBuilder layers_;
 };
 

@@ -348,6 +348,13 @@ std::vector<uint32_t> Checkpoint::size_for_each(const std::string& name, uint32_
   return out;
 }
 
+std::vector<uint32_t> Checkpoint::size_or_sizes(const std::string& name, uint32_t min,
+                                                uint32_t max) const {
+  const nlohmann::json* value = key(name);
+  if (value != nullptr && value->is_array()) return sizes(name, min, max);
+  return {size(name, min, max)};
+}
+
 std::string Checkpoint::note(const std::string& name) const {
   const nlohmann::json* value = key(name);
   return value != nullptr && value->is_string() ? value->get<std::string>() : "";

@@ -62,6 +62,8 @@ class Checkpoint {
   /// A list of `count` sizes, or one size for all of them.
   std::vector<uint32_t> size_for_each(const std::string& key, uint32_t min, uint32_t max,
                                       size_t count) const;
+  /// A list of sizes, or one size alone.
+  std::vector<uint32_t> size_or_sizes(const std::string& key, uint32_t min, uint32_t max) const;
   /// A text nothing depends on, such as the licence; empty when missing or no text.
   std::string note(const std::string& key) const;
   /// Names of a classifier's classes from id2label, in order; empty when the key is missing or null.

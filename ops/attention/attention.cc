@@ -26,6 +26,7 @@ struct AttentionRun {
   const AttentionParams& params;
   /// That of the params, with what rings have room for.
   AttentionShape shape;
+  PatternParams pattern;
   Sight sight;
 };
 
@@ -37,7 +38,7 @@ size_t rows_of(const RunContext& context, const AttentionSource& source) {
 
 /// Counts positions, and lists what the mask and the flags say.
 AttentionRun start_run(const RunContext& context, const AttentionParams& params) {
-  AttentionRun run{context, params, params.shape, {}};
+  AttentionRun run{context, params, params.shape, params.pattern, {}};
   for (const int32_t ring : params.terms.rooms.rings) {
     if (ring >= 0) run.shape.relative_zero -= context.rings[ring].count;
   }
@@ -58,6 +59,7 @@ AttentionRun start_run(const RunContext& context, const AttentionParams& params)
     sight.global_count = find_globals(params.terms.globals.flags, last_rows, list);
     sight.globals = list;
   }
+  run.pattern.origin = context.position - sight.last_source;
   return run;
 }
 
@@ -91,6 +93,40 @@ Status find_groups(const AttentionParams& params, size_t rows, AttentionRun* run
                        &run->sight.query_group));
   return group_length(run->context, groups, groups.key_length, groups.key_dimensions,
                       &run->sight.key_group);
+}
+
+/// Takes the caller's list of blocks, if there is one.
+Status take_blocks(const RunContext& context, AttentionRun& run) {
+  PatternParams& pattern = run.pattern;
+  const IndexList& list = run.params.terms.blocks.list;
+  if (!run.params.terms.has(schema::TermKind::Blocks)) return Status::kOk;
+  const uint64_t rows = list.rows(context), positions = run.sight.positions;
+  const uint64_t blocks = ceil_div(positions, uint64_t{pattern.length});
+  if (rows == 0 || positions <= pattern.full_up_to || blocks <= 2) return Status::kOk;
+  // Below 2^36 times two numbers of 32 bits, of which one was checked against a width.
+  const uint64_t others = run.params.heads * (blocks - 2);
+  if (rows / others != pattern.listed || rows % others != 0) {
+    return fail(context.error, Status::kInvalidArgument,
+                "'%.60s' has %llu rows, expected %u for each of %zu heads and %llu blocks",
+                list.name, static_cast<unsigned long long>(rows), pattern.listed, run.params.heads,
+                static_cast<unsigned long long>(blocks - 2));
+  }
+  for (uint64_t i = 0; i < rows; ++i) {
+    const int32_t block = list.values[i];
+    if (block < 0 || static_cast<uint64_t>(block) >= blocks) {
+      return fail(context.error, Status::kInvalidArgument, "'%.60s' names block %d of %llu",
+                  list.name, block, static_cast<unsigned long long>(blocks));
+    }
+  }
+  pattern.list = list.values;
+  return Status::kOk;
+}
+
+/// Whether rows whose mask is 0 give zeros.
+bool masks_queries(const AttentionRun& run) {
+  return run.params.terms.key_mask.masks_queries &&
+         !(run.pattern.kind == schema::PatternKind::ListedBlocks &&
+           run.sight.positions <= run.pattern.full_up_to);
 }
 
 /// The pieces of memory that hold the keys of one head, in the order of their positions.
@@ -154,13 +190,13 @@ const AttentionKernel<Element>& kernel_of(const AttentionParams& params) {
 
 /// Sets what changes from query to query. Row i of the result goes to `out`; false: the mask says it is
 /// zero.
-bool start_query(const AttentionParams& params, size_t i, uint64_t position, float* out,
-                 HeadTask* task) {
+bool start_query(const AttentionRun& run, size_t i, uint64_t position, float* out, HeadTask* task) {
+  const AttentionParams& params = run.params;
   AttentionQuery& query = task->query;
   const size_t column = query.head * params.shape.head_width;
   task->out = out + query.head * params.shape.value_width;
-  const KeyMaskTerm& mask = params.terms.key_mask;
-  if (mask.masks_queries && mask.mask[i] == 0) {
+  if (params.terms.key_mask.mask != nullptr && params.terms.key_mask.mask[i] == 0 &&
+      masks_queries(run)) {
     std::fill_n(task->out, params.shape.value_width, 0.0f);
     return false;
   }
@@ -195,11 +231,11 @@ void attend(const AttentionRun& run, size_t head, size_t heads, size_t first, si
     const uint64_t position = params.own ? sight.last_source + i : sight.positions;
     bool visible = true;
     for (size_t h = 0; h < heads; ++h) {
-      visible = start_query(params, i, position, row, tasks + h);
+      visible = start_query(run, i, position, row, tasks + h);
     }
     if (visible) {
       stream.begin();
-      visit_seen(sight, params.pattern, params.terms, head, i, position,
+      visit_seen(sight, run.pattern, params.terms, head, i, position,
                  [&](const PositionSpan& span) { stream.push(span); });
       stream.end();
     }
@@ -216,6 +252,7 @@ template <typename Element>
 Status run_attention(RunContext& context, const void* raw_params) {
   const auto& params = *static_cast<const AttentionParams*>(raw_params);
   AttentionRun run = start_run(context, params);
+  OXB_TRY(take_blocks(context, run));
   const size_t rows = context.rows(params.q);
   OXB_TRY(find_groups(params, rows, &run));
   const size_t step = float_rows(params, rows);

@@ -85,6 +85,13 @@ Status check_row_numbers(const TermBinding& binding, const Tensor& tensor, const
   return check_run_rows(context, binding.last_keys, tensor, role);
 }
 
+Status bind_index_list(const TermBinding& binding, const char* role, IndexList* list) {
+  const Tensor tensor = binding.input(0);
+  OXB_TRY(check_matrix(binding.context, tensor, role, DataType::kI32, 1, 0));
+  *list = {tensor.i32(), tensor.name, tensor.rows_symbol, tensor.rows};
+  return check_run_rows(binding.context, tensor, tensor, role);
+}
+
 namespace {
 
 /// Rows of a ring, all of it.
@@ -211,8 +218,27 @@ Status bind_terms(BindContext& context, const schema::AttentionOptions& options,
   return Status::kOk;
 }
 
+/// What sorted_run.cc relies on.
+Status check_sorted(BindContext& context, const AttentionParams& params) {
+  using Kind = schema::TermKind;
+  for (const Kind kind : {Kind::Relative, Kind::RelativeKeys, Kind::DistanceBias, Kind::Alibi,
+                          Kind::Segments, Kind::PinnedQuery, Kind::AdaptiveSpan}) {
+    if (params.terms.has(kind)) {
+      return context.fail("sorted rows have no term %s", schema::EnumNameTermKind(kind));
+    }
+  }
+  if (params.terms.key_mask.masks_queries || params.terms.key_mask.keeps_own) {
+    return context.fail("sorted rows mask keys only");
+  }
+  if (context.output_count() != 1) {
+    return context.fail("sorted rows have no second output");
+  }
+  return Status::kOk;
+}
+
 Status request_scratch(BindContext& context, AttentionParams& params) {
   using Kind = schema::TermKind;
+  const bool sorted = params.terms.has(Kind::Order);
   // Sums of at most 32 rows of 2^32 floats and two lists of 2^32 rows: they fit 64 bits.
   uint64_t bytes = 0;
   const auto take = [&bytes](uint64_t count) {
@@ -222,8 +248,9 @@ Status request_scratch(BindContext& context, AttentionParams& params) {
   };
   const uint64_t last_rows = params.source[params.sources - 1].rows;
   if (params.out.type == DataType::kI8) {
-    take(uint64_t{float_rows(params, params.q.rows)} * params.out.width);
+    take(uint64_t{sorted ? params.q.rows : float_rows(params, params.q.rows)} * params.out.width);
   }
+  if (sorted) params.sums_at = take(uint64_t{params.q.rows} * params.heads * 2);
   if (params.terms.has(Kind::KeyMask)) params.turns_at = take(last_rows);
   if (params.terms.has(Kind::Globals)) params.globals_at = take(last_rows);
   params.workers_at = static_cast<size_t>(bytes);
@@ -231,7 +258,15 @@ Status request_scratch(BindContext& context, AttentionParams& params) {
     params.heads_at_once = std::min(ceil_div(params.heads, context.threads()), kMaxHeadsAtOnce);
   }
   // Sixteen times four rows of 2^30 floats.
-  const uint64_t worker_bytes = params.heads_at_once * uint64_t{head_scratch_bytes(params)};
+  uint64_t worker_bytes = params.heads_at_once * uint64_t{head_scratch_bytes(params)};
+  if (sorted) {
+    uint64_t chunk = 0;
+    if (!sorted_scratch_bytes(params, &chunk)) {
+      return context.fail("chunks of %u rows do not fit", params.pattern.length);
+    }
+    // Short runs are not sorted.
+    params.worker_bytes = static_cast<size_t>(worker_bytes = std::max(worker_bytes, chunk));
+  }
   uint64_t workers = 0;
   if (!checked_mul(context.threads(), worker_bytes, &workers) ||
       !checked_add(bytes, workers, &bytes) || bytes > SIZE_MAX / 2) {
@@ -293,14 +328,23 @@ Status bind_attention(BindContext& context, RunFunction* run) {
   for (size_t i = 0; i < sources; ++i) OXB_TRY(bind_source(context, params, i, type));
   OXB_TRY(bind_terms(context, *options, terms, params, type));
   params.pattern = read_pattern(options->pattern());
+  params.pattern.heads = static_cast<uint32_t>(params.heads);
   OXB_TRY(check_pattern(context, params.pattern, params.own, params.heads));
+  if (has_any_order(params.pattern)) {
+    if (sources != 1 || !params.own || terms.has(schema::TermKind::Globals)) {
+      return context.fail("pattern %s needs one source, of own rows, without global keys",
+                          schema::EnumNamePatternKind(params.pattern.kind));
+    }
+  }
+  if (terms.has(schema::TermKind::Order)) OXB_TRY(check_sorted(context, params));
   OXB_TRY(bind_outputs(context, params));
   OXB_TRY(request_scratch(context, params));
 
   params.quantize = pick_quantize_kernel(context.reference_only());
   params.f32_kernel = pick_kernel<float>(context.reference_only());
   params.i8_kernel = pick_kernel<int8_t>(context.reference_only());
-  *run = attention_run_function(type);
+  *run =
+      terms.has(schema::TermKind::Order) ? sorted_run_function(type) : attention_run_function(type);
   return Status::kOk;
 }
 

@@ -61,6 +61,9 @@ struct AttentionParams {
   size_t turns_at = 0;
   size_t globals_at = 0;
   size_t workers_at = 0;
+  /// With sorted rows only: what they are summed up in, and the part of a worker.
+  size_t sums_at = 0;
+  size_t worker_bytes = 0;
 };
 
 /// Rows of the output that are computed before they are quantised, at most.
@@ -74,5 +77,10 @@ inline size_t head_scratch_bytes(const AttentionParams& params) {
 
 /// In attention.cc.
 RunFunction attention_run_function(DataType keys);
+
+/// In sorted_run.cc: with rows that are sorted before they are cut into chunks, and the scratch of one worker; false:
+/// its size does not fit.
+RunFunction sorted_run_function(DataType keys);
+bool sorted_scratch_bytes(const AttentionParams& params, uint64_t* bytes);
 
 }  // namespace oxbow

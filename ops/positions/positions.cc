@@ -14,6 +14,7 @@ struct Params {
   /// Negative: none.
   int32_t pad_token;
   uint32_t pad_position;
+  uint32_t divisor;
 };
 
 Status run_positions(RunContext& context, const void* params) {
@@ -26,10 +27,11 @@ Status run_positions(RunContext& context, const void* params) {
       *ids.i32(row) = static_cast<int32_t>(p.pad_position);
       continue;
     }
-    if (p.wrap == 0 && position >= ids.limit - p.offset) {
-      return fail_position(context, row, position, ids.limit - p.offset);
+    const uint64_t step = position / p.divisor;
+    if (p.wrap == 0 && step >= ids.limit - p.offset) {
+      return fail_position(context, row, step, ids.limit - p.offset);
     }
-    const uint64_t wrapped = p.wrap == 0 ? position : position % p.wrap;
+    const uint64_t wrapped = p.wrap == 0 ? step : step % p.wrap;
     *ids.i32(row) = static_cast<int32_t>(p.offset + wrapped);
     ++position;
   }
@@ -86,6 +88,7 @@ Status bind_positions(BindContext& context, RunFunction* run) {
     OXB_TRY(check_width(context, tokens, 1));
   }
   OXB_TRY(check_limit(context, ids, *options));
+  if (options->divisor() == 0) return context.fail("the divisor is 0");
 
   auto& p = context.params<Params>();
   p = {tokens,
@@ -93,7 +96,8 @@ Status bind_positions(BindContext& context, RunFunction* run) {
        options->offset(),
        options->wrap(),
        options->pad_token(),
-       options->pad_position()};
+       options->pad_position(),
+       options->divisor()};
   *run = run_positions;
   return Status::kOk;
 }

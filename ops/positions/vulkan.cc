@@ -62,7 +62,7 @@ Status finish_padded(RunContext& context, const void* params,
 Status bind_positions_vulkan(VulkanBindContext& context) {
   const auto& options = *context.step().options_as_PositionsOptions();
   const Tensor ids = context.output(0);
-  if (!fits_32_bits(ids)) return Status::kOk;
+  if (!fits_32_bits(ids) || options.divisor() != 1) return Status::kOk;
   context.params<Params>() = {ids, options.wrap(), ids.limit - options.offset()};
   if (options.pad_token() >= 0) {
     context.prepare(prepare_padded);

@@ -56,6 +56,7 @@ inline constexpr std::string_view kFeatures[] = {
     "tokenizer.ordered_marks",
     "tokenizer.space_at_start_only",
     "layer_norm.deviation",
+    "positions.divisor",
 };
 
 constexpr bool knows_feature(std::string_view name) {

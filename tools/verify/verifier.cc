@@ -148,9 +148,10 @@ void Verifier::collect() {
       part.stored_as[main] = short_name;
       continue;
     }
-    if (is_given(part, short_name)) {
-      part.given.insert(short_name);
-    } else if (runner_.produces(short_name) || is_derived(part, short_name)) {
+    const bool given = is_given(part, short_name);
+    if (given) part.given.insert(short_name);
+    if (given && (!is_input(short_name) || !runner_.produces(short_name))) continue;
+    if (runner_.produces(short_name) || is_derived(part, short_name)) {
       expect(part, short_name, tensor);
     } else {
       not_produced_.push_back(base);
@@ -348,7 +349,10 @@ InputRows Verifier::input_rows(const std::string& name, const oxb_input_info& in
     return rows;
   }
   const bool shaped = is_input(std::string(input.name) + kShape);
-  for (const int64_t value : integer_rows(name, layout, stream, shaped)) {
+  const std::vector<int64_t> values = rows.own_rows && !shaped
+                                          ? own_integers(name, input.name, layout, stream)
+                                          : integer_rows(name, layout, stream, shaped);
+  for (const int64_t value : values) {
     if (value < 0 || value >= int64_t{input.limit}) {
       throw InputError(format("%s: %s has the id %lld; the model takes 0 to %u", io_.path().c_str(),
                               name.c_str(), static_cast<long long>(value), input.limit - 1));
@@ -373,6 +377,23 @@ InputRows Verifier::shape_of(const std::string& name, const oxb_input_info& inpu
   }
   rows.rows = rows.integers.size();
   return rows;
+}
+
+std::vector<int64_t> Verifier::own_integers(const std::string& name, const std::string& input,
+                                            const Layout& layout, uint64_t stream) const {
+  std::vector<int64_t> all = io_.integers(name);
+  const std::vector<std::string>& shared = graph_.metadata->shared_inputs;
+  if (!layout.has_batch || std::find(shared.begin(), shared.end(), input) != shared.end()) {
+    return all;
+  }
+  const std::vector<uint64_t>& shape = io_.at(name).shape;
+  if (shape.empty() || shape[0] != layout.batch) {
+    throw InputError(io_.path() + ": " + name + " is " + shape_text(shape) + "; expected " +
+                     std::to_string(layout.batch) + " streams");
+  }
+  const size_t count = all.size() / layout.batch;
+  const auto first = all.begin() + static_cast<ptrdiff_t>(stream * count);
+  return {first, first + static_cast<ptrdiff_t>(count)};
 }
 
 std::vector<int64_t> Verifier::integer_rows(const std::string& name, const Layout& layout,

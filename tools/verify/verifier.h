@@ -94,6 +94,9 @@ class Verifier {
   /// The rows of a stream of an integer tensor; one of several dimensions only if it is `shaped`.
   std::vector<int64_t> integer_rows(const std::string& name, const Layout& layout, uint64_t stream,
                                     bool shaped = false) const;
+  /// Of an input whose rows are no tokens: all that a stream has, whatever their dimensions.
+  std::vector<int64_t> own_integers(const std::string& name, const std::string& input,
+                                    const Layout& layout, uint64_t stream) const;
   std::set<std::string> wanted(const Part& part) const;
   void place_all(const Part& part, const Layout& layout, uint64_t stream,
                  const ProducedByName& produced, const std::vector<uint64_t>* rows_at = nullptr);

@@ -25,6 +25,15 @@ struct PatternParams {
   uint32_t summary_sets = 1;
   uint32_t image_width = 1;
   uint32_t block_width = 1;
+  uint32_t listed = 0;
+  uint32_t full_up_to = 0;
+  uint32_t rounds = 1;
+  /// Of the step.
+  uint32_t heads = 1;
+
+  // Of a run: the list of blocks, null for block 0 everywhere, and which position of the stream position 0 is.
+  const int32_t* list = nullptr;
+  uint64_t origin = 0;
 };
 
 /// Of patterns with a length.

@@ -32,6 +32,9 @@ inline PatternParams read_pattern(const schema::Pattern* from) {
   p.summary_sets = from->summary_sets();
   p.image_width = from->image_width();
   p.block_width = from->block_width();
+  p.listed = from->listed();
+  p.full_up_to = from->full_up_to();
+  p.rounds = from->rounds();
   return p;
 }
 
@@ -91,6 +94,13 @@ inline bool depends_on_head(const PatternParams& p) {
 inline bool shows_from_start(const PatternParams& p) {
   return with_pattern(p.kind, false, [](auto type) {
     return requires { decltype(type)::Pattern::kFromStart; };
+  });
+}
+
+/// Whether its spans come in any order, with doubles.
+inline bool has_any_order(const PatternParams& p) {
+  return with_pattern(p.kind, false, [](auto type) {
+    return requires { decltype(type)::Pattern::kAnyOrder; };
   });
 }
 

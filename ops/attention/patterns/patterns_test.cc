@@ -77,9 +77,17 @@ schema::PatternT random_pattern(Kind kind, std::mt19937& random) {
   return p;
 }
 
+/// Those that later came are in sorted_test.cc.
+std::vector<Kind> kinds_in_ascending_order() {
+  std::vector<Kind> kinds;
+  for (Kind kind : schema::EnumValuesPatternKind()) {
+    if (kind <= Kind::Past) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
 class AttentionPattern : public ::testing::TestWithParam<Kind> {};
-INSTANTIATE_TEST_SUITE_P(All, AttentionPattern,
-                         ::testing::ValuesIn(schema::EnumValuesPatternKind()),
+INSTANTIATE_TEST_SUITE_P(All, AttentionPattern, ::testing::ValuesIn(kinds_in_ascending_order()),
                          [](const auto& test) {
                            return std::string(schema::EnumNamePatternKind(test.param));
                          });

@@ -14,6 +14,7 @@
 //   check(context, params, own, heads)   refuses what makes no sense in a file
 //   depends_on_head(params)              whether heads see different positions; otherwise they do not
 //   kFromStart                           a query sees the first positions and no others; otherwise any
+//   kAnyOrder                            spans in any order, and keys more than once: all keys must be own rows
 //   fits_shader(params)                  whether its shader, <name>.glsl, can do this; otherwise it can do all
 //
 // Parameters are any 32-bit numbers (lengths not 0) and positions stay below 2^36, so that sums fit 64

@@ -8,6 +8,7 @@
 
 namespace oxbow {
 
+struct IndexList;
 struct TermBinding;
 
 /// A row-major tensor of this type and width; `scale_groups` counts for I8 only.
@@ -23,5 +24,7 @@ Status check_weight(BindContext& context, const Tensor& tensor, const char* role
                     uint64_t width);
 /// A number for each row of the last source, which is not a ring.
 Status check_row_numbers(const TermBinding& binding, const Tensor& tensor, const char* role);
+/// The only input of a term: indices.
+Status bind_index_list(const TermBinding& binding, const char* role, IndexList* list);
 
 }  // namespace oxbow

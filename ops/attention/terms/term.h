@@ -64,6 +64,18 @@ struct TermBinding {
   bool has(schema::TermKind kind) const { return (kinds >> static_cast<unsigned>(kind) & 1) != 0; }
 };
 
+/// Indices that a step of the run or its caller made, as many as a symbol tells. Smaller than a view of a tensor.
+struct IndexList {
+  const int32_t* values = nullptr;
+  const char* name = "";
+  int32_t rows_symbol = -1;
+  uint32_t most = 0;
+
+  uint32_t rows(const RunContext& context) const {
+    return rows_symbol < 0 ? most : context.symbols[rows_symbol];
+  }
+};
+
 /// Keys of a tile and the query that meets them.
 template <typename Element>
 struct TermTile {

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/attention/terms/checks.h"
+#include "ops/attention/terms/term.h"
+
+namespace oxbow {
+
+/// The blocks that a pattern of listed blocks has besides its own; a caller's, so that each run checks them.
+struct BlocksTerm {
+  static constexpr size_t kInputs = 1;
+
+  IndexList list;
+
+  Status bind(TermBinding& binding) {
+    const auto* pattern = binding.options.pattern();
+    if (pattern == nullptr || pattern->kind() != schema::PatternKind::ListedBlocks) {
+      return binding.context.fail("a list of blocks needs the pattern ListedBlocks");
+    }
+    return bind_index_list(binding, "blocks", &list);
+  }
+
+  struct State {};
+};
+
+}  // namespace oxbow

@@ -1,0 +1,66 @@
+#include "ops/pad_rows/pad_rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "schema/model_generated.h"
+
+namespace oxbow {
+namespace {
+
+struct Params {
+  Tensor x, y;
+  uint32_t multiple, above;
+  int32_t value;
+};
+
+uint64_t padded(uint64_t rows, uint32_t multiple, uint32_t above) {
+  return rows <= above ? rows : round_up(rows, uint64_t{multiple});
+}
+
+Status run_pad_rows(RunContext& context, const void* params) {
+  const auto& p = *static_cast<const Params*>(params);
+  Tensor y = p.y;
+  const size_t rows = context.rows(p.x);
+  const size_t all = static_cast<size_t>(padded(rows, p.multiple, p.above));
+  if (rows != 0) std::memcpy(y.i32(), p.x.i32(), rows * sizeof(int32_t));
+  std::fill_n(y.i32() + rows, all - rows, p.value);
+  return context.set_rows(y, static_cast<uint32_t>(all));
+}
+
+}  // namespace
+
+constexpr OpSignature kPadRowsSignature = {
+    .options = schema::OpOptions::PadRowsOptions,
+    .inputs = {{.name = "x", .role = Role::kIds, .types = kI32, .width = Width::exactly(1)}},
+    .outputs = {{.name = "y",
+                 .role = Role::kIds,
+                 .types = kI32,
+                 .width = Width::exactly(1),
+                 .rows = Rows::counted(0)}},
+};
+
+Status bind_pad_rows(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kPadRowsSignature));
+  const auto* options = context.step().options_as_PadRowsOptions();
+  const Tensor x = context.input(0);
+  const Tensor y = context.output(0);
+  if (options->multiple() == 0) return context.fail("pads to a multiple of 0");
+  const uint64_t most = padded(x.rows, options->multiple(), options->above());
+  const uint32_t symbol_max = context.symbol_max(y.rows_symbol);
+  if (symbol_max < most || y.rows < symbol_max) {
+    return context.fail("tensor '%s' has room for %u rows and its symbol for %u, expected %llu",
+                        y.name, y.rows, symbol_max, static_cast<unsigned long long>(most));
+  }
+  // Readers rely on the limit.
+  if (x.limit > y.limit || options->value() < 0 ||
+      static_cast<uint32_t>(options->value()) >= y.limit) {
+    return context.fail("pads values below %u with %d, the limit of '%s' is %u", x.limit,
+                        options->value(), y.name, y.limit);
+  }
+  context.params<Params>() = {x, y, options->multiple(), options->above(), options->value()};
+  *run = run_pad_rows;
+  return Status::kOk;
+}
+
+}  // namespace oxbow

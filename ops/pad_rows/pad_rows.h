@@ -1,0 +1,14 @@
+#pragma once
+
+// y = x with rows of one value behind it, up to a multiple of a number of rows. How many there are is told by the
+// output's row symbol, which this op sets.
+
+#include "ops/common/signature.h"
+#include "runtime/op.h"
+
+namespace oxbow {
+
+extern const OpSignature kPadRowsSignature;
+Status bind_pad_rows(BindContext& context, RunFunction* run);
+
+}  // namespace oxbow
