@@ -109,6 +109,7 @@ constexpr Feature kTable[] = {
      }},
     {"tokenizer.space_at_start_only", "Tokenizer.space_at_start_only",
      [](const ModelT& model) { return model.tokenizer && model.tokenizer->space_at_start_only; }},
+    {"tensor.hadamard", "Tensor.hadamard", OXB_ANY(tensors, tensor, tensor.hadamard != 0)},
 };
 #undef OXB_ANY
 #undef OXB_OPTION

@@ -62,6 +62,8 @@ class Quantizer {
     }
   }
 
+  void split_shared_tables();
+
  private:
   void index() {
     readers_.assign(graph_.model.tensors.size(), {});
@@ -87,34 +89,6 @@ class Quantizer {
     return std::any_of(readers.begin(), readers.end(), [](const Reader& reader) {
       return op_traits(reader.step->op).exact_input == static_cast<int>(reader.input);
     });
-  }
-
-  /// A table that is also a matrix (tied weights) needs both layouts: who looks up rows gets a copy.
-  void split_shared_tables() {
-    const auto wants = [](const schema::StepT& step, uint32_t tensor, schema::Layout layout) {
-      const auto weight = weight_input(op_traits(step.op));
-      return weight && weight->layout == layout && step.inputs[weight->input] == tensor;
-    };
-    for_each_step([&](schema::StepT& step) {
-      const auto weight = weight_input(op_traits(step.op));
-      if (!weight || weight->layout != schema::Layout::RowMajor) return;
-      const uint32_t table = step.inputs[weight->input];
-      const bool shared =
-          std::any_of(readers_[table].begin(), readers_[table].end(), [&](const Reader& reader) {
-            return wants(*reader.step, table, schema::Layout::Block8x4);
-          });
-      if (!shared) return;
-      auto copy = std::make_unique<schema::TensorT>();
-      copy->name = graph_.tensor(table).name + "." + in_lower_case(schema::EnumNameOpCode(step.op));
-      copy->kind = schema::TensorKind::Weight;
-      copy->rows = graph_.tensor(table).rows;
-      copy->width = graph_.tensor(table).width;
-      const uint32_t added = static_cast<uint32_t>(graph_.model.tensors.size());
-      graph_.model.tensors.push_back(std::move(copy));
-      graph_.weights[added] = graph_.weights.at(table);
-      step.inputs[weight->input] = added;
-    });
-    index();
   }
 
   /// Memories: all steps that touch one must be content with int8.
@@ -238,7 +212,37 @@ class Quantizer {
   std::vector<const schema::StepT*> producers_;
 };
 
+/// A table that is also a matrix (tied weights) needs both layouts: who looks up rows gets a copy.
+void Quantizer::split_shared_tables() {
+  const auto wants = [](const schema::StepT& step, uint32_t tensor, schema::Layout layout) {
+    const auto weight = weight_input(op_traits(step.op));
+    return weight && weight->layout == layout && step.inputs[weight->input] == tensor;
+  };
+  for_each_step([&](schema::StepT& step) {
+    const auto weight = weight_input(op_traits(step.op));
+    if (!weight || weight->layout != schema::Layout::RowMajor) return;
+    const uint32_t table = step.inputs[weight->input];
+    const bool shared =
+        std::any_of(readers_[table].begin(), readers_[table].end(), [&](const Reader& reader) {
+          return wants(*reader.step, table, schema::Layout::Block8x4);
+        });
+    if (!shared) return;
+    auto copy = std::make_unique<schema::TensorT>();
+    copy->name = graph_.tensor(table).name + "." + in_lower_case(schema::EnumNameOpCode(step.op));
+    copy->kind = schema::TensorKind::Weight;
+    copy->rows = graph_.tensor(table).rows;
+    copy->width = graph_.tensor(table).width;
+    const uint32_t added = static_cast<uint32_t>(graph_.model.tensors.size());
+    graph_.model.tensors.push_back(std::move(copy));
+    graph_.weights[added] = graph_.weights.at(table);
+    step.inputs[weight->input] = added;
+  });
+  index();
+}
+
 }  // namespace
+
+void split_shared_tables(Graph& graph) { Quantizer(graph).split_shared_tables(); }
 
 void quantize(Graph& graph, const QuantizeOptions& options) {
   if (options.activations && !options.weights) {

@@ -16,7 +16,11 @@ constexpr OpSignature kSignature = {
                 .types = kF32 | kI8 | kI32,
                 .least = 2,
                 .most = kMaxInputs}},
-    .outputs = {{.name = "y", .types = kF32 | kI8, .width = Width::of(0), .rows = Rows::of(0)}}};
+    .outputs = {{.name = "y",
+                 .types = kF32 | kI8,
+                 .width = Width::of(0),
+                 .rows = Rows::of(0),
+                 .turns = true}}};
 
 /// Keys and values, fresh or remembered, have a scale for each of their heads, and a table of relative positions as well.
 uint32_t remembered_scales(const schema::ModelT&, const schema::StepT& step, size_t input) {

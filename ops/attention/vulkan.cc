@@ -264,7 +264,8 @@ Status bind_attention_vulkan(VulkanBindContext& context) {
   if (!params.quantises) return Status::kOk;
   return context.dispatch(
       shader_quantize, {context.out(0), floats},
-      {out.width, out.scale_groups, scale_word(out), std::bit_cast<uint32_t>(out.static_scale)});
+      {out.width, out.scale_groups, scale_word(out), std::bit_cast<uint32_t>(out.static_scale),
+       out.hadamard});
 }
 
 }  // namespace oxbow

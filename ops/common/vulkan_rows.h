@@ -32,7 +32,7 @@ inline Status prepare_rows(RunContext& context, const void* params,
   return spread_groups(context, rows, &dispatches[0]);
 }
 
-/// The dispatch alone: `inputs` are at bindings 2, 3, ..., `constants` have the ids 4, 5, ...
+/// The dispatch alone: `inputs` are at bindings 2, 3, ..., `constants` have the ids 5, 6, ...
 inline Status dispatch_row_output(VulkanBindContext& context, const VulkanShader& shader,
                                   const Tensor& y, std::initializer_list<VulkanOperand> inputs,
                                   std::initializer_list<uint32_t> constants) {
@@ -40,8 +40,8 @@ inline Status dispatch_row_output(VulkanBindContext& context, const VulkanShader
   size_t operand_count = 1;
   for (const VulkanOperand& input : inputs) operands[operand_count++] = input;
   uint32_t numbers[kMaxVulkanConstants] = {y.width, y.scale_groups, scale_word(y),
-                                           std::bit_cast<uint32_t>(y.static_scale)};
-  size_t number_count = 4;
+                                           std::bit_cast<uint32_t>(y.static_scale), y.hadamard};
+  size_t number_count = 5;
   for (const uint32_t constant : constants) numbers[number_count++] = constant;
   return context.dispatch(shader, std::span(operands, operand_count),
                           std::span(numbers, number_count));

@@ -5,7 +5,7 @@
 
 // (x - mean) / sqrt(variance + epsilon) * weight + bias. Slot: rows.
 
-layout(constant_id = 4) const float epsilon = 0;
+layout(constant_id = 5) const float epsilon = 0;
 layout(std430, binding = 2) readonly buffer X { float x[]; };
 layout(std430, binding = 3) readonly buffer Weight { float weight[]; };
 layout(std430, binding = 4) readonly buffer Bias { float bias[]; };

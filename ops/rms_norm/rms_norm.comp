@@ -5,7 +5,7 @@
 
 // x / sqrt(mean of x^2 + epsilon) * weight. Slot: rows.
 
-layout(constant_id = 4) const float epsilon = 0;
+layout(constant_id = 5) const float epsilon = 0;
 layout(std430, binding = 2) readonly buffer X { float x[]; };
 layout(std430, binding = 3) readonly buffer Weight { float weight[]; };
 #include "ops/common/vulkan/row_sum.glsl"

@@ -55,6 +55,7 @@ inline constexpr std::string_view kFeatures[] = {
     "rope_angles.last",
     "tokenizer.ordered_marks",
     "tokenizer.space_at_start_only",
+    "tensor.hadamard",
 };
 
 constexpr bool knows_feature(std::string_view name) {
