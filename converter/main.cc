@@ -45,9 +45,10 @@ Args declare() {
       "tokenizer.json, vocab.json (beside merges.txt), vocab.txt, a SentencePiece model, a JSON "
       "array of characters, or a folder that has one of them; byte or none (default: what DIR "
       "has)");
-  args.option("calibrate", "FILE",
-              "a text, or tokens as .safetensors: what int8 is fitted to and measured on, and static "
-              "scales are found on (default: a sample in several languages)");
+  args.option(
+      "calibrate", "FILE",
+      "a text, or tokens as .safetensors: what int8 is fitted to and measured on, and static "
+      "scales are found on (default: a sample in several languages)");
   args.option("quality-text", "FILE", "the same, only to measure quality on");
   args.option("transform", "WHAT",
               "auto (default: what loses least), none, or all: what is done to rows and weights so "

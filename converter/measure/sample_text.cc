@@ -3,7 +3,8 @@
 namespace oxbow::convert {
 namespace {
 
-constexpr char kText[] = R"(The ferry had stopped running in October, so the only way across was the old iron bridge two miles
+constexpr char kText[] =
+    R"(The ferry had stopped running in October, so the only way across was the old iron bridge two miles
 upstream. Nora walked it twice a week with a bag of letters on her shoulder. In summer people waved to her from the boats;
 now there was nobody, only the brown water and, once, a heron that stood on one leg and did not care. She counted the planks
 because somebody had told her as a child that the number changed. It never did. There were four hundred and twelve.

@@ -222,10 +222,9 @@ void Quantizer::split_shared_tables() {
     const auto weight = weight_input(op_traits(step.op));
     if (!weight || weight->layout != schema::Layout::RowMajor) return;
     const uint32_t table = step.inputs[weight->input];
-    const bool shared =
-        std::any_of(readers_[table].begin(), readers_[table].end(), [&](const Reader& reader) {
-          return wants(*reader.step, table, schema::Layout::Block8x4);
-        });
+    const bool shared = std::any_of(
+        readers_[table].begin(), readers_[table].end(),
+        [&](const Reader& reader) { return wants(*reader.step, table, schema::Layout::Block8x4); });
     if (!shared) return;
     auto copy = std::make_unique<schema::TensorT>();
     copy->name = graph_.tensor(table).name + "." + in_lower_case(schema::EnumNameOpCode(step.op));

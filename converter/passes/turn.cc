@@ -86,11 +86,14 @@ bool is_turnable_head(const Graph& graph, const Uses& uses, uint32_t index) {
                                      reader.step->op == schema::OpCode::RingPush;
     if (!good) return false;
   }
-  return std::all_of(uses.writers(index).begin(), uses.writers(index).end(), [&](const Use& use) {
-    return tensor.kind == TensorKind::State
-               ? tensor.type == DataType::I8 && use.step->op == schema::OpCode::RingPush
-               : use.step->op == schema::OpCode::Rope;
-  }) && !uses.writers(index).empty();
+  return std::all_of(uses.writers(index).begin(), uses.writers(index).end(),
+                     [&](const Use& use) {
+                       return tensor.kind == TensorKind::State
+                                  ? tensor.type == DataType::I8 &&
+                                        use.step->op == schema::OpCode::RingPush
+                                  : use.step->op == schema::OpCode::Rope;
+                     }) &&
+         !uses.writers(index).empty();
 }
 
 }  // namespace
@@ -127,8 +130,7 @@ size_t turn_matrices(Graph& graph) {
   }
   keep_whole(chosen, links);
   for (const uint32_t x : chosen) {
-    graph.tensor(x).hadamard =
-        static_cast<uint32_t>(largest_hadamard_block(graph.tensor(x).width));
+    graph.tensor(x).hadamard = static_cast<uint32_t>(largest_hadamard_block(graph.tensor(x).width));
   }
   for (const auto& [weight, tensors] : inputs) {
     if (!chosen.contains(tensors[0])) continue;

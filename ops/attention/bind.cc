@@ -145,9 +145,10 @@ Status bind_source(BindContext& context, AttentionParams& params, size_t index, 
   OXB_TRY(check_matrix(context, v, "values", type, params.kv_heads * shape.value_width,
                        params.kv_heads));
   if (k.hadamard != params.q.hadamard || v.hadamard != 0) {
-    return context.fail("keys '%s' and values '%s' are turned in blocks of %u and %u, expected %u, "
-                        "as q is, and 0",
-                        k.name, v.name, k.hadamard, v.hadamard, params.q.hadamard);
+    return context.fail(
+        "keys '%s' and values '%s' are turned in blocks of %u and %u, expected %u, "
+        "as q is, and 0",
+        k.name, v.name, k.hadamard, v.hadamard, params.q.hadamard);
   }
   if (own || k.ring < 0) {
     const Tensor& rows = own ? params.q : k;
@@ -183,8 +184,8 @@ Status bind_terms(BindContext& context, const schema::AttentionOptions& options,
   for (const Kind kind : {Kind::Relative, Kind::Segments, Kind::PinnedQuery}) {
     // They multiply q with what is not turned.
     if (params.q.hadamard != 0 && list.has(kind)) {
-      return context.fail("q '%s' is turned, which the score term %s does not allow",
-                          params.q.name, schema::EnumNameTermKind(kind));
+      return context.fail("q '%s' is turned, which the score term %s does not allow", params.q.name,
+                          schema::EnumNameTermKind(kind));
     }
   }
   bool pinned_rows = false;

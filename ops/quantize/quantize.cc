@@ -32,11 +32,8 @@ Status run_quantize(RunContext& context, const void* params) {
 
 constexpr OpSignature kQuantizeSignature = {
     .inputs = {{.name = "x"}},
-    .outputs = {{.name = "y",
-                 .types = kI8,
-                 .width = Width::of(0),
-                 .rows = Rows::of(0),
-                 .turns = true}},
+    .outputs =
+        {{.name = "y", .types = kI8, .width = Width::of(0), .rows = Rows::of(0), .turns = true}},
 };
 
 QuantizeKernel pick_quantize_kernel(bool reference_only) {

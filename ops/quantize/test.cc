@@ -187,7 +187,8 @@ TEST(Quantize, RunsWithTheTensorsStaticScale) {
 }
 
 TEST(Quantize, LeavesItsInputAloneWhenItTurnsRows) {
-  TestTensor x = f32_tensor("x", 3, 48), y = i8_tensor("y", 3, 48), expected = i8_tensor("e", 3, 48);
+  TestTensor x = f32_tensor("x", 3, 48), y = i8_tensor("y", 3, 48),
+             expected = i8_tensor("e", 3, 48);
   fill_uniform(x, 1);
   const std::vector<float> before(x.f32(), x.f32() + 3 * 48);
   y.hadamard = 16;

@@ -47,8 +47,9 @@ Status check_pair(BindContext& context, const Tensor& rows, const Tensor& state,
     return context.fail("tensors '%s' and '%s' must be in the same ring", first.name, state.name);
   }
   if (rows.hadamard != state.hadamard) {
-    return context.fail("tensors '%s' and '%s' are turned in blocks of %u and %u, expected the same",
-                        rows.name, state.name, rows.hadamard, state.hadamard);
+    return context.fail(
+        "tensors '%s' and '%s' are turned in blocks of %u and %u, expected the same", rows.name,
+        state.name, rows.hadamard, state.hadamard);
   }
   const bool same_layout = rows.type == state.type && rows.scale_groups == state.scale_groups;
   const bool quantised = rows.type == DataType::kF32 && state.type == DataType::kI8;
@@ -68,12 +69,11 @@ Status check_pair(BindContext& context, const Tensor& rows, const Tensor& state,
 
 constexpr OpSignature kRingPushSignature = {
     .options = schema::OpOptions::RingPushOptions,
-    .inputs =
-        {{.name = "rows",
-          .types = kF32 | kI8 | kI32,
-          .rows = Rows::of(0),
-          .turns = true,
-          .most = kMaxRingStates}},
+    .inputs = {{.name = "rows",
+                .types = kF32 | kI8 | kI32,
+                .rows = Rows::of(0),
+                .turns = true,
+                .most = kMaxRingStates}},
     .outputs = {{.name = "state",
                  .role = Role::kState,
                  .types = kF32 | kI8 | kI32,
