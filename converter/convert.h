@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "converter/graph.h"
 #include "converter/passes/passes.h"
+#include "converter/passes/transform.h"
 
 namespace oxbow::convert {
 
@@ -19,9 +21,14 @@ struct ConvertOptions {
   ImportOptions import_options;
   /// As read_tokenizer() takes it, or "none"; empty: what is found in the checkpoint's folder.
   std::string tokenizer;
-  /// A text, or a .safetensors file with tokens (tensors called input_ids), to measure quality with and to
-  /// find static scales; empty: random tokens, and no static scales.
+  /// A text, or a .safetensors file with tokens (tensors called input_ids), to choose by what int8 keeps most, to
+  /// measure quality with and to find static scales; empty: a sample, or random tokens without a tokenizer, and no
+  /// static scales.
   std::string calibration_file;
+  /// The same, to measure quality with; empty: what the choice was made by.
+  std::string quality_file;
+  /// What is done so that int8 loses less; missing: what loses least.
+  std::optional<Transform> transform;
   /// A tensor file that completes or replaces tensors.
   std::string extra_tensors;
   /// Which dictionary of a nested checkpoint holds the tensors; see open_tensor_file().

@@ -280,7 +280,7 @@ TEST(Convert, CalibrationTextIsReadThroughTheTokenizer) {
   convert(options);
   const Description d = describe_file(options.output);
   EXPECT_EQ(find_value(d.model.metadata->quality, "tokens"), "256");
-  EXPECT_FALSE(find_value(d.model.metadata->quality, "bits_per_token").empty());
+  EXPECT_FALSE(find_value(d.model.metadata->quality, "perplexity").empty());
   testing::write_text(directory / "text.txt", "~~~");
   EXPECT_THROW(convert(options), InputError);
 }

@@ -111,6 +111,7 @@ constexpr Feature kTable[] = {
      [](const ModelT& model) { return model.tokenizer && model.tokenizer->space_at_start_only; }},
     {"layer_norm.deviation", "LayerNormOptions.deviation", OXB_OPTION(LayerNormOptions, deviation)},
     {"positions.divisor", "PositionsOptions.divisor", OXB_OPTION(PositionsOptions, divisor)},
+    {"tensor.hadamard", "Tensor.hadamard", OXB_ANY(tensors, tensor, tensor.hadamard != 0)},
 };
 #undef OXB_ANY
 #undef OXB_OPTION

@@ -123,6 +123,7 @@ TEST(Features, AreNamedByModelsThatUseThemAndByNoOthers) {
       {"ring.initial_rows", [](auto& model) { model.rings[0]->initial_rows = 1; }},
       {"ring.shared", [](auto& model) { model.rings[0]->shared = true; }},
       {"state.initial", [](auto& model) { model.tensors.back()->initial = 0; }},
+      {"tensor.hadamard", [](auto& model) { model.tensors[0]->hadamard = 16; }},
       {"tensor.static_scale", [](auto& model) { model.tensors[0]->static_scale = 1.0f; }},
       {"entry.inputs", [](auto& model) { model.entry_points[0]->inputs = {0}; }},
       {"entry.own_row_inputs",

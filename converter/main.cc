@@ -56,8 +56,14 @@ Args declare() {
       "tokenizer.json, vocab.json (beside merges.txt), vocab.txt, a SentencePiece model, a JSON "
       "array of characters, or a folder that has one of them; byte or none (default: what DIR "
       "has)");
-  args.option("calibrate", "FILE",
-              "a text, or tokens as .safetensors: measure quality, and find static scales, on it");
+  args.option(
+      "calibrate", "FILE",
+      "a text, or tokens as .safetensors: what int8 is fitted to and measured on, and static "
+      "scales are found on (default: a sample in several languages)");
+  args.option("quality-text", "FILE", "the same, only to measure quality on");
+  args.option("transform", "WHAT",
+              "auto (default: what loses least), none, or all: what is done to rows and weights so "
+              "that int8 loses less");
   args.option("tensors", "EXTRA", "a tensor file that completes or replaces tensors by name");
   args.option("key", "NAME",
               "which dictionary of a torch checkpoint holds the tensors, e.g. model or ema.model "
@@ -113,17 +119,27 @@ ConvertOptions read_options(const Args& args) {
   }
   options.tokenizer = args.text("tokenizer", "");
   options.calibration_file = args.text("calibrate", "");
+  options.quality_file = args.text("quality-text", "");
+  const std::string transform = args.choice("transform", "auto", {"auto", "none", "all"});
+  if (transform != "auto") {
+    const bool all = transform == "all";
+    options.transform = Transform{
+        .scale = all,
+        .turn = all && options.quantize.activations,
+        .turn_keys = all && options.quantize.activations,
+    };
+  }
   options.extra_tensors = args.text("tensors", "");
   options.key = args.text("key", "");
   if (args.has("key") && options.key.empty()) throw UsageError("--key needs a name");
   options.debug_outputs = args.has("debug-outputs");
-  for (const char* name : {"tokenizer", "calibrate", "tensors", "report"}) {
+  for (const char* name : {"tokenizer", "calibrate", "quality-text", "tensors", "report"}) {
     if (args.has(name) && args.text(name, "").empty()) {
       throw UsageError(std::string("--") + name + " needs the name of a file");
     }
   }
   std::vector<std::string> inputs = {options.directory, options.tokenizer, options.calibration_file,
-                                     options.extra_tensors};
+                                     options.quality_file, options.extra_tensors};
   std::error_code unreadable;
   for (const auto& entry : std::filesystem::directory_iterator(options.directory, unreadable)) {
     inputs.push_back(entry.path().string());

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "host/args.h"
+#include "host/divergence.h"
 
 namespace oxbow {
 namespace {
@@ -32,6 +33,9 @@ std::string summary_table(const Description& d) {
   for (const auto& entry : d.model.entry_points) out += row("entry", entry_text(d.model, *entry));
   out += row("weights, activations", find_value(metadata.settings, "weights") + ", " +
                                          find_value(metadata.settings, "activations"));
+  if (const std::string done = find_value(metadata.settings, "transform"); !done.empty()) {
+    out += row("rows and weights", done);
+  }
   out += row("parameters", grouped_text(metadata.parameters));
   out += row("MACs per token", grouped_text(metadata.macs_per_token));
   out += row("bytes before", grouped_text(checkpoint_bytes(d)) + "  (" +
@@ -55,11 +59,17 @@ std::string summary_table(const Description& d) {
     out += row("  max abs difference", quality(output + "_max_abs_difference"));
   }
   if (!quality("mean_kl").empty()) {
-    out += row("  mean KL", quality("mean_kl") + " nats");
-    out += row("  same choice", percent(parse_number(quality("same_choice")).value_or(0)));
-    if (!quality("bits_per_token").empty()) {
-      out += row("  bits per token",
-                 quality("bits_per_token") + " (f32: " + quality("bits_per_token_f32") + ")");
+    const auto with_error = [&](const std::string& key, double factor, const char* format) {
+      return estimate_text({parse_number(quality(key)).value_or(0),
+                            parse_number(quality(key + "_error")).value_or(0)},
+                           format, factor);
+    };
+    out += row("  mean KL", with_error("mean_kl", 1, "%.5f") + " nats");
+    out += row("  same top token", with_error("same_choice", 100, "%.2f") + " %");
+    out += row("  RMS change of p", with_error("rms_delta_p", 100, "%.3f") + " %");
+    if (!quality("perplexity").empty()) {
+      out += row("  perplexity", quality("perplexity") + " (f32: " + quality("perplexity_f32") +
+                                     "), " + with_error("perplexity_change", 100, "%+.2f") + " %");
     }
   }
   return out;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "host/errors.h"
 #include "ops/traits.h"
+#include "runtime/base/hadamard.h"
 #include "runtime/base/quantize.h"
 
 namespace oxbow::convert {
@@ -14,6 +16,8 @@ namespace {
 
 /// Enough that a tensor's largest values have been seen, few enough to wait for.
 constexpr size_t kMostTokens = 4096;
+/// For the sizes of columns, which few tokens tell as well.
+constexpr size_t kMostChannelTokens = 1024;
 /// 5 bits of the mantissa are left.
 constexpr int kBinShift = 18;
 constexpr uint32_t kBins = 0x7f800000u >> kBinShift;
@@ -47,6 +51,9 @@ double bin_value(uint32_t bin) {
   return std::bit_cast<float>((bin << kBinShift) | (1u << (kBinShift - 1)));
 }
 
+/// What is told of a tensor after each run: its name and rows.
+using Observe = std::function<void(const std::string& name, std::span<float> values, size_t width)>;
+
 /// Reads all tensors that observe_matrices has marked.
 class Recorder {
  public:
@@ -58,7 +65,7 @@ class Recorder {
   }
 
   /// `written` are the tensors of the entry point that has just run.
-  void record(const std::set<std::string>& written) {
+  void record(const std::set<std::string>& written, const Observe& observe) {
     for (const auto& [index, name] : kept_) {
       if (!written.contains(name)) continue;
       const oxb_tensor_info now = info(index);
@@ -68,11 +75,9 @@ class Recorder {
                                                       values_.size(), &error) != OXB_OK) {
         throw InputError(std::string("calibration: ") + error.text);
       }
-      spreads[name].add(values_);
+      observe(name, values_, now.width);
     }
   }
-
-  std::map<std::string, Spread> spreads;
 
  private:
   oxb_tensor_info info(size_t index) const {
@@ -88,6 +93,27 @@ class Recorder {
   std::vector<std::pair<size_t, std::string>> kept_;
   std::vector<float> values_;
 };
+
+/// Runs `file`, assembled from the observed graph, over at most `most` tokens.
+void observe_run(const Graph& graph, std::span<const std::byte> file, const TokenSource& source,
+                 size_t most, const Observe& observe) {
+  Runner runner(file);
+  const std::vector<int32_t> tokens = source.take(runner, most);
+  Recorder recorder(runner);
+  std::vector<std::set<std::string>> written(graph.model.entry_points.size());
+  for_each_matrix(graph, [&](const MatrixStep& m) {
+    written[m.entry].insert({graph.tensor(m.x).name, graph.tensor(m.y).name});
+  });
+  std::vector<float> output;
+  feed(
+      runner, tokens, [&] { runner.reset(); },
+      [&](size_t entry, std::span<const oxb_input> inputs, std::span<const int32_t>) {
+        runner.run(entry, inputs, output);
+        recorder.record(written[entry], observe);
+        const schema::TensorT& logits = graph.tensor(graph.model.entry_points[entry]->logits);
+        observe(logits.name, output, logits.width);
+      });
+}
 
 }  // namespace
 
@@ -142,32 +168,56 @@ void observe_matrices(Graph& graph) {
   }
 }
 
+ChannelSizes measure_channels(const Graph& graph, std::span<const std::byte> file,
+                              const TokenSource& source) {
+  struct Sums {
+    std::vector<double> squares;
+    double rows = 0;
+  };
+  std::map<std::string, Sums> sums;
+  for_each_matrix(graph, [&](const MatrixStep& m) {
+    sums[graph.tensor(m.x).name].squares.resize(graph.tensor(m.x).width);
+  });
+  observe_run(graph, file, source, kMostChannelTokens,
+              [&](const std::string& name, std::span<float> values, size_t width) {
+                const auto found = sums.find(name);
+                if (found == sums.end() || found->second.squares.size() != width) return;
+                for (size_t i = 0; i < values.size(); ++i) {
+                  if (!std::isfinite(values[i])) continue;
+                  found->second.squares[i % width] += double{values[i]} * values[i];
+                }
+                found->second.rows += static_cast<double>(values.size() / width);
+              });
+  ChannelSizes sizes;
+  for (const auto& [name, sum] : sums) {
+    if (sum.rows == 0) continue;
+    std::vector<float>& out = sizes[name];
+    for (const double square : sum.squares) {
+      out.push_back(static_cast<float>(std::sqrt(square / sum.rows)));
+    }
+  }
+  return sizes;
+}
+
 Calibration calibrate(const Graph& graph, std::span<const std::byte> file,
                       const TokenSource& source) {
-  Runner runner(file);
-  const std::vector<int32_t> tokens = source.take(runner, kMostTokens);
-  Recorder recorder(runner);
-  std::vector<std::set<std::string>> written(graph.model.entry_points.size());
-  for_each_matrix(graph, [&](const MatrixStep& m) {
-    written[m.entry].insert({graph.tensor(m.x).name, graph.tensor(m.y).name});
-  });
-  std::vector<float> output;
-  feed(
-      runner, tokens, [&] { runner.reset(); },
-      [&](size_t entry, std::span<const oxb_input> inputs, std::span<const int32_t>) {
-        runner.run(entry, inputs, output);
-        recorder.record(written[entry]);
-        const uint32_t logits = graph.model.entry_points[entry]->logits;
-        recorder.spreads[graph.tensor(logits).name].add(output);
-      });
-
+  std::map<std::string, Spread> spreads, turned;
+  observe_run(graph, file, source, kMostTokens,
+              [&](const std::string& name, std::span<float> values, size_t width) {
+                spreads[name].add(values);
+                const size_t block = largest_hadamard_block(width);
+                if (block == 0) return;
+                hadamard_row(values.data(), values.size(), block);
+                turned[name].add(values);
+              });
   Calibration calibration;
   for_each_matrix(graph, [&](const MatrixStep& m) {
     const std::string& x = graph.tensor(m.x).name;
     const std::string& y = graph.tensor(m.y).name;
     // A matrix may be used twice with the same rows: then it gives the same.
-    calibration.inputs[x] = recorder.spreads[x].best_scale();
-    calibration.outputs[{x, graph.tensor(m.weight).name}] = recorder.spreads[y].best_scale();
+    calibration.inputs[x] = spreads[x].best_scale();
+    calibration.turned_inputs[x] = turned[x].best_scale();
+    calibration.outputs[{x, graph.tensor(m.weight).name}] = spreads[y].best_scale();
   });
   return calibration;
 }
@@ -190,7 +240,8 @@ size_t set_static_scales(Graph& graph, const Calibration& calibration) {
     if (x.type != schema::DataType::I8 || x.kind != schema::TensorKind::Activation) return;
     const auto copy = copied.find(m.x);
     const std::string name = copy == copied.end() ? x.name : graph.tensor(copy->second).name;
-    const float scale = known(calibration.inputs, name);
+    const float scale =
+        known(x.hadamard != 0 ? calibration.turned_inputs : calibration.inputs, name);
     if (scale == 0.0f) {
       ++unseen;
       return;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Static scales: the float graph is run over a text, and what enters and leaves each matrix is recorded.
+// The float graph is run over a text, and what enters and leaves each matrix is recorded: for the sizes of its columns
+// (scale_channels), and for static scales.
 //
 //   x       the tensor that will be int8       scale of Tensor.static_scale
 //   x W^T + bias, before activation and residual, so the graph must not be fused
@@ -19,6 +20,7 @@
 
 #include "converter/graph.h"
 #include "converter/measure/model_runner.h"
+#include "converter/passes/transform.h"
 
 namespace oxbow::convert {
 
@@ -38,12 +40,18 @@ class Spread {
 struct Calibration {
   /// By the name of the float tensor that enters matrices.
   std::map<std::string, float> inputs;
+  /// The same for rows that are turned (Tensor.hadamard).
+  std::map<std::string, float> turned_inputs;
   /// By the names of x and of the matrix.
   std::map<std::pair<std::string, std::string>, float> outputs;
 };
 
 /// Keeps what is to be recorded readable; before memory is planned.
 void observe_matrices(Graph& graph);
+
+/// Runs `file`, assembled from the observed graph: how large each column of what enters matrices is.
+ChannelSizes measure_channels(const Graph& graph, std::span<const std::byte> file,
+                              const TokenSource& source);
 
 /// Runs `file`, assembled from the observed graph.
 Calibration calibrate(const Graph& graph, std::span<const std::byte> file,

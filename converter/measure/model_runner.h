@@ -53,7 +53,10 @@ struct TokenSource {
   /// A text for the file's tokenizer; or these tokens; or, with neither, random ones, always the same.
   std::string text;
   std::vector<int32_t> tokens;
+  /// What a report calls them.
+  std::string label;
 
+  std::string name() const { return is_random() ? "random tokens" : label; }
   bool is_random() const { return text.empty() && tokens.empty(); }
   /// At most `most` tokens. Throws InputError when the text cannot be encoded or a token is not one of
   /// the model's.

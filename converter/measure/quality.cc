@@ -1,51 +1,22 @@
 #include "converter/measure/quality.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <vector>
 
 namespace oxbow::convert {
 namespace {
 
-constexpr size_t kMostTokens = 256;
+/// Random tokens tell little, and more of them not much more.
+constexpr size_t kMostRandomTokens = 256;
+constexpr size_t kMostTokens = 1024;
+/// Rows of logits that are kept, 256 MiB.
+constexpr size_t kMostFloats = size_t{64} << 20;
 
-/// Natural logarithm of the sum of exponentials.
-double log_sum_exp(std::span<const float> logits) {
-  const double top = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - top);
-  return top + std::log(sum);
-}
-
-struct Sums {
-  double cosine = 0, divergence = 0, largest = 0, float_bits = 0, bits = 0;
-  size_t rows = 0, same_choice = 0, predicted = 0;
-
-  /// `next` is the token that follows in the text, or negative.
-  void add(std::span<const float> a, std::span<const float> b, int32_t next) {
-    double ab = 0, aa = 0, bb = 0, kl = 0;
-    const double za = log_sum_exp(a), zb = log_sum_exp(b);
-    for (size_t i = 0; i < a.size(); ++i) {
-      ab += double{a[i]} * b[i];
-      aa += double{a[i]} * a[i];
-      bb += double{b[i]} * b[i];
-      kl += std::exp(a[i] - za) * ((a[i] - za) - (b[i] - zb));
-      largest = std::max(largest, std::fabs(double{a[i]} - b[i]));
-    }
-    cosine += aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : (aa == bb ? 1.0 : 0.0);
-    divergence += kl;
-    same_choice += std::max_element(a.begin(), a.end()) - a.begin() ==
-                   std::max_element(b.begin(), b.end()) - b.begin();
-    ++rows;
-    if (next < 0) return;
-    const auto target = static_cast<size_t>(next);
-    float_bits += (za - a[target]) / std::log(2.0);
-    bits += (zb - b[target]) / std::log(2.0);
-    ++predicted;
-  }
-};
+/// What int8 may cost on a text. Weights of eight bits with float activations cost about half of it.
+constexpr double kMostKl = 0.01;
+constexpr double kLeastSameTop = 0.95;
+constexpr double kLeastCosine = 0.995;
 
 std::string number_text(double value, const char* format) {
   char text[48];
@@ -53,62 +24,100 @@ std::string number_text(double value, const char* format) {
   return text;
 }
 
-void compare(std::span<const float> a, std::span<const float> b, const oxb_entry_info& entry,
-             std::span<const int32_t> rest, bool known, Sums& sums) {
+void compare_rows(std::span<const float> a, std::span<const float> b, const oxb_entry_info& entry,
+                  std::span<const int32_t> rest, bool known, Divergence& divergence) {
   const size_t width = entry.output_width;
   for (size_t row = 0; row * width < a.size(); ++row) {
     const bool next = known && entry.output_rows == 0 && row + 1 < rest.size();
-    sums.add(a.subspan(row * width, width), b.subspan(row * width, width),
-             next ? rest[row + 1] : -1);
+    divergence.add(a.subspan(row * width, width), b.subspan(row * width, width),
+                   next ? rest[row + 1] : -1);
   }
 }
 
 }  // namespace
 
-std::map<std::string, std::string> measure_quality(std::span<const std::byte> float_file,
-                                                   std::span<const std::byte> file,
-                                                   const TokenSource& source) {
-  Runner reference(float_file), converted(file);
-  const oxb_model_info& info = reference.info();
-  const std::vector<int32_t> tokens = source.take(converted, kMostTokens);
-  // In a text the next token can be predicted.
-  const bool known = !source.is_random() && info.task == OXB_TASK_GENERATE;
-  Sums sums;
-  std::vector<float> a, b;
-  feed(
-      reference, tokens,
-      [&] {
-        reference.reset();
-        converted.reset();
-      },
-      [&](size_t entry, std::span<const oxb_input> inputs, std::span<const int32_t> rest) {
-        reference.run(entry, inputs, a);
-        converted.run(entry, inputs, b);
-        if (entry + 1 == info.entry_count) {
-          compare(a, b, reference.entry(entry), rest, known, sums);
-        }
-      });
-
-  const double rows = static_cast<double>(sums.rows);
-  // Hidden states are no logits: they choose nothing.
-  const bool chooses = info.task != OXB_TASK_ENCODE;
+std::map<std::string, std::string> Quality::values() const {
   const std::string output = chooses ? "logits" : "output";
   std::map<std::string, std::string> out = {
-      {"tokens", std::to_string(tokens.size())},
-      {"text", source.is_random() ? "random tokens" : "calibration text"},
-      {output + "_cosine", number_text(sums.cosine / rows, "%.6f")},
-      {output + "_max_abs_difference", number_text(sums.largest, "%.4g")},
+      {"tokens", std::to_string(tokens)},
+      {"text", text},
+      {output + "_cosine", number_text(divergence.cosine(), "%.6f")},
+      {output + "_max_abs_difference", number_text(divergence.largest_difference(), "%.4g")},
   };
   if (!chooses) return out;
-  // Rounding may leave a tiny negative number where there is no difference.
-  out["mean_kl"] = number_text(std::max(0.0, sums.divergence / rows), "%.4g");
-  out["same_choice"] = number_text(static_cast<double>(sums.same_choice) / rows, "%.4f");
-  if (sums.predicted > 0) {
-    const double predicted = static_cast<double>(sums.predicted);
-    out["bits_per_token_f32"] = number_text(sums.float_bits / predicted, "%.4f");
-    out["bits_per_token"] = number_text(sums.bits / predicted, "%.4f");
+  const auto add = [&](const std::string& name, const Estimate& estimate, const char* format) {
+    out[name] = number_text(estimate.value, format);
+    out[name + "_error"] = number_text(estimate.error, format);
+  };
+  add("mean_kl", divergence.kl(), "%.4g");
+  add("same_choice", divergence.same_top(), "%.4f");
+  add("rms_delta_p", divergence.rms_delta_p(), "%.5f");
+  if (divergence.predicted() > 0) {
+    out["perplexity_f32"] = number_text(divergence.judge_perplexity(), "%.4f");
+    out["perplexity"] = number_text(divergence.perplexity(), "%.4f");
+    add("perplexity_change", divergence.perplexity_change(), "%.5f");
   }
   return out;
+}
+
+std::string Quality::complaint() const {
+  if (text == TokenSource().name()) return "";
+  const Estimate kl = divergence.kl(), same = divergence.same_top();
+  std::string missed;
+  // An error is given the benefit of the doubt.
+  if (chooses && kl.value - kl.error > kMostKl) {
+    missed = "mean KL " + number_text(kl.value, "%.4f") + ", expected at most " +
+             number_text(kMostKl, "%.2f");
+  } else if (chooses && same.value + same.error < kLeastSameTop) {
+    missed = "same top token " + number_text(same.value * 100, "%.1f") + " %, expected at least " +
+             number_text(kLeastSameTop * 100, "%.0f") + " %";
+  } else if (!chooses && divergence.cosine() < kLeastCosine) {
+    missed = "mean cosine " + number_text(divergence.cosine(), "%.4f") + ", expected at least " +
+             number_text(kLeastCosine, "%.3f");
+  }
+  if (missed.empty()) return "";
+  return "int8 changes what this model says (" + missed + ", on " + text +
+         "): try --calibrate with a text like yours, --activations f32, or --weights f32; "
+         "oxbow eval --compare measures on more text";
+}
+
+Judge::Judge(std::span<const std::byte> float_file, const TokenSource& source) {
+  Runner runner(float_file);
+  const oxb_model_info& info = runner.info();
+  task_ = info.task;
+  random_ = source.is_random();
+  text_ = source.name();
+  const size_t width = std::max<size_t>(runner.entry(info.entry_count - 1).output_width, 1);
+  const size_t room = std::max<size_t>(kMostFloats / width, 2);
+  tokens_ = source.take(runner, std::min(random_ ? kMostRandomTokens : kMostTokens, room));
+  std::vector<float> rows;
+  feed(
+      runner, tokens_, [&] { runner.reset(); },
+      [&](size_t entry, std::span<const oxb_input> inputs, std::span<const int32_t>) {
+        runner.run(entry, inputs, rows);
+        if (entry + 1 == info.entry_count) rows_.push_back(rows);
+      });
+}
+
+Quality Judge::compare(std::span<const std::byte> file) const {
+  Runner runner(file);
+  // In a text the next token can be predicted.
+  const bool known = !random_ && task_ == OXB_TASK_GENERATE;
+  Quality quality;
+  quality.tokens = tokens_.size();
+  quality.text = text_;
+  // Hidden states are no logits: they choose nothing.
+  quality.chooses = task_ != OXB_TASK_ENCODE;
+  std::vector<float> rows;
+  size_t run = 0;
+  feed(
+      runner, tokens_, [&] { runner.reset(); },
+      [&](size_t entry, std::span<const oxb_input> inputs, std::span<const int32_t> rest) {
+        runner.run(entry, inputs, rows);
+        if (entry + 1 != runner.info().entry_count) return;
+        compare_rows(rows_.at(run++), rows, runner.entry(entry), rest, known, quality.divergence);
+      });
+  return quality;
 }
 
 }  // namespace oxbow::convert

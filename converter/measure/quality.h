@@ -6,15 +6,45 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "converter/measure/model_runner.h"
+#include "host/divergence.h"
 
 namespace oxbow::convert {
 
-/// Feeds both files, as assembled, the same tokens and compares all logits. The result is what goes
-/// into the metadata: names and printed numbers. Throws InputError when the text cannot be encoded.
-std::map<std::string, std::string> measure_quality(std::span<const std::byte> float_file,
-                                                   std::span<const std::byte> file,
-                                                   const TokenSource& source);
+struct Quality {
+  Divergence divergence;
+  size_t tokens = 0;
+  /// What the tokens are.
+  std::string text;
+  /// Rows are logits; otherwise hidden states, of which only cosine and difference mean anything.
+  bool chooses = true;
+
+  /// The less the better: the mean KL, or what the cosine lacks.
+  double loss() const { return chooses ? divergence.kl().value : 1 - divergence.cosine(); }
+  /// Names and printed numbers for the metadata.
+  std::map<std::string, std::string> values() const;
+  /// Empty when int8 loses no more than it should, else what is missed and what to try. Random tokens prove nothing.
+  std::string complaint() const;
+};
+
+/// What the float file makes of some tokens.
+class Judge {
+ public:
+  /// Throws InputError when the text cannot be encoded.
+  Judge(std::span<const std::byte> float_file, const TokenSource& source);
+
+  /// Feeds another file, as assembled, the same tokens and compares all rows.
+  Quality compare(std::span<const std::byte> file) const;
+
+ private:
+  std::vector<int32_t> tokens_;
+  std::string text_;
+  bool random_;
+  oxb_task task_;
+  /// Of each run of the main entry point.
+  std::vector<std::vector<float>> rows_;
+};
 
 }  // namespace oxbow::convert

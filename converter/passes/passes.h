@@ -5,6 +5,7 @@
 //
 //   fuse       activations and residual additions into the linear step before them
 //   remove_dead   steps, states and weights nothing depends on
+//   transform.h   what makes int8 lose less, around quantize
 //   quantize   decides the type of every tensor and adds the steps that make int8 of float
 //   plan       places activations and states in their regions
 //   pack       turns float weights into the bytes of the file
@@ -35,6 +36,9 @@ void fuse(Graph& graph);
 void remove_dead(Graph& graph, bool keep_states);
 
 void quantize(Graph& graph, const QuantizeOptions& options);
+
+/// A table that is also a matrix gets a copy for those who look up its rows. quantize does it too.
+void split_shared_tables(Graph& graph, const QuantizeOptions& options);
 
 /// Throws InputError when a tensor has a size no file can hold.
 void plan(Graph& graph);

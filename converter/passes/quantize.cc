@@ -61,33 +61,6 @@ class Quantizer {
     }
   }
 
- private:
-  void index() {
-    readers_.assign(graph_.model.tensors.size(), {});
-    producers_.assign(graph_.model.tensors.size(), nullptr);
-    for_each_step([&](schema::StepT& step) {
-      for (size_t i = 0; i < step.inputs.size(); ++i) {
-        readers_[step.inputs[i]].push_back({&step, i});
-      }
-      for (const uint32_t output : step.outputs) producers_[output] = &step;
-    });
-  }
-
-  template <typename Visit>
-  void for_each_step(const Visit& visit) {
-    for (const auto& entry : graph_.model.entry_points) {
-      for (const auto& step : entry->steps) visit(*step);
-    }
-  }
-
-  /// Whether a reader cannot do with eight bits of what the step looks up: sines and cosines.
-  bool feeds_exact_input(const schema::StepT& step) const {
-    const std::vector<Reader>& readers = readers_[step.outputs[0]];
-    return std::any_of(readers.begin(), readers.end(), [](const Reader& reader) {
-      return op_traits(reader.step->op).exact_input == static_cast<int>(reader.input);
-    });
-  }
-
   /// A table that is also a matrix (tied weights) needs both layouts: who looks up rows gets a copy.
   void split_shared_tables(const WeightFormat& format) {
     const auto is_in_blocks = [&](const WeightInput& weight) {
@@ -117,6 +90,33 @@ class Quantizer {
       step.inputs[weight->input] = added;
     });
     index();
+  }
+
+ private:
+  void index() {
+    readers_.assign(graph_.model.tensors.size(), {});
+    producers_.assign(graph_.model.tensors.size(), nullptr);
+    for_each_step([&](schema::StepT& step) {
+      for (size_t i = 0; i < step.inputs.size(); ++i) {
+        readers_[step.inputs[i]].push_back({&step, i});
+      }
+      for (const uint32_t output : step.outputs) producers_[output] = &step;
+    });
+  }
+
+  template <typename Visit>
+  void for_each_step(const Visit& visit) {
+    for (const auto& entry : graph_.model.entry_points) {
+      for (const auto& step : entry->steps) visit(*step);
+    }
+  }
+
+  /// Whether a reader cannot do with eight bits of what the step looks up: sines and cosines.
+  bool feeds_exact_input(const schema::StepT& step) const {
+    const std::vector<Reader>& readers = readers_[step.outputs[0]];
+    return std::any_of(readers.begin(), readers.end(), [](const Reader& reader) {
+      return op_traits(reader.step->op).exact_input == static_cast<int>(reader.input);
+    });
   }
 
   /// Memories: all steps that touch one must be content with int8.
@@ -241,6 +241,10 @@ class Quantizer {
 };
 
 }  // namespace
+
+void split_shared_tables(Graph& graph, const QuantizeOptions& options) {
+  Quantizer(graph).split_shared_tables(weight_format(options.weights));
+}
 
 void quantize(Graph& graph, const QuantizeOptions& options) {
   const WeightFormat& format = weight_format(options.weights);

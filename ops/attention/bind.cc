@@ -120,6 +120,9 @@ Status bind_outputs(BindContext& context, AttentionParams& params) {
   }
   const uint64_t width = params.heads * uint64_t{params.shape.value_width};
   OXB_TRY(check_matrix(context, out, "output", out.type, width, out.scale_groups));
+  if (out.hadamard != 0 && out.type == DataType::kF32) {
+    return context.fail("output '%s' is F32, expected I8 since it is turned", out.name);
+  }
   OXB_TRY(check_run_rows(context, params.q, out, "output"));
   if (context.output_count() == 1) return Status::kOk;
   Tensor log_sums = context.output(1);
@@ -148,6 +151,12 @@ Status bind_source(BindContext& context, AttentionParams& params, size_t index, 
       check_matrix(context, k, "keys", type, params.kv_heads * shape.head_width, params.kv_heads));
   OXB_TRY(check_matrix(context, v, "values", type, params.kv_heads * shape.value_width,
                        params.kv_heads));
+  if (k.hadamard != params.q.hadamard || v.hadamard != 0) {
+    return context.fail(
+        "keys '%s' and values '%s' are turned in blocks of %u and %u, expected %u, "
+        "as q is, and 0",
+        k.name, v.name, k.hadamard, v.hadamard, params.q.hadamard);
+  }
   if (own || k.ring < 0) {
     const Tensor& rows = own ? params.q : k;
     OXB_TRY(check_run_rows(context, rows, k, "keys"));
@@ -178,6 +187,14 @@ Status bind_source(BindContext& context, AttentionParams& params, size_t index, 
 Status bind_terms(BindContext& context, const schema::AttentionOptions& options,
                   const TermList& list, AttentionParams& params, DataType type) {
   params.shape.relative_zero = options.relative_zero();
+  using Kind = schema::TermKind;
+  for (const Kind kind : {Kind::Relative, Kind::Segments, Kind::PinnedQuery}) {
+    // They multiply q with what is not turned.
+    if (params.q.hadamard != 0 && list.has(kind)) {
+      return context.fail("q '%s' is turned, which the score term %s does not allow", params.q.name,
+                          schema::EnumNameTermKind(kind));
+    }
+  }
   bool pinned_rows = false;
   for (const AttentionSource& source : params.source) pinned_rows |= source.pinned != 0;
   uint32_t kinds = 0;
@@ -290,6 +307,10 @@ Status bind_heads(BindContext& context, const schema::AttentionOptions& options,
                         q.width, params.heads, kMaxHeadWidth);
   }
   params.shape.head_width = q.width / params.heads;
+  if (q.hadamard != 0 && params.shape.head_width % q.hadamard != 0) {
+    return context.fail("q '%s' is turned in blocks of %u, which do not make heads of %zu", q.name,
+                        q.hadamard, params.shape.head_width);
+  }
   OXB_TRY(check_matrix(context, q, "q", DataType::kF32, q.width, 0));
   return check_run_rows(context, q, q, "q");
 }

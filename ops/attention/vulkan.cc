@@ -262,9 +262,9 @@ Status bind_attention_vulkan(VulkanBindContext& context) {
   OXB_TRY(context.dispatch(keys.type == DataType::kF32 ? shader_attention_f32 : shader_attention_i8,
                            operands, constants));
   if (!params.quantises) return Status::kOk;
-  return context.dispatch(
-      shader_quantize, {context.out(0), floats},
-      {out.width, out.scale_groups, scale_word(out), std::bit_cast<uint32_t>(out.static_scale)});
+  return context.dispatch(shader_quantize, {context.out(0), floats},
+                          {out.width, out.scale_groups, scale_word(out),
+                           std::bit_cast<uint32_t>(out.static_scale), out.hadamard});
 }
 
 }  // namespace oxbow

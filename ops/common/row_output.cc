@@ -3,9 +3,8 @@
 namespace oxbow {
 
 Status bind_row_output(BindContext& context, const Tensor& y, RowOutput* output) {
-  *output = {y, nullptr, 0};
+  *output = {y, pick_quantize_kernel(context.reference_only()), 0};
   if (y.type == DataType::kF32) return Status::kOk;
-  output->quantize = pick_quantize_kernel(context.reference_only());
   // Whole cache lines for each thread, so that no two share one.
   output->scratch_stride = round_up(y.width, kTensorAlignment / sizeof(float));
   uint64_t bytes = 0;

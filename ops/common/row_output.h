@@ -1,7 +1,7 @@
 #pragma once
 
 // The output of an op that computes float rows: F32 takes them as they are, I8 by way of a row of
-// scratch for each thread, since a scale is known only when its whole row is.
+// scratch for each thread, since a scale is known only when its whole row is. Either may want rows turned first.
 
 #include <cstddef>
 
@@ -12,7 +12,6 @@ namespace oxbow {
 
 struct RowOutput {
   Tensor y;
-  /// Null: the output is F32.
   QuantizeKernel quantize = nullptr;
   /// Floats of scratch for each thread.
   size_t scratch_stride = 0;
@@ -26,8 +25,9 @@ template <typename Compute>
 void write_row(const RunContext& context, const RowOutput& output, size_t row, size_t worker,
                const Compute& compute) {
   Tensor y = output.y;
-  if (output.quantize == nullptr) {
+  if (y.type == DataType::kF32) {
     compute(y.f32(row));
+    finish_row(output.quantize, y, row);
     return;
   }
   float* values = reinterpret_cast<float*>(context.scratch) + worker * output.scratch_stride;

@@ -118,6 +118,7 @@ class Checker {
         return refuse(tensor, "scales that divide the width");
       }
     }
+    if (tensor.hadamard != 0 && !place.turns) return refuse(tensor, "rows that are not turned");
     if (place.rows.in_ring() != (tensor.ring >= 0)) {
       return refuse(tensor, place.rows.in_ring() ? "rows in a ring" : "plain rows");
     }

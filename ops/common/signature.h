@@ -105,6 +105,8 @@ struct Place {
   Rows rows = {};
   /// Unless negative: the type and scales of this input.
   int8_t type_of = -1;
+  /// Rows may be turned (Tensor::hadamard): an input may be so, an output is made so if that is wanted.
+  bool turns = false;
   /// Output: may also be the caller's memory (BindContext::output_or_caller).
   bool to_caller = false;
   uint8_t least = 1;

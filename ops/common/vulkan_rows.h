@@ -32,7 +32,7 @@ inline Status prepare_rows(RunContext& context, const void* params,
   return spread_groups(context, rows, &dispatches[0]);
 }
 
-/// The dispatch alone: `inputs` are at bindings 2, 3, ..., `constants` have the ids 4, 5, ...
+/// The dispatch alone: `inputs` are at bindings 2, 3, ..., `constants` have the ids 5, 6, ...
 inline Status dispatch_row_output(VulkanBindContext& context, const VulkanShader& shader,
                                   const Tensor& y, std::initializer_list<VulkanOperand> inputs,
                                   std::initializer_list<uint32_t> constants) {
@@ -40,8 +40,8 @@ inline Status dispatch_row_output(VulkanBindContext& context, const VulkanShader
   size_t operand_count = 1;
   for (const VulkanOperand& input : inputs) operands[operand_count++] = input;
   uint32_t numbers[kMaxVulkanConstants] = {y.width, y.scale_groups, scale_word(y),
-                                           std::bit_cast<uint32_t>(y.static_scale)};
-  size_t number_count = 4;
+                                           std::bit_cast<uint32_t>(y.static_scale), y.hadamard};
+  size_t number_count = 5;
   for (const uint32_t constant : constants) numbers[number_count++] = constant;
   return context.dispatch(shader, std::span(operands, operand_count),
                           std::span(numbers, number_count));
@@ -75,13 +75,13 @@ inline Status prepare_groups(RunContext& context, const void* params,
 }
 
 /// A norm: a step that is one such dispatch, in which each of `groups` parts of a row is a row of its own. That says
-/// nothing of int8 rows, whose scales are of all parts together: then there may be one part only. Input 1 and on are
-/// weights. Constants from 4 on: epsilon, parts of a row, whether there are weights, whether each part has its own.
+/// nothing of int8 rows, whose scales are of all parts together, nor of turned ones: then there may be one part only. Input 1 and on are
+/// weights. Constants from 5 on: epsilon, parts of a row, whether there are weights, whether each part has its own.
 inline Status bind_norm_output(VulkanBindContext& context, const VulkanShader& shader,
                                std::initializer_list<VulkanOperand> inputs, uint32_t groups,
                                uint32_t epsilon_bits) {
   Tensor y = context.output(0);
-  if (!can_write_rows(y) || (groups != 1 && y.type != DataType::kF32)) return Status::kOk;
+  if (!can_write_rows(y) || (groups != 1 && (y.type != DataType::kF32 || y.hadamard != 0))) return Status::kOk;
   for (const VulkanOperand& input : inputs) {
     if (!fits_32_bits(context.input(input.index))) return Status::kOk;
   }

@@ -31,7 +31,11 @@ constexpr OpSignature kLayerNormSignature = {
     .inputs = {{.name = "x"},
                {.name = "weight", .role = Role::kWeight, .rows = Rows::one(), .wanted = has_weight},
                {.name = "bias", .role = Role::kWeight, .rows = Rows::one(), .wanted = has_weight}},
-    .outputs = {{.name = "y", .types = kF32 | kI8, .width = Width::of(0), .rows = Rows::of(0)}},
+    .outputs = {{.name = "y",
+                 .types = kF32 | kI8,
+                 .width = Width::of(0),
+                 .rows = Rows::of(0),
+                 .turns = true}},
 };
 
 Status bind_layer_norm(BindContext& context, RunFunction* run) {

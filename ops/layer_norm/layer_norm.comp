@@ -5,10 +5,10 @@
 
 // (x - mean) / sqrt(variance + epsilon) * weight + bias, of each part of a row, which is a row here. Values: rows.
 
-layout(constant_id = 4) const float epsilon = 0;
-layout(constant_id = 5) const uint groups = 1;
-layout(constant_id = 6) const bool weighted = true;
-layout(constant_id = 7) const bool own_weights = true;
+layout(constant_id = 5) const float epsilon = 0;
+layout(constant_id = 6) const uint groups = 1;
+layout(constant_id = 7) const bool weighted = true;
+layout(constant_id = 8) const bool own_weights = true;
 layout(std430, binding = 2) readonly buffer X { float x[]; };
 layout(std430, binding = 3) readonly buffer Weight { float weight[]; };
 layout(std430, binding = 4) readonly buffer Bias { float bias[]; };

@@ -65,7 +65,8 @@ float result_scale(const DenseStep& step) {
   const bool direct =
       step.residual == nullptr && (step.activation.activation == Activation::kNone ||
                                    step.activation.activation == Activation::kRelu);
-  return direct && step.y.static_scale != 0.0f ? step.y.static_scale : step.output_scale;
+  return direct && step.y.static_scale != 0.0f && step.y.hadamard == 0 ? step.y.static_scale
+                                                                       : step.output_scale;
 }
 
 bool can_serve(const DenseProvider& provider, const DenseStep& step) {

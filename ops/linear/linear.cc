@@ -166,7 +166,7 @@ bool has_residual(const schema::Step& step) {
 
 constexpr OpSignature kLinearSignature = {
     .options = schema::OpOptions::LinearOptions,
-    .inputs = {{.name = "x", .types = kF32 | kI8OneScale},
+    .inputs = {{.name = "x", .types = kF32 | kI8OneScale, .turns = true},
                {.name = "weight",
                 .role = Role::kWeight,
                 .types = kF32 | kI8Blocks,
@@ -185,6 +185,7 @@ constexpr OpSignature kLinearSignature = {
                  .types = kF32 | kI8,
                  .width = Width::rows_of(1),
                  .rows = Rows::of(0),
+                 .turns = true,
                  .to_caller = true}},
 };
 
@@ -198,6 +199,9 @@ Status bind_linear(BindContext& context, RunFunction* run) {
   const Tensor weight = context.input(1);
   const Tensor y = output_of(context);
   OXB_TRY(check_x_and_weight(context, x, weight));
+  if (y.hadamard != 0 && y.type == DataType::kF32) {
+    return context.fail("tensor '%s' is F32, expected I8 since it is turned", y.name);
+  }
   auto& p = context.params<Params>();
   p.x = x;
   p.weight = weight;

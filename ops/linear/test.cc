@@ -326,7 +326,7 @@ TEST(Linear, ToInt8IsTheFloatRowQuantised) {
     EXPECT_EQ(i8.op.scratch_bytes(), 24 * 280 * sizeof(float)) << "one tile of float rows";
     for (size_t row = 0; row < 59; ++row) {
       TestTensor expected = i8_tensor("expected", 1, 280, 7);
-      quantize_f32_i8_ref(f32.y.f32(row), 280, 7, 0, expected.i8(), expected.scales);
+      quantize_f32_i8_ref(f32.y.f32(row), 280, {.groups = 7}, expected.i8(), expected.scales);
       for (size_t i = 0; i < 288; ++i)
         ASSERT_EQ(i8.y8.i8(row)[i], expected.i8()[i]) << "padding too";
       for (size_t g = 0; g < 7; ++g) ASSERT_EQ(i8.y8.row_scales(row)[g], expected.scales[g]);

@@ -42,7 +42,11 @@ MultiplyKernel pick_kernel(bool reference_only) {
 
 constexpr OpSignature kMultiplySignature = {
     .inputs = {{.name = "a"}, {.name = "b"}},
-    .outputs = {{.name = "y", .types = kF32 | kI8, .width = Width::of(0), .rows = Rows::of(0)}},
+    .outputs = {{.name = "y",
+                 .types = kF32 | kI8,
+                 .width = Width::of(0),
+                 .rows = Rows::of(0),
+                 .turns = true}},
 };
 
 Status bind_multiply(BindContext& context, RunFunction* run) {

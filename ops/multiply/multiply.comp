@@ -6,8 +6,8 @@
 // y = a * b. Values: rows.
 
 // An element of b serves so many neighbours of a, and its row all of a's if it has one.
-layout(constant_id = 4) const uint repeat = 1;
-layout(constant_id = 5) const bool one_row = false;
+layout(constant_id = 5) const uint repeat = 1;
+layout(constant_id = 6) const bool one_row = false;
 
 layout(std430, binding = 2) readonly buffer A { float a[]; };
 layout(std430, binding = 3) readonly buffer B { float b[]; };

@@ -21,6 +21,25 @@ namespace {
 }
 
 struct Avx2 {
+  using Vector = __m256;
+  static constexpr size_t kLanes = 8;
+
+  [[gnu::always_inline]] static Vector load(const float* x) { return _mm256_loadu_ps(x); }
+  [[gnu::always_inline]] static void store(float* x, Vector v) { _mm256_storeu_ps(x, v); }
+  [[gnu::always_inline]] static Vector plus(Vector a, Vector b) { return _mm256_add_ps(a, b); }
+  [[gnu::always_inline]] static Vector minus(Vector a, Vector b) { return _mm256_sub_ps(a, b); }
+
+  /// Each lane and its partner: the first of a pair adds, the second is taken from the first.
+  [[gnu::always_inline]] static Vector hadamard_lanes(Vector v) {
+    constexpr float kMinus = -0.0f;
+    const __m256 odd = _mm256_setr_ps(0, kMinus, 0, kMinus, 0, kMinus, 0, kMinus);
+    const __m256 upper_pair = _mm256_setr_ps(0, 0, kMinus, kMinus, 0, 0, kMinus, kMinus);
+    const __m256 upper_half = _mm256_setr_ps(0, 0, 0, 0, kMinus, kMinus, kMinus, kMinus);
+    v = _mm256_add_ps(_mm256_permute_ps(v, 0xb1), _mm256_xor_ps(v, odd));
+    v = _mm256_add_ps(_mm256_permute_ps(v, 0x4e), _mm256_xor_ps(v, upper_pair));
+    return _mm256_add_ps(_mm256_permute2f128_ps(v, v, 1), _mm256_xor_ps(v, upper_half));
+  }
+
   static float absmax(const float* x, size_t count) {
     const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
     __m256 most[4];
@@ -66,9 +85,8 @@ struct Avx2 {
 
 }  // namespace
 
-void quantize_f32_i8_avx2(const float* x, size_t width, size_t groups, float static_scale,
-                          int8_t* q, float* scales) {
-  quantize_with<Avx2>(x, width, groups, static_scale, q, scales);
+void quantize_f32_i8_avx2(float* x, size_t width, const RowForm& form, int8_t* q, float* scales) {
+  quantize_with<Avx2>(x, width, form, q, scales);
 }
 
 }  // namespace oxbow

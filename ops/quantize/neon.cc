@@ -21,6 +21,22 @@ namespace {
 }
 
 struct Neon {
+  using Vector = float32x4_t;
+  static constexpr size_t kLanes = 4;
+
+  [[gnu::always_inline]] static Vector load(const float* x) { return vld1q_f32(x); }
+  [[gnu::always_inline]] static void store(float* x, Vector v) { vst1q_f32(x, v); }
+  [[gnu::always_inline]] static Vector plus(Vector a, Vector b) { return vaddq_f32(a, b); }
+  [[gnu::always_inline]] static Vector minus(Vector a, Vector b) { return vsubq_f32(a, b); }
+
+  /// Each lane and its partner: the first of a pair adds, the second is taken from the first.
+  [[gnu::always_inline]] static Vector hadamard_lanes(Vector v) {
+    const float32x4_t swapped = vrev64q_f32(v);
+    v = vtrn1q_f32(vaddq_f32(v, swapped), vsubq_f32(v, swapped));
+    const float32x4_t turned = vextq_f32(v, v, 2);
+    return vcombine_f32(vget_low_f32(vaddq_f32(v, turned)), vget_low_f32(vsubq_f32(v, turned)));
+  }
+
   static float absmax(const float* x, size_t count) {
     float32x4_t most[4];
 #pragma GCC unroll 4
@@ -53,9 +69,8 @@ struct Neon {
 
 }  // namespace
 
-void quantize_f32_i8_neon(const float* x, size_t width, size_t groups, float static_scale,
-                          int8_t* q, float* scales) {
-  quantize_with<Neon>(x, width, groups, static_scale, q, scales);
+void quantize_f32_i8_neon(float* x, size_t width, const RowForm& form, int8_t* q, float* scales) {
+  quantize_with<Neon>(x, width, form, q, scales);
 }
 
 }  // namespace oxbow

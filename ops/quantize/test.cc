@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -7,6 +9,8 @@
 
 #include "ops/quantize/quantize.h"
 #include "ops/testing/kernel_test.h"
+#include "ops/testing/team.h"
+#include "runtime/base/hadamard.h"
 
 namespace oxbow {
 namespace {
@@ -48,7 +52,7 @@ TEST(Quantize, EveryVariantFollowsTheRule) {
         TestTensor x = f32_tensor("x", 1, size * groups);
         TestTensor q = i8_tensor("q", 1, size * groups, groups);
         fill_uniform(x, size, -3, 3);
-        kernel(x.f32(), x.width, groups, 0, q.i8(), q.scales);
+        kernel(x.f32(), x.width, {.groups = groups}, q.i8(), q.scales);
         expect_rule(x, q);
       }
     }
@@ -66,8 +70,8 @@ TEST(Quantize, EveryVariantGivesTheBitsOfTheReferenceOnNanInfinityAndTinyValues)
         fill(x, std::vector<float>(19, odd[first]));
         x.f32()[17] = odd[second];
         TestTensor q = i8_tensor("q", 1, 19), expected = i8_tensor("expected", 1, 19);
-        kernel(x.f32(), 19, 1, 0, q.i8(), q.scales);
-        quantize_f32_i8_ref(x.f32(), 19, 1, 0, expected.i8(), expected.scales);
+        kernel(x.f32(), 19, {}, q.i8(), q.scales);
+        quantize_f32_i8_ref(x.f32(), 19, {}, expected.i8(), expected.scales);
         EXPECT_TRUE(std::isfinite(*q.scales));
         EXPECT_EQ(*q.scales, *expected.scales);
         EXPECT_EQ(std::memcmp(q.data, expected.data, q.stride()), 0);
@@ -83,7 +87,7 @@ TEST(Quantize, AStaticScaleIsKeptAndSaturates) {
       TestTensor x = f32_tensor("x", 1, size), q = i8_tensor("q", 1, size);
       fill_uniform(x, size, -3, 3);
       x.f32()[size / 2] = size % 3 == 0 ? inf : size % 3 == 1 ? -inf : std::nanf("");
-      kernel(x.f32(), size, 1, 0.01f, q.i8(), q.scales);
+      kernel(x.f32(), size, {.static_scale = 0.01f}, q.i8(), q.scales);
       ASSERT_EQ(*q.scales, 0.01f);
       for (size_t i = 0; i < size; ++i) {
         const float scaled = std::nearbyint(x.f32()[i] * (1 / 0.01f));
@@ -92,6 +96,54 @@ TEST(Quantize, AStaticScaleIsKeptAndSaturates) {
       }
       for (size_t i = size; i < q.stride(); ++i) ASSERT_EQ(q.code(0, i), 0) << "padding " << i;
     }
+  });
+}
+
+/// The sum of x_i times the signs of the Walsh-Hadamard matrix, in double.
+double walsh_sum(const float* x, size_t block, size_t row) {
+  double sum = 0;
+  for (size_t i = 0; i < block; ++i) sum += std::popcount(row & i) % 2 == 0 ? x[i] : -x[i];
+  return sum;
+}
+
+TEST(Quantize, EveryVariantTurnsRowsToTheSameBits) {
+  testing::for_each_variant(kVariants, [&](QuantizeKernel kernel) {
+    for (uint32_t block = kMinHadamardBlock; block <= kMaxHadamardBlock; block *= 2) {
+      for (uint32_t blocks : {1u, 3u, 8u}) {
+        SCOPED_TRACE(::testing::Message() << blocks << " blocks of " << block);
+        TestTensor x = f32_tensor("x", 1, block * blocks), q = i8_tensor("q", 1, x.width);
+        fill_uniform(x, block + blocks, -3, 3);
+        std::vector<float> expected(x.f32(), x.f32() + x.width);
+        TestTensor codes = i8_tensor("codes", 1, x.width);
+        quantize_f32_i8_ref(expected.data(), x.width, {.hadamard = block}, codes.i8(),
+                            codes.scales);
+        kernel(x.f32(), x.width, {.hadamard = block}, q.i8(), q.scales);
+        EXPECT_EQ(std::memcmp(x.f32(), expected.data(), x.width * sizeof(float)), 0);
+        EXPECT_TRUE(testing::same_bits(q, codes));
+      }
+    }
+  });
+}
+
+TEST(Quantize, ATurnedRowIsTheWalshHadamardTransformOfItsBlocks) {
+  TestTensor x = f32_tensor("x", 1, 3 * 64), turned = f32_tensor("turned", 1, 3 * 64);
+  fill_uniform(x, 7);
+  std::copy_n(x.f32(), x.width, turned.f32());
+  quantize_f32_i8_ref(turned.f32(), x.width, {.hadamard = 64}, nullptr, nullptr);
+  for (size_t i = 0; i < x.width; ++i) {
+    EXPECT_NEAR(turned.f32()[i], walsh_sum(x.f32() + i / 64 * 64, 64, i % 64), 1e-5) << i;
+  }
+}
+
+TEST(Quantize, InATurnedRowOneNanTakesItsBlockOnly) {
+  testing::for_each_variant(kVariants, [&](QuantizeKernel kernel) {
+    TestTensor x = f32_tensor("x", 1, 64), q = i8_tensor("q", 1, 64);
+    fill_uniform(x, 3);
+    x.f32()[20] = std::nanf("");
+    kernel(x.f32(), 64, {.hadamard = 16}, q.i8(), q.scales);
+    EXPECT_TRUE(std::isfinite(*q.scales));
+    for (size_t i = 16; i < 32; ++i) EXPECT_EQ(q.code(0, i), 0);
+    EXPECT_NE(q.code(0, 3), 0);
   });
 }
 
@@ -134,6 +186,28 @@ TEST(Quantize, RunsWithTheTensorsStaticScale) {
   }
 }
 
+TEST(Quantize, LeavesItsInputAloneWhenItTurnsRows) {
+  TestTensor x = f32_tensor("x", 3, 48), y = i8_tensor("y", 3, 48),
+             expected = i8_tensor("e", 3, 48);
+  fill_uniform(x, 1);
+  const std::vector<float> before(x.f32(), x.f32() + 3 * 48);
+  y.hadamard = 16;
+  for (const bool reference_only : {false, true}) {
+    OpRunner op(bind_quantize);
+    op.inputs = {&x};
+    op.outputs = {&y};
+    op.reference_only = reference_only;
+    ASSERT_EQ(op.bind_and_run(), Status::kOk) << op.message();
+    EXPECT_EQ(std::memcmp(x.f32(), before.data(), before.size() * sizeof(float)), 0);
+    for (size_t row = 0; row < 3; ++row) {
+      std::vector<float> turned(x.f32(row), x.f32(row) + 48);
+      quantize_f32_i8_ref(turned.data(), 48, {.hadamard = 16}, expected.i8(row),
+                          expected.row_scales(row));
+    }
+    EXPECT_TRUE(testing::same_bits(y, expected));
+  }
+}
+
 TEST(Quantize, RefusesStepsThatMakeNoSense) {
   testing::expect_refusals<Fixture>({
       {"inputs", [](Fixture& s) { s.op.inputs.push_back(&s.x); }, "has 2 inputs"},
@@ -146,6 +220,7 @@ TEST(Quantize, RefusesStepsThatMakeNoSense) {
       {"width", [](Fixture& s) { s.x.width = 23; }, "expected a width of 23"},
       {"rows", [](Fixture& s) { s.x.rows = 6; }, "expected equal rows"},
       {"symbol", [](Fixture& s) { s.x.rows_symbol = 0; }, "expected equal rows"},
+      {"turned input", [](Fixture& s) { s.x.hadamard = 16; }, "expected rows that are not turned"},
   });
 }
 

@@ -46,6 +46,11 @@ Status check_pair(BindContext& context, const Tensor& rows, const Tensor& state,
   if (state.ring != first.ring || state.pinned != first.pinned) {
     return context.fail("tensors '%s' and '%s' must be in the same ring", first.name, state.name);
   }
+  if (rows.hadamard != state.hadamard) {
+    return context.fail(
+        "tensors '%s' and '%s' are turned in blocks of %u and %u, expected the same", rows.name,
+        state.name, rows.hadamard, state.hadamard);
+  }
   const bool same_layout = rows.type == state.type && rows.scale_groups == state.scale_groups;
   const bool quantised = rows.type == DataType::kF32 && state.type == DataType::kI8;
   if (!same_layout && !quantised) {
@@ -64,13 +69,17 @@ Status check_pair(BindContext& context, const Tensor& rows, const Tensor& state,
 
 constexpr OpSignature kRingPushSignature = {
     .options = schema::OpOptions::RingPushOptions,
-    .inputs =
-        {{.name = "rows", .types = kF32 | kI8 | kI32, .rows = Rows::of(0), .most = kMaxRingStates}},
+    .inputs = {{.name = "rows",
+                .types = kF32 | kI8 | kI32,
+                .rows = Rows::of(0),
+                .turns = true,
+                .most = kMaxRingStates}},
     .outputs = {{.name = "state",
                  .role = Role::kState,
                  .types = kF32 | kI8 | kI32,
                  .width = Width::of(0),
                  .rows = Rows::pinned_ring(),
+                 .turns = true,
                  .most = kMaxRingStates}},
 };
 

@@ -6,8 +6,8 @@
 
 // Float rows to int8 states, one group for each row.
 
-layout(constant_id = 4) const uint capacity = 1;
-layout(constant_id = 5) const uint pinned = 0;
+layout(constant_id = 5) const uint capacity = 1;
+layout(constant_id = 6) const uint pinned = 0;
 layout(std430, binding = 2) readonly buffer X { float x[]; };
 
 uint from;

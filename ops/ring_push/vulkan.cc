@@ -53,7 +53,7 @@ Status bind_ring_push_vulkan(VulkanBindContext& context) {
     if (rows.type == DataType::kF32 && state.type == DataType::kI8) {
       OXB_TRY(context.dispatch(
           shader_ring_push_quantize, {context.out(i), context.in(i)},
-          {state.width, state.scale_groups, scale_word(state), 0, state.rows, state.pinned}));
+          {state.width, state.scale_groups, scale_word(state), 0, 0, state.rows, state.pinned}));
     } else {
       OXB_TRY(context.dispatch(shader_ring_push_copy, {context.out(i), context.in(i)},
                                {state.rows, state.pinned, static_cast<uint32_t>(state.stride() / 4),

@@ -36,7 +36,11 @@ RopeKernel pick_kernel(bool reference_only) {
 constexpr OpSignature kRopeSignature = {
     .options = schema::OpOptions::RopeOptions,
     .inputs = {{.name = "x"}, {.name = "angles", .rows = Rows::of(0)}},
-    .outputs = {{.name = "y", .types = kF32 | kI8, .width = Width::of(0), .rows = Rows::of(0)}},
+    .outputs = {{.name = "y",
+                 .types = kF32 | kI8,
+                 .width = Width::of(0),
+                 .rows = Rows::of(0),
+                 .turns = true}},
 };
 
 Status bind_rope(BindContext& context, RunFunction* run) {

@@ -5,10 +5,10 @@
 
 // Turns pairs of elements of each head by their angles. Values: rows.
 
-layout(constant_id = 4) const uint head_width = 1;
+layout(constant_id = 5) const uint head_width = 1;
 // Elements of a head that turn.
-layout(constant_id = 5) const uint turned = 2;
-layout(constant_id = 6) const bool adjacent = false;
+layout(constant_id = 6) const uint turned = 2;
+layout(constant_id = 7) const bool adjacent = false;
 layout(std430, binding = 2) readonly buffer X { float x[]; };
 layout(std430, binding = 3) readonly buffer Angles { float angles[]; };
 

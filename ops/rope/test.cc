@@ -97,6 +97,38 @@ TEST(Rope, ToInt8IsTheFloatRowQuantisedWithAnyNumberOfThreads) {
   testing::expect_int8_is_float_quantised<Fixture>();
 }
 
+TEST(Rope, TurnsHeadsBehindTheirPositionsWhenThatIsWanted) {
+  const auto run = [](TestTensor& y, bool reference_only) {
+    TestTensor x = f32_tensor("x", 5, 96), angles = f32_tensor("angles", 5, 32);
+    fill_uniform(x, 1);
+    fill_uniform(angles, 2);
+    testing::OpRunner op(bind_rope);
+    schema::RopeOptionsT options;
+    options.heads = 3;
+    op.options(options);
+    op.inputs = {&x, &angles};
+    op.outputs = {&y};
+    op.reference_only = reference_only;
+    ASSERT_EQ(op.bind_and_run(), Status::kOk) << op.message();
+  };
+  TestTensor plain = f32_tensor("plain", 5, 96),
+             expected = testing::i8_tensor("expected", 5, 96, 3);
+  run(plain, true);
+  for (size_t row = 0; row < 5; ++row) {
+    quantize_f32_i8_ref(plain.f32(row), 96, {.groups = 3, .hadamard = 32}, expected.i8(row),
+                        expected.row_scales(row));
+  }
+  for (const bool reference_only : {false, true}) {
+    TestTensor y = f32_tensor("y", 5, 96), q = testing::i8_tensor("q", 5, 96, 3);
+    y.hadamard = q.hadamard = 32;
+    run(y, reference_only);
+    // Now `plain` holds turned rows.
+    EXPECT_TRUE(testing::same_bits(y, plain));
+    run(q, reference_only);
+    EXPECT_TRUE(testing::same_bits(q, expected));
+  }
+}
+
 TEST(Rope, NanSpoilsItsOwnPairOnly) {
   Fixture s;
   s.x.f32(1)[2] = std::nanf("");

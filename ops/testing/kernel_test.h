@@ -81,7 +81,7 @@ void expect_int8_is_float_quantised() {
   const uint32_t width = f32.y.width, groups = f32.q.scale_groups;
   TestTensor expected = i8_tensor("expected", f32.y.rows, width, groups);
   for (size_t row = 0; row < f32.y.rows; ++row) {
-    quantize_f32_i8_ref(f32.y.f32(row), width, groups, 0, expected.i8(row),
+    quantize_f32_i8_ref(f32.y.f32(row), width, {.groups = groups}, expected.i8(row),
                         expected.row_scales(row));
   }
   for (size_t threads : {1, 3}) {

@@ -63,7 +63,7 @@ struct TestTensor : Tensor {
     rows_symbol = symbol;
     return *this;
   }
-  TestTensor& with_ring(int32_t index, uint32_t pinned_rows = 0) {
+  TestTensor& with_ring(int16_t index, uint32_t pinned_rows = 0) {
     ring = index;
     pinned = pinned_rows;
     return *this;

@@ -76,7 +76,9 @@ struct Tensor {
   uint32_t width = 0;
   uint32_t scale_groups = 0;
   /// Which ring the rows move in, -1: none.
-  int32_t ring = -1;
+  int16_t ring = -1;
+  /// Unless 0: rows are turned in blocks of so many elements (hadamard.h), before they are quantised.
+  uint16_t hadamard = 0;
   /// Rows at the start of that ring that never move.
   uint32_t pinned = 0;
   /// I32 only: every value is below this.

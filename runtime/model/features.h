@@ -57,6 +57,7 @@ inline constexpr std::string_view kFeatures[] = {
     "tokenizer.space_at_start_only",
     "layer_norm.deviation",
     "positions.divisor",
+    "tensor.hadamard",
 };
 
 constexpr bool knows_feature(std::string_view name) {

@@ -5,6 +5,7 @@
 #include <new>
 #include <string_view>
 
+#include "runtime/base/hadamard.h"
 #include "runtime/base/quantize.h"
 #include "runtime/base/tensor.h"
 #include "runtime/model/entry_check.h"
@@ -159,6 +160,21 @@ Status check_shape(const schema::Model& graph, const schema::Tensor& tensor, Err
   return Status::kOk;
 }
 
+Status check_hadamard(const schema::Tensor& tensor, Error* error) {
+  const bool i8 = tensor.type() == DataType::I8;
+  const bool remembered =
+      i8 && tensor.kind() == TensorKind::State && tensor.ring() >= 0 && tensor.initial() < 0;
+  if (tensor.kind() != TensorKind::Activation && !remembered)
+    return refuse_tensor(error, tensor,
+                         "hadamard is for activations, and I8 states in rings that begin empty");
+  const uint32_t width = tensor.width() / (i8 ? tensor.scale_groups() : 1);
+  if (tensor.type() == DataType::I32 || !is_hadamard_block(tensor.hadamard(), width))
+    return refuse_tensor(error, tensor,
+                         "hadamard must be a power of two from 16 to 512 that divides what has one "
+                         "scale");
+  return Status::kOk;
+}
+
 Status check_values(const schema::Model& graph, const schema::Tensor& tensor, Error* error) {
   if (tensor.layout() != schema::Layout::RowMajor && tensor.kind() != TensorKind::Weight)
     return refuse_tensor(error, tensor, "only weights may be packed");
@@ -184,6 +200,7 @@ Status check_values(const schema::Model& graph, const schema::Tensor& tensor, Er
     if (!is_static_scale(*scale))
       return refuse_tensor(error, tensor, "static_scale must be positive");
   }
+  if (tensor.hadamard() != 0) OXB_TRY(check_hadamard(tensor, error));
   if (tensor.initial() < -1)
     return refuse_tensor(error, tensor, "its initial values are out of range");
   return tensor.initial() < 0 ? Status::kOk : check_initial(graph, tensor, error);

@@ -348,13 +348,14 @@ Tensor session_tensor(const Session& session, uint32_t index) {
   tensor.width = from.width();
   tensor.scale_groups = from.scale_groups();
   tensor.rows_symbol = static_cast<int16_t>(from.rows_symbol());
-  tensor.ring = from.ring();
+  tensor.ring = static_cast<int16_t>(from.ring());
   if (from.ring() >= 0) {
     tensor.pinned =
         session.model->graph->rings()->Get(static_cast<uint32_t>(from.ring()))->pinned();
   }
   tensor.limit = from.limit();
   tensor.static_scale = from.static_scale().value_or(0.0f);
+  tensor.hadamard = static_cast<uint16_t>(from.hadamard());
   std::byte* base = nullptr;
   uint64_t offset = from.offset();
   switch (from.kind()) {

@@ -54,6 +54,15 @@ TEST(HostileGraph, TwoInputsOfOneNameAreRefused) {
             "entry point 'step': two inputs of one name");
 }
 
+TEST(HostileGraph, BlocksThatRowsCannotBeTurnedInAreRefused) {
+  for (const uint32_t block : {1u, 4u, 16u, 24u, 512u, 1024u, 65536u, UINT32_MAX}) {
+    const std::string text = refusal([&](auto& model) { find(model, "step.x").hadamard = block; });
+    EXPECT_NE(text.find("hadamard must be a power of two"), std::string::npos) << text;
+  }
+  const std::string text = refusal([](auto& model) { find(model, "step.table").hadamard = 16; });
+  EXPECT_NE(text.find("hadamard is for activations"), std::string::npos) << text;
+}
+
 TEST(HostileGraph, NamesWithControlCharactersAreRefusedAndNotShown) {
   const std::string nul("input_ids\0b", 11);
   for (const std::string& name :

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "host/describe.h"
+#include "host/divergence.h"
 #include "tools/commands.h"
 #include "tools/common.h"
 #include "tools/eval/eval.h"
@@ -87,27 +90,47 @@ class Evaluation {
     quality_.segment = segment;
   }
 
-  Quality measure(TextSource source) {
-    const std::string name = source.name();
+  /// Before the first step.
+  void open(TextSource source) {
+    name_ = source.name();
     oxb::EncoderOptions options;
     // What goes before the text is fed here, and what goes behind it changes nothing. What is
     // measured is text, whatever it looks like.
     options.add_template = options.parse_special = 0;
-    TextReader reader(model_, std::move(source), options);
-    Progress progress;
-    for (size_t count; (count = next_segment(reader)) > 0;) {
-      run(count);
-      for (size_t i = 0; i < count; ++i, ++quality_.fed) {
-        if (quality_.fed == 0 || quality_.fed < before_.size()) continue;
-        quality_.bits += surprise(i == 0 ? std::span<const float>(last_) : row(i - 1), ids_[i]);
-        ++quality_.tokens;
-      }
-      const std::span<const float> last = row(count - 1);
+    reader_.emplace(model_, std::move(source), options);
+  }
+
+  /// Feeds the next segment; false: there is none.
+  bool step() {
+    if (count_ > 0) {
+      const std::span<const float> last = row(count_ - 1);
       std::copy(last.begin(), last.end(), last_.begin());
-      progress.show("byte", reader.bytes(), reader.size());
     }
-    count_text(reader, name);
+    count_ = next_segment(*reader_);
+    if (count_ == 0) return false;
+    run(count_);
+    first_predicted_ = count_;
+    for (size_t i = 0; i < count_; ++i, ++quality_.fed) {
+      if (quality_.fed == 0 || quality_.fed < before_.size()) continue;
+      first_predicted_ = std::min(first_predicted_, i);
+      quality_.bits += surprise(prediction(i), ids_[i]);
+      ++quality_.tokens;
+    }
+    progress_.show("byte", reader_->bytes(), reader_->size());
+    return true;
+  }
+
+  Quality finish() {
+    count_text(*reader_, name_);
     return quality_;
+  }
+
+  size_t width() const { return width_; }
+  /// Of the segment fed last: its tokens, the first of them that was predicted, and the row that predicted one.
+  std::span<const int32_t> ids() const { return std::span(ids_).first(count_); }
+  size_t first_predicted() const { return first_predicted_; }
+  std::span<const float> prediction(size_t index) const {
+    return index == 0 ? std::span<const float>(last_) : row(index - 1);
   }
 
  private:
@@ -167,8 +190,51 @@ class Evaluation {
   std::vector<float> last_;
   /// What the first token stands for when nothing predicts it.
   std::string first_;
+  std::string name_;
+  std::optional<TextReader> reader_;
+  size_t count_ = 0, first_predicted_ = 0;
+  Progress progress_;
   Quality quality_;
 };
+
+/// Feeds both a segment at a time, as long as they see the same tokens. Nothing: they do not.
+std::optional<Divergence> compare(Evaluation& judge, Evaluation& other) {
+  Divergence divergence;
+  bool same = judge.width() == other.width();
+  for (;;) {
+    const bool more = judge.step(), other_more = other.step();
+    if (!more && !other_more) break;
+    same = same && std::ranges::equal(judge.ids(), other.ids());
+    for (size_t i = judge.first_predicted(); same && i < judge.ids().size(); ++i) {
+      divergence.add(judge.prediction(i), other.prediction(i), judge.ids()[i]);
+    }
+  }
+  return same ? std::optional(divergence) : std::nullopt;
+}
+
+nlohmann::json to_json(const Divergence& divergence) {
+  nlohmann::json out;
+  const auto add = [&](const std::string& name, const Estimate& estimate) {
+    out[name] = estimate.value;
+    out[name + "_error"] = estimate.error;
+  };
+  add("perplexity_change", divergence.perplexity_change());
+  add("mean_kl", divergence.kl());
+  add("rms_delta_p", divergence.rms_delta_p());
+  add("same_top", divergence.same_top());
+  return out;
+}
+
+void print(const Divergence& divergence) {
+  const auto row = [](const char* name, const std::string& text) {
+    std::printf("%-20s%s\n", name, text.c_str());
+  };
+  row("perplexity change",
+      estimate_text(divergence.perplexity_change(), "%+.3f", 100) + " %, as seen from the first");
+  row("mean KL", estimate_text(divergence.kl(), "%.5f") + " nats");
+  row("RMS change of p", estimate_text(divergence.rms_delta_p(), "%.3f", 100) + " %");
+  row("same top token", estimate_text(divergence.same_top(), "%.2f", 100) + " %");
+}
 
 nlohmann::json to_json(const Quality& quality) {
   return {{"model", quality.path},
@@ -255,11 +321,18 @@ int eval_command(int argc, char** argv) {
           std::min<uint64_t>(segment, capacity > before ? capacity - before : 1));
     }
   }
-  std::vector<Quality> all;
+  std::vector<std::unique_ptr<Evaluation>> evaluations;
   for (size_t i = 0; i < models.size(); ++i) {
     if (i > 0) source = open_text(args);
-    all.push_back(Evaluation(models[i], paths[i], segment, common).measure(std::move(source)));
+    evaluations.push_back(std::make_unique<Evaluation>(models[i], paths[i], segment, common));
+    evaluations[i]->open(std::move(source));
   }
+  std::optional<Divergence> divergence;
+  if (evaluations.size() == 2) divergence = compare(*evaluations[0], *evaluations[1]);
+  while (evaluations[0]->step()) {
+  }
+  std::vector<Quality> all;
+  for (const auto& evaluation : evaluations) all.push_back(evaluation->finish());
 
   if (args.has("json")) {
     nlohmann::json out = {{"text", *args.text("text")}, {"models", nlohmann::json::array()}};
@@ -269,6 +342,7 @@ int eval_command(int argc, char** argv) {
       out["difference"] = {{"bits_per_character", b - a},
                            {"relative", a != 0.0 ? (b - a) / a : 0.0}};
     }
+    if (divergence) out["divergence"] = to_json(*divergence);
     std::fputs(json_text(out).c_str(), stdout);
     return kExitGood;
   }
@@ -292,6 +366,7 @@ int eval_command(int argc, char** argv) {
   std::printf("%-20s", "tokens/s");
   for (const Quality& quality : all) std::printf("%14.0f", quality.tokens_per_second());
   std::printf("\n");
+  if (divergence) print(*divergence);
   return kExitGood;
 }
 

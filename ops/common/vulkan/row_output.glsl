@@ -1,5 +1,6 @@
 // As ops/common/row_output.h: rows written as float or int8, one group of threads for each row. The includer defines
-// `float value_at(uint row, uint column)`; for int8 it is asked twice, once to find the scale. Values: rows.
+// `float value_at(uint row, uint column)`; for int8 it is asked twice, once to find the scale. Values: rows. The includer's own
+// constants have the ids from 5 on.
 
 #include "ops/common/vulkan/math.glsl"
 
@@ -12,10 +13,13 @@ layout(constant_id = 1) const uint scale_groups = 0;
 layout(constant_id = 2) const uint y_scales = 0;
 // 0: each group of elements has its own.
 layout(constant_id = 3) const float static_scale = 0;
+// 0: rows are not turned.
+layout(constant_id = 4) const uint hadamard = 0;
 layout(std430, binding = 1) writeonly buffer Y { float y[]; };
 layout(std430, binding = 1) writeonly buffer YWords { uint y_words[]; };
 
 float value_at(uint row, uint column);
+void find_scales(uint row);
 
 // kMaxRowScaleGroups of ops/common/vulkan_rows.h. First the largest magnitudes, as bits, which have the order of the
 // numbers; then the inverse scales.
@@ -29,6 +33,71 @@ uint code_for(float x, float inverse) {
   v = is_nan(v) ? 0.0 : v;
   precise float rounded = v + round_magic;
   return (floatBitsToUint(rounded) - floatBitsToUint(round_magic)) & 255u;
+}
+
+// The block of the row that is being turned, as hadamard_row() of runtime/base/hadamard.h: kMaxHadamardBlock.
+shared float hadamard_block[512];
+
+// All threads together.
+void turn_block(uint row, uint first) {
+  const uint thread = gl_LocalInvocationID.x;
+  barrier();
+  for (uint i = thread; i < hadamard; i += threads) hadamard_block[i] = value_at(row, first + i);
+  barrier();
+  for (uint h = 1u; h < hadamard; h *= 2u) {
+    for (uint pair = thread; pair < hadamard / 2u; pair += threads) {
+      const uint i = pair / h * 2u * h + pair % h;
+      precise float sum = hadamard_block[i] + hadamard_block[i + h];
+      precise float difference = hadamard_block[i] - hadamard_block[i + h];
+      hadamard_block[i] = sum;
+      hadamard_block[i + h] = difference;
+    }
+    barrier();
+  }
+}
+
+uint magnitude_of(float x) {
+  const uint magnitude = floatBitsToUint(x) & 0x7fffffffu;
+  return magnitude <= 0x7f800000u ? magnitude : 0u;
+}
+
+// A block lies within one group.
+void find_turned_absmax(uint row) {
+  const uint thread = gl_LocalInvocationID.x;
+  const uint group_width = width / scale_groups;
+  for (uint g = thread; g < scale_groups; g += threads) groups_of_row[g] = 0u;
+  for (uint first = 0u; first < width; first += hadamard) {
+    turn_block(row, first);
+    uint most = 0u;
+    for (uint i = thread; i < hadamard; i += threads) most = max(most, magnitude_of(hadamard_block[i]));
+    atomicMax(groups_of_row[first / group_width], most);
+  }
+  barrier();
+}
+
+// Widths are multiples of 16: there is no padding.
+void write_turned_i8(uint row) {
+  if (static_scale == 0.0) find_turned_absmax(row);
+  find_scales(row);
+  const uint group_width = width / scale_groups;
+  for (uint first = 0u; first < width; first += hadamard) {
+    turn_block(row, first);
+    const float inverse = uintBitsToFloat(groups_of_row[first / group_width]);
+    for (uint word = gl_LocalInvocationID.x; word < hadamard / 4u; word += threads) {
+      uint codes = 0u;
+      for (uint j = 0u; j < 4u; ++j) codes |= code_for(hadamard_block[word * 4u + j], inverse) << (8u * j);
+      y_words[(row * width + first) / 4u + word] = codes;
+    }
+  }
+}
+
+void write_turned_f32(uint row) {
+  for (uint first = 0u; first < width; first += hadamard) {
+    turn_block(row, first);
+    for (uint i = gl_LocalInvocationID.x; i < hadamard; i += threads) {
+      y[row * width + first + i] = hadamard_block[i];
+    }
+  }
 }
 
 void find_absmax(uint row) {
@@ -89,6 +158,14 @@ void write_i8(uint row) {
 }
 
 void write_row(uint row) {
+  if (hadamard != 0u) {
+    if (scale_groups != 0u) {
+      write_turned_i8(row);
+    } else {
+      write_turned_f32(row);
+    }
+    return;
+  }
   if (scale_groups != 0u) {
     write_i8(row);
     return;

@@ -1,0 +1,180 @@
+// Moves the size of columns from what enters a matrix into the matrix.
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+
+#include "converter/passes/passes.h"
+#include "converter/passes/transform.h"
+#include "converter/passes/uses.h"
+#include "ops/traits.h"
+
+namespace oxbow::convert {
+namespace {
+
+using schema::OpCode;
+
+/// What lies beyond is a column that is never used, or one that statistics know nothing of.
+constexpr double kLargestScale = 4096;
+
+class ChannelScaler {
+ public:
+  explicit ChannelScaler(Graph& graph) : graph_(graph), uses_(graph) {}
+
+  size_t scale(const ChannelSizes& sizes) {
+    struct Site {
+      uint32_t x;
+      std::vector<uint32_t> matrices;
+      std::vector<float> scales;
+    };
+    // All scales are those of the matrices as they came: a matrix may be two things, what is entered and what is in front
+    // of another.
+    std::vector<Site> sites;
+    for (uint32_t x = 0; x < graph_.model.tensors.size(); ++x) {
+      const auto found = sizes.find(graph_.tensor(x).name);
+      if (found == sizes.end() || found->second.size() != graph_.tensor(x).width) continue;
+      std::vector<uint32_t> matrices = matrices_of(x);
+      if (matrices.empty()) continue;
+      std::vector<float> scales = scales_of(matrices, found->second);
+      sites.push_back({x, std::move(matrices), std::move(scales)});
+    }
+    size_t count = 0;
+    for (const Site& site : sites) {
+      if (!fold(site.x, site.scales)) continue;
+      for (const uint32_t matrix : site.matrices) {
+        std::vector<float>& values = graph_.weights.at(matrix);
+        for (size_t i = 0; i < values.size(); ++i) values[i] /= site.scales[i % site.scales.size()];
+      }
+      ++count;
+    }
+    return count;
+  }
+
+ private:
+  /// The matrices that read x; none when anything else does, or one of them reads something else as well.
+  std::vector<uint32_t> matrices_of(uint32_t x) const {
+    std::vector<uint32_t> matrices;
+    if (graph_.tensor(x).kind != schema::TensorKind::Activation || uses_.is_seen(x)) return {};
+    for (const Use& reader : uses_.readers(x)) {
+      const std::optional<uint32_t> matrix = matrix_of(reader);
+      if (!matrix) return {};
+      for (const Use& other : uses_.readers(*matrix)) {
+        const OpTraits& traits = op_traits(other.step->op);
+        if (traits.multiplied_input < 0 ||
+            other.step->inputs[static_cast<size_t>(traits.multiplied_input)] != x) {
+          return {};
+        }
+      }
+      if (std::find(matrices.begin(), matrices.end(), *matrix) == matrices.end()) {
+        matrices.push_back(*matrix);
+      }
+    }
+    return matrices;
+  }
+
+  std::optional<uint32_t> matrix_of(const Use& reader) const {
+    const OpTraits& traits = op_traits(reader.step->op);
+    const auto weight = weight_input(traits);
+    if (!weight || traits.multiplied_input != static_cast<int>(reader.place)) return std::nullopt;
+    const uint32_t matrix = reader.step->inputs[weight->input];
+    return graph_.weights.contains(matrix) ? std::optional(matrix) : std::nullopt;
+  }
+
+  std::vector<float> scales_of(const std::vector<uint32_t>& matrices,
+                               const std::vector<float>& sizes) const {
+    std::vector<double> squares(sizes.size());
+    double rows = 0;
+    for (const uint32_t matrix : matrices) {
+      const std::vector<float>& values = graph_.weights.at(matrix);
+      for (size_t i = 0; i < values.size(); ++i) {
+        squares[i % sizes.size()] += double{values[i]} * values[i];
+      }
+      rows += graph_.tensor(matrix).rows;
+    }
+    std::vector<float> scales(sizes.size(), 1.0f);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const double scale = std::sqrt(std::sqrt(squares[i] / rows) / sizes[i]);
+      if (scale > 1 / kLargestScale && scale < kLargestScale) scales[i] = static_cast<float>(scale);
+    }
+    return scales;
+  }
+
+  /// Multiplies the columns of a tensor, all of whose readers will know, where it is made. False: it cannot be, and
+  /// nothing has changed.
+  bool fold(uint32_t tensor, std::span<const float> scales) {
+    schema::StepT* step = uses_.producer(tensor);
+    if (step == nullptr || step->outputs.size() != 1) return false;
+    switch (step->op) {
+      case OpCode::RmsNorm:
+      case OpCode::LayerNorm:
+        return fold_into_norm(*step, scales);
+      case OpCode::Linear:
+        return fold_into_matrix(*step, scales);
+      case OpCode::Activate:
+        return step->options.AsActivateOptions()->activation == schema::Activation::Relu &&
+               fold_before(step->inputs[0], scales);
+      case OpCode::TakeRows:
+        return fold_before(step->inputs[0], scales);
+      case OpCode::Multiply:
+        return fold_before(step->inputs[1], scales) || fold_before(step->inputs[0], scales);
+      default:
+        return false;
+    }
+  }
+
+  /// The same for a tensor in front, which must have no other reader.
+  bool fold_before(uint32_t tensor, std::span<const float> scales) {
+    return graph_.tensor(tensor).kind == schema::TensorKind::Activation &&
+           graph_.tensor(tensor).width == scales.size() && uses_.readers(tensor).size() == 1 &&
+           !uses_.is_seen(tensor) && fold(tensor, scales);
+  }
+
+  bool fold_into_norm(schema::StepT& step, std::span<const float> scales) {
+    for (size_t i = 1; i < step.inputs.size(); ++i) {
+      if (graph_.tensor(step.inputs[i]).width != scales.size()) return false;
+    }
+    for (size_t i = 1; i < step.inputs.size(); ++i) multiply(own_weight(step, i), scales, 1);
+    return step.inputs.size() > 1;
+  }
+
+  bool fold_into_matrix(schema::StepT& step, std::span<const float> scales) {
+    const schema::LinearOptionsT& options = *step.options.AsLinearOptions();
+    const bool linear = options.activation == schema::Activation::None ||
+                        options.activation == schema::Activation::Relu;
+    if (!linear || options.has_residual || uses_.readers(step.inputs[1]).size() != 1) return false;
+    multiply(step.inputs[1], scales, graph_.tensor(step.inputs[1]).width);
+    if (options.has_bias) multiply(own_weight(step, 2), scales, 1);
+    return true;
+  }
+
+  void multiply(uint32_t weight, std::span<const float> scales, size_t width) {
+    std::vector<float>& values = graph_.weights.at(weight);
+    for (size_t i = 0; i < values.size(); ++i) values[i] *= scales[i / width];
+  }
+
+  /// A weight that only this step reads: a copy, if need be.
+  uint32_t own_weight(schema::StepT& step, size_t input) {
+    const uint32_t weight = step.inputs[input];
+    if (uses_.readers(weight).size() == 1) return weight;
+    auto copy = std::make_unique<schema::TensorT>(graph_.tensor(weight));
+    const uint32_t added = static_cast<uint32_t>(graph_.model.tensors.size());
+    copy->name += ".scaled" + std::to_string(added);
+    graph_.model.tensors.push_back(std::move(copy));
+    graph_.weights[added] = graph_.weights.at(weight);
+    step.inputs[input] = added;
+    return added;
+  }
+
+  Graph& graph_;
+  const Uses uses_;
+};
+
+}  // namespace
+
+size_t scale_channels(Graph& graph, const ChannelSizes& sizes, const QuantizeOptions& options) {
+  split_shared_tables(graph, options);
+  return ChannelScaler(graph).scale(sizes);
+}
+
+}  // namespace oxbow::convert

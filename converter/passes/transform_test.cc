@@ -1,0 +1,216 @@
+#include "converter/passes/transform.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "converter/convert.h"
+#include "converter/passes/passes.h"
+#include "host/describe.h"
+#include "host/testing/files.h"
+#include "host/testing/paths.h"
+#include "runtime/base/hadamard.h"
+
+namespace oxbow::convert {
+namespace {
+
+using schema::DataType;
+using schema::OpCode;
+
+constexpr uint32_t kNone = GraphBuilder::kNone;
+
+/// A builder whose weights are random.
+struct Maker {
+  Graph graph;
+  GraphBuilder builder{graph};
+  std::mt19937 random{1};
+
+  Maker() {
+    GraphBuilder::Entry entry;
+    entry.vocabulary = 16;
+    entry.max_segment = 8;
+    builder.begin_entry(entry);
+  }
+  uint32_t matrix(const std::string& name, uint32_t rows, uint32_t width) {
+    std::vector<float> values(size_t{rows} * width);
+    for (float& value : values) value = std::uniform_real_distribution<float>(0.5f, 2.0f)(random);
+    return builder.weight(name, rows, width, values);
+  }
+  uint32_t embed(uint32_t width) {
+    return builder.embedding("x", builder.tokens(), matrix("table", 16, width));
+  }
+  uint32_t index(const std::string& name) const {
+    for (uint32_t i = 0; i < graph.model.tensors.size(); ++i) {
+      if (graph.tensor(i).name == name) return i;
+    }
+    ADD_FAILURE() << name;
+    return 0;
+  }
+  const std::vector<float>& values(const std::string& name) const {
+    return graph.weights.at(index(name));
+  }
+};
+
+/// Sizes of columns as outliers have them.
+std::vector<float> sizes(size_t width) {
+  std::vector<float> out(width, 1.0f);
+  out[3] = 100.0f;
+  return out;
+}
+
+TEST(ScaleChannels, ANormGivesWhatItsMatricesTake) {
+  Maker m;
+  const uint32_t norm = m.builder.rms_norm("norm", m.embed(16), m.matrix("gamma", 1, 16), 1e-5f);
+  const uint32_t a = m.builder.linear("a", norm, m.matrix("wa", 8, 16), kNone);
+  const uint32_t b = m.builder.linear("b", norm, m.matrix("wb", 8, 16), kNone);
+  m.builder.output("y", m.builder.add("sum", a, b));
+  const std::vector<float> gamma = m.values("gamma"), wa = m.values("wa"), wb = m.values("wb");
+  ASSERT_EQ(scale_channels(m.graph, {{"norm", sizes(16)}}), 1u);
+  for (size_t j = 0; j < 16; ++j) {
+    const float scale = m.values("gamma")[j] / gamma[j];
+    EXPECT_EQ(scale < 0.5f, j == 3) << "the large column becomes smaller";
+    for (size_t n = 0; n < 8; ++n) {
+      EXPECT_NEAR(m.values("wa")[n * 16 + j] * scale, wa[n * 16 + j], 1e-5);
+      EXPECT_NEAR(m.values("wb")[n * 16 + j] * scale, wb[n * 16 + j], 1e-5);
+    }
+  }
+}
+
+TEST(ScaleChannels, LeavesAloneWhatSomethingElseReads) {
+  Maker m;
+  const uint32_t norm = m.builder.rms_norm("norm", m.embed(16), m.matrix("gamma", 1, 16), 1e-5f);
+  const uint32_t a = m.builder.linear("a", norm, m.matrix("wa", 16, 16), kNone);
+  m.builder.output("y", m.builder.add("sum", a, norm));
+  EXPECT_EQ(scale_channels(m.graph, {{"norm", sizes(16)}}), 0u);
+}
+
+TEST(ScaleChannels, OfAProductTheSideWithoutAnActivationGives) {
+  Maker m;
+  const uint32_t x = m.embed(16);
+  const uint32_t gate = m.builder.activate(
+      "act", m.builder.linear("gate", x, m.matrix("wg", 32, 16), kNone), schema::Activation::Silu);
+  const uint32_t up = m.builder.linear("up", x, m.matrix("wu", 32, 16), m.matrix("bu", 1, 32));
+  const uint32_t product = m.builder.multiply("product", gate, up);
+  m.builder.output("y", m.builder.linear("down", product, m.matrix("wd", 16, 32), kNone));
+  const std::vector<float> wg = m.values("wg"), wu = m.values("wu"), bu = m.values("bu");
+  ASSERT_EQ(scale_channels(m.graph, {{"product", sizes(32)}}), 1u);
+  EXPECT_EQ(m.values("wg"), wg);
+  for (size_t n = 0; n < 32; ++n) {
+    const float scale = m.values("bu")[n] / bu[n];
+    EXPECT_EQ(scale < 0.5f, n == 3);
+    EXPECT_NEAR(m.values("wu")[n * 16] / wu[n * 16], scale, 1e-5);
+  }
+}
+
+TEST(ScaleChannels, ATableThatIsAlsoTheHeadIsScaledAsTheHeadOnly) {
+  Maker m;
+  const uint32_t table = m.matrix("table", 16, 16);
+  const uint32_t x = m.builder.embedding("x", m.builder.tokens(), table);
+  const uint32_t norm = m.builder.rms_norm("norm", x, m.matrix("gamma", 1, 16), 1e-5f);
+  m.builder.logits(m.builder.take_rows("tail", norm), table, kNone);
+  const std::vector<float> before = m.values("table");
+  ASSERT_EQ(scale_channels(m.graph, {{"tail", sizes(16)}}), 1u);
+  EXPECT_EQ(m.values("table.embedding"), before);
+  EXPECT_NE(m.values("table"), before);
+}
+
+TEST(TurnMatrices, TurnedRowsTimesTurnedMatricesAreWhatTheyWere) {
+  Maker m;
+  const uint32_t norm = m.builder.rms_norm("norm", m.embed(96), m.matrix("gamma", 1, 96), 1e-5f);
+  m.builder.output("y", m.builder.linear("l", norm, m.matrix("w", 8, 96), kNone));
+  const std::vector<float> before = m.values("w");
+  quantize(m.graph, {});
+  ASSERT_EQ(turn_matrices(m.graph), 1u);
+  EXPECT_EQ(m.graph.tensor(m.index("norm")).hadamard, 32u) << "the largest power of two in 96";
+  std::vector<double> x(96), turned;
+  for (double& value : x) value = std::uniform_real_distribution<double>(-1, 1)(m.random);
+  turned = x;
+  hadamard_row(turned.data(), turned.size(), 32);
+  for (size_t n = 0; n < 8; ++n) {
+    double plain = 0, sum = 0;
+    for (size_t k = 0; k < 96; ++k) {
+      plain += x[k] * before[n * 96 + k];
+      sum += turned[k] * m.values("w")[n * 96 + k];
+    }
+    EXPECT_NEAR(sum, plain, 1e-5);
+  }
+}
+
+TEST(TurnMatrices, NarrowRowsAndThoseThatCallersSeeStayAsTheyAre) {
+  for (const bool seen : {false, true}) {
+    Maker m;
+    const uint32_t width = seen ? 32 : 24;
+    const uint32_t norm =
+        m.builder.rms_norm("norm", m.embed(width), m.matrix("gamma", 1, width), 1e-5f);
+    m.builder.output("y", m.builder.linear("l", norm, m.matrix("w", 8, width), kNone));
+    if (seen) m.graph.main_entry().kept = {norm};
+    quantize(m.graph, {});
+    EXPECT_EQ(turn_matrices(m.graph), 0u);
+  }
+}
+
+/// Converts a golden pack with everything that can be done to it.
+Description convert_with_all(const std::string& pack, const std::string& output) {
+  ConvertOptions options;
+  options.directory = testing::source_dir() + "/tests/golden/" + pack;
+  options.output = output;
+  options.transform = Transform{.scale = true, .turn = true, .turn_keys = true};
+  convert(options);
+  return describe_file(output);
+}
+
+TEST(TurnKeys, QueriesAndKeysBehindRotaryPositionsAreTurnedAlike) {
+  const testing::TemporaryDirectory directory;
+  const Description d = convert_with_all("qwen3/q3b_legacy", directory / "model.oxb");
+  size_t turned = 0;
+  for (const auto& step : d.model.entry_points[0]->steps) {
+    if (step->op != OpCode::Attention) continue;
+    const uint32_t block = d.model.tensors[step->inputs[0]]->hadamard;
+    turned += block != 0;
+    for (size_t s = 0; s < step->options.AsAttentionOptions()->sources; ++s) {
+      EXPECT_EQ(d.model.tensors[step->inputs[1 + 2 * s]]->hadamard, block);
+      EXPECT_EQ(d.model.tensors[step->inputs[2 + 2 * s]]->hadamard, 0u) << "values";
+    }
+  }
+  EXPECT_GT(turned, 0u);
+  EXPECT_GT(std::stod(find_value(d.model.metadata->quality, "logits_cosine")), 0.999);
+  EXPECT_EQ(find_value(d.model.metadata->settings, "transform"),
+            "channels scaled, rows turned, keys turned");
+}
+
+TEST(TurnKeys, WithoutRotaryPositionsNothingIsTurned) {
+  const testing::TemporaryDirectory directory;
+  const Description d = convert_with_all("gpt2/g2_inner_relu", directory / "model.oxb");
+  for (const auto& step : d.model.entry_points[0]->steps) {
+    if (step->op != OpCode::Attention) continue;
+    EXPECT_EQ(d.model.tensors[step->inputs[0]]->hadamard, 0u);
+  }
+}
+
+TEST(Transform, IsChosenByWhatLosesLeastAndToldOf) {
+  const testing::TemporaryDirectory directory;
+  ConvertOptions options;
+  options.directory = testing::source_dir() + "/tests/golden/labml_compressive/c2_d96_l4_rate3";
+  options.output = directory / "model.oxb";
+  std::vector<std::string> notes;
+  options.note = [&](const std::string& note) { notes.push_back(note); };
+  convert(options);
+  const auto told = std::find_if(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.starts_with("int8: ") && note.find("as they are: ") != std::string::npos;
+  });
+  ASSERT_NE(told, notes.end());
+  const auto kl = [](const std::string& path) {
+    return std::stod(find_value(describe_file(path).model.metadata->quality, "mean_kl"));
+  };
+  const double chosen = kl(options.output);
+  for (const Transform& fixed : {Transform{}, Transform{.turn = true}}) {
+    options.transform = fixed;
+    convert(options);
+    EXPECT_LE(chosen, kl(options.output));
+  }
+}
+
+}  // namespace
+}  // namespace oxbow::convert

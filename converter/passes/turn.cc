@@ -1,0 +1,202 @@
+// Marks int8 tensors that are turned before they are quantised, and turns the matrices that read them.
+
+#include <algorithm>
+#include <set>
+
+#include "converter/passes/transform.h"
+#include "converter/passes/uses.h"
+#include "ops/traits.h"
+#include "runtime/base/hadamard.h"
+
+namespace oxbow::convert {
+namespace {
+
+using schema::DataType;
+using schema::TensorKind;
+
+bool turns_output(const schema::StepT& step) {
+  return op_traits(step.op).signature->outputs[0].turns;
+}
+
+/// Drops what is not good, and then what belongs to something dropped, until nothing changes. A link is a list of
+/// tensors of which all are turned, or none.
+void keep_whole(std::set<uint32_t>& chosen, const std::vector<std::vector<uint32_t>>& links) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const std::vector<uint32_t>& link : links) {
+      const bool whole = std::all_of(link.begin(), link.end(),
+                                     [&](uint32_t tensor) { return chosen.contains(tensor); });
+      if (whole) continue;
+      for (const uint32_t tensor : link) changed |= chosen.erase(tensor) != 0;
+    }
+  }
+}
+
+/// w becomes H w / n in each block.
+void turn_rows(std::vector<float>& values, size_t block) {
+  std::vector<double> row(block);
+  for (size_t first = 0; first < values.size(); first += block) {
+    std::copy_n(values.begin() + static_cast<ptrdiff_t>(first), block, row.begin());
+    hadamard_row(row.data(), block, block);
+    for (size_t i = 0; i < block; ++i) {
+      values[first + i] = static_cast<float>(row[i] / static_cast<double>(block));
+    }
+  }
+}
+
+// Inputs of the matrices.
+
+bool is_turnable_input(const Graph& graph, const Uses& uses, uint32_t index) {
+  const schema::TensorT& tensor = graph.tensor(index);
+  const schema::StepT* producer = uses.producer(index);
+  return tensor.type == DataType::I8 && tensor.kind == TensorKind::Activation &&
+         tensor.scale_groups == 1 && largest_hadamard_block(tensor.width) != 0 &&
+         producer != nullptr && producer->outputs[0] == index && turns_output(*producer) &&
+         !uses.is_seen(index) &&
+         std::all_of(uses.readers(index).begin(), uses.readers(index).end(), [](const Use& reader) {
+           return op_traits(reader.step->op).multiplied_input == static_cast<int>(reader.place);
+         });
+}
+
+// Queries and keys.
+
+bool is_key_input(const schema::StepT& step, size_t place) {
+  return step.op == schema::OpCode::Attention && place % 2 == 1 &&
+         place < 1 + 2 * size_t{step.options.AsAttentionOptions()->sources};
+}
+
+/// Queries also meet something that is not turned.
+bool has_other_products(const schema::AttentionOptionsT& options) {
+  return options.relative || options.segments || options.pinned_query ||
+         std::any_of(options.terms.begin(), options.terms.end(), [](const auto& term) {
+           return term->kind == schema::TermKind::Relative ||
+                  term->kind == schema::TermKind::Segments ||
+                  term->kind == schema::TermKind::PinnedQuery;
+         });
+}
+
+/// A query, a key of this run, or remembered keys.
+bool is_turnable_head(const Graph& graph, const Uses& uses, uint32_t index) {
+  const schema::TensorT& tensor = graph.tensor(index);
+  if (uses.is_seen(index) || tensor.initial >= 0) return false;
+  const bool is_query = tensor.type == DataType::F32;
+  for (const Use& reader : uses.readers(index)) {
+    const bool good = is_query ? reader.step->op == schema::OpCode::Attention && reader.place == 0
+                               : is_key_input(*reader.step, reader.place) ||
+                                     reader.step->op == schema::OpCode::RingPush;
+    if (!good) return false;
+  }
+  return std::all_of(uses.writers(index).begin(), uses.writers(index).end(),
+                     [&](const Use& use) {
+                       return tensor.kind == TensorKind::State
+                                  ? tensor.type == DataType::I8 &&
+                                        use.step->op == schema::OpCode::RingPush
+                                  : use.step->op == schema::OpCode::Rope;
+                     }) &&
+         !uses.writers(index).empty();
+}
+
+}  // namespace
+
+size_t turn_matrices(Graph& graph) {
+  const Uses uses(graph);
+  std::set<uint32_t> chosen;
+  for (uint32_t i = 0; i < graph.model.tensors.size(); ++i) {
+    if (is_turnable_input(graph, uses, i)) chosen.insert(i);
+  }
+  // The inputs of one matrix go together.
+  std::map<uint32_t, std::vector<uint32_t>> inputs;
+  for (const auto& [weight, values] : graph.weights) {
+    for (const Use& reader : uses.readers(weight)) {
+      const int input = op_traits(reader.step->op).multiplied_input;
+      if (input < 0) continue;
+      const auto matrix = weight_input(op_traits(reader.step->op));
+      if (!matrix || reader.step->inputs[matrix->input] != weight) continue;
+      inputs[weight].push_back(reader.step->inputs[static_cast<size_t>(input)]);
+    }
+  }
+  std::vector<std::vector<uint32_t>> links;
+  for (const auto& [weight, tensors] : inputs) links.push_back(tensors);
+  // An input and all its matrices: through what else these read.
+  for (const uint32_t x : std::set<uint32_t>(chosen)) {
+    for (const Use& reader : uses.readers(x)) {
+      const auto matrix = weight_input(op_traits(reader.step->op));
+      const uint32_t weight = matrix ? reader.step->inputs[matrix->input] : 0;
+      if (!matrix || graph.tensor(weight).type != DataType::I8 || !inputs.contains(weight) ||
+          uses.readers(weight).size() != inputs.at(weight).size()) {
+        chosen.erase(x);
+      }
+    }
+  }
+  keep_whole(chosen, links);
+  for (const uint32_t x : chosen) {
+    graph.tensor(x).hadamard = static_cast<uint32_t>(largest_hadamard_block(graph.tensor(x).width));
+  }
+  for (const auto& [weight, tensors] : inputs) {
+    if (!chosen.contains(tensors[0])) continue;
+    turn_rows(graph.weights.at(weight), graph.tensor(tensors[0]).hadamard);
+  }
+  return chosen.size();
+}
+
+size_t turn_keys(Graph& graph) {
+  const Uses uses(graph);
+  std::set<uint32_t> chosen;
+  std::vector<std::vector<uint32_t>> links;
+  std::vector<schema::StepT*> attentions;
+  for (const auto& entry : graph.model.entry_points) {
+    for (const auto& step : entry->steps) {
+      if (step->op == schema::OpCode::Attention) {
+        const schema::AttentionOptionsT& options = *step->options.AsAttentionOptions();
+        std::vector<uint32_t> link = {step->inputs[0]};
+        for (size_t s = 0; s < options.sources; ++s) link.push_back(step->inputs[1 + 2 * s]);
+        const size_t head_width = graph.tensor(step->inputs[0]).width / options.heads;
+        const bool i8 = graph.tensor(step->inputs[1]).type == DataType::I8;
+        if (i8 && !has_other_products(options) && largest_hadamard_block(head_width) != 0) {
+          chosen.insert(link.begin(), link.end());
+        }
+        attentions.push_back(step.get());
+        links.push_back(std::move(link));
+      } else if (step->op == schema::OpCode::RingPush) {
+        for (size_t i = 0; i < step->outputs.size(); ++i) {
+          links.push_back({step->inputs[i], step->outputs[i]});
+        }
+      }
+    }
+  }
+  // Keys of this run may be read only behind their push.
+  for (const uint32_t state : std::set<uint32_t>(chosen)) {
+    for (const Use& push : uses.writers(state)) {
+      if (push.step->op == schema::OpCode::RingPush) chosen.insert(push.step->inputs[push.place]);
+    }
+  }
+  std::erase_if(chosen, [&](uint32_t tensor) { return !is_turnable_head(graph, uses, tensor); });
+  keep_whole(chosen, links);
+  size_t count = 0;
+  for (schema::StepT* step : attentions) {
+    if (!chosen.contains(step->inputs[0])) continue;
+    schema::AttentionOptionsT& options = *step->options.AsAttentionOptions();
+    const size_t head_width = graph.tensor(step->inputs[0]).width / options.heads;
+    const auto block = static_cast<uint32_t>(largest_hadamard_block(head_width));
+    options.scale /= static_cast<float>(block);
+    graph.tensor(step->inputs[0]).hadamard = block;
+    for (size_t s = 0; s < options.sources; ++s) {
+      const uint32_t keys = step->inputs[1 + 2 * s];
+      graph.tensor(keys).hadamard = block;
+      for (const Use& writer : uses.writers(keys)) {
+        if (writer.step->op != schema::OpCode::RingPush) continue;
+        graph.tensor(writer.step->inputs[writer.place]).hadamard = block;
+      }
+    }
+    ++count;
+  }
+  return count;
+}
+
+std::string transform_text(const Transform& transform) {
+  return in_words({transform.scale ? "channels scaled" : "", transform.turn ? "rows turned" : "",
+                   transform.turn_keys ? "keys turned" : "",
+                   transform == Transform{} ? "as they are" : ""});
+}
+
+}  // namespace oxbow::convert
