@@ -67,7 +67,7 @@ TEST(ScaleChannels, ANormGivesWhatItsMatricesTake) {
   const uint32_t b = m.builder.linear("b", norm, m.matrix("wb", 8, 16), kNone);
   m.builder.output("y", m.builder.add("sum", a, b));
   const std::vector<float> gamma = m.values("gamma"), wa = m.values("wa"), wb = m.values("wb");
-  ASSERT_EQ(scale_channels(m.graph, {{"norm", sizes(16)}}), 1u);
+  ASSERT_EQ(scale_channels(m.graph, {{"norm", sizes(16)}}, {}), 1u);
   for (size_t j = 0; j < 16; ++j) {
     const float scale = m.values("gamma")[j] / gamma[j];
     EXPECT_EQ(scale < 0.5f, j == 3) << "the large column becomes smaller";
@@ -83,7 +83,7 @@ TEST(ScaleChannels, LeavesAloneWhatSomethingElseReads) {
   const uint32_t norm = m.builder.rms_norm("norm", m.embed(16), m.matrix("gamma", 1, 16), 1e-5f);
   const uint32_t a = m.builder.linear("a", norm, m.matrix("wa", 16, 16), kNone);
   m.builder.output("y", m.builder.add("sum", a, norm));
-  EXPECT_EQ(scale_channels(m.graph, {{"norm", sizes(16)}}), 0u);
+  EXPECT_EQ(scale_channels(m.graph, {{"norm", sizes(16)}}, {}), 0u);
 }
 
 TEST(ScaleChannels, OfAProductTheSideWithoutAnActivationGives) {
@@ -95,7 +95,7 @@ TEST(ScaleChannels, OfAProductTheSideWithoutAnActivationGives) {
   const uint32_t product = m.builder.multiply("product", gate, up);
   m.builder.output("y", m.builder.linear("down", product, m.matrix("wd", 16, 32), kNone));
   const std::vector<float> wg = m.values("wg"), wu = m.values("wu"), bu = m.values("bu");
-  ASSERT_EQ(scale_channels(m.graph, {{"product", sizes(32)}}), 1u);
+  ASSERT_EQ(scale_channels(m.graph, {{"product", sizes(32)}}, {}), 1u);
   EXPECT_EQ(m.values("wg"), wg);
   for (size_t n = 0; n < 32; ++n) {
     const float scale = m.values("bu")[n] / bu[n];
@@ -111,7 +111,7 @@ TEST(ScaleChannels, ATableThatIsAlsoTheHeadIsScaledAsTheHeadOnly) {
   const uint32_t norm = m.builder.rms_norm("norm", x, m.matrix("gamma", 1, 16), 1e-5f);
   m.builder.logits(m.builder.take_rows("tail", norm), table, kNone);
   const std::vector<float> before = m.values("table");
-  ASSERT_EQ(scale_channels(m.graph, {{"tail", sizes(16)}}), 1u);
+  ASSERT_EQ(scale_channels(m.graph, {{"tail", sizes(16)}}, {}), 1u);
   EXPECT_EQ(m.values("table.embedding"), before);
   EXPECT_NE(m.values("table"), before);
 }
