@@ -182,6 +182,8 @@ if(benches AND CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "q
   endif()
 endif()
 
+include("${PROJECT_SOURCE_DIR}/cmake/compat.cmake")
+
 # The rest is for the native build without sanitizers: most looks at sources, so once is enough.
 if(CMAKE_CROSSCOMPILING OR OXBOW_SANITIZE)
   return()

@@ -20,23 +20,23 @@ int main(int argc, char** argv) {
     return 2;
   }
   const char* prompt = argv[2];
-  oxb_error error;
+  oxb_error error = OXB_ERROR_INIT;
 
   oxb_model* model;
-  check(oxb_model_open_file(argv[1], &model, &error), &error);
-  oxb_model_info info;
-  oxb_model_get_info(model, &info);
+  check(oxb_model_open_file(argv[1], NULL, &model, &error), &error);
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
+  check(oxb_model_get_info(model, &info, &error), &error);
 
   /* Everything this program will ever use is allocated here. */
-  size_t arena_bytes, sampler_bytes, encoder_bytes, decoder_bytes;
-  oxb_sampler_options sampling;
-  oxb_sampler_options_init(&sampling);
+  oxb_plan plan = OXB_PLAN_INIT;
+  size_t sampler_bytes, encoder_bytes, decoder_bytes;
+  oxb_sampler_options sampling = OXB_SAMPLER_OPTIONS_INIT;
   sampling.seed = 1;
-  check(oxb_session_arena_bytes(model, NULL, &arena_bytes, &error), &error);
+  check(oxb_session_plan(model, NULL, &plan, &error), &error);
   check(oxb_sampler_bytes(info.output_width, &sampling, &sampler_bytes, &error), &error);
   check(oxb_encoder_bytes(model, NULL, &encoder_bytes, &error), &error);
   check(oxb_decoder_bytes(model, NULL, &decoder_bytes, &error), &error);
-  void* arena = malloc(arena_bytes);
+  void* arena = malloc(plan.arena_bytes);
   void* encoder_memory = malloc(encoder_bytes);
   void* decoder_memory = malloc(decoder_bytes);
   void* sampler_memory = malloc(sampler_bytes);
@@ -45,11 +45,11 @@ int main(int argc, char** argv) {
   if (!arena || !sampler_memory || !encoder_memory || !decoder_memory || !logits || !tokens)
     return 1;
   fprintf(stderr, "%s: one session needs %zu bytes, for a stream of any length\n",
-          info.architecture, arena_bytes);
+          info.architecture, plan.arena_bytes);
 
   oxb_session* session;
   oxb_sampler* sampler;
-  check(oxb_session_create(model, NULL, arena, arena_bytes, &session, &error), &error);
+  check(oxb_session_create(model, &plan, arena, plan.arena_bytes, &session, &error), &error);
   check(oxb_sampler_create(info.output_width, &sampling, sampler_memory, sampler_bytes, &sampler,
                            &error),
         &error);
@@ -68,26 +68,33 @@ int main(int argc, char** argv) {
     check(oxb_encoder_run(encoder, prompt, left, 1, tokens, info.max_segment, &count, &consumed,
                           &error),
           &error);
-    if (count > 0) check(oxb_session_run(session, tokens, count, logits, 1, &error), &error);
+    if (count > 0) {
+      check(oxb_session_run(session, tokens, count, 1, logits, info.output_width, &error), &error);
+    }
     prompt += consumed;
     left -= consumed;
   } while (count == info.max_segment);
-  if (oxb_session_position(session) == 0) {
+  uint64_t position;
+  check(oxb_session_position(session, &position, &error), &error);
+  if (position == 0) {
     fprintf(stderr, "stream: the prompt is empty\n");
     return 2;
   }
 
   for (int i = 0; i < 200; ++i) {
     int32_t token;
-    check(oxb_sampler_pick(sampler, logits, &token, &error), &error);
-    oxb_sampler_accept(sampler, token);
+    check(oxb_sampler_pick(sampler, logits, info.output_width, &token, &error), &error);
+    check(oxb_sampler_accept(sampler, token, &error), &error);
     check(oxb_decoder_run(decoder, token, text, text_bytes, &count, &error), &error);
     fwrite(text, 1, count, stdout);
     fflush(stdout);
-    check(oxb_session_run(session, &token, 1, logits, 1, &error), &error);
+    check(oxb_session_run(session, &token, 1, 1, logits, info.output_width, &error), &error);
   }
   putchar('\n');
 
+  oxb_decoder_destroy(decoder);
+  oxb_encoder_destroy(encoder);
+  oxb_sampler_destroy(sampler);
   oxb_session_destroy(session);
   oxb_model_close(model);
   free(text);

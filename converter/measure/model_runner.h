@@ -36,7 +36,7 @@ class Runner {
   /// A run of this entry point takes exactly max_rows rows.
   bool takes_exact_rows(size_t entry) const { return exact_.at(entry); }
 
-  void reset() { oxb_session_reset(session_); }
+  void reset() { (void)oxb_session_reset(session_, nullptr); }
   /// Resizes `output` to all rows there can be.
   void run(size_t index, std::span<const oxb_input> inputs, std::vector<float>& output);
 
@@ -44,7 +44,7 @@ class Runner {
   AlignedBytes file_, arena_;
   oxb_model* model_ = nullptr;
   oxb_session* session_ = nullptr;
-  oxb_model_info info_ = {};
+  oxb_model_info info_ = OXB_MODEL_INFO_INIT;
   std::vector<bool> exact_;
 };
 

@@ -49,15 +49,16 @@ oxb_status oxb_index_put(void* table, size_t bytes, uint64_t first, const float*
   return outer(oxbow::put_vectors(table, layout, first, vectors, count, words(error)));
 }
 
-oxb_status oxb_index_get_info(const void* table, size_t bytes, oxb_index_info* info,
+oxb_status oxb_index_get_info(const void* table, size_t bytes, oxb_index_info* given,
                               oxb_error* error) {
   if (table == nullptr) return missing(error, "table");
-  if (info == nullptr) return missing(error, "info");
+  if (given == nullptr) return missing(error, "info");
   IndexLayout layout;
   const Status status = oxbow::read_index(table, bytes, &layout, words(error));
   if (status != Status::kOk) return outer(status);
-  *info = {layout.count, layout.width, static_cast<oxb_metric>(layout.metric)};
-  return OXB_OK;
+  const oxb_index_info info = {sizeof(info), layout.count, layout.width,
+                               static_cast<oxb_metric>(layout.metric)};
+  return outer(oxbow::write_info("index info", info, given, words(error)));
 }
 
 oxb_status oxb_index_search(const void* table, size_t bytes, const float* queries,

@@ -30,21 +30,25 @@
 extern "C" {
 #endif
 
-typedef enum oxb_metric {
+typedef int32_t oxb_metric;
+enum {
   /* Scores are inner products. */
   OXB_METRIC_DOT = 0,
   /* Scores are squared distances with a minus sign. */
   OXB_METRIC_L2 = 1
-} oxb_metric;
+};
 
 #define OXB_INDEX_MAX_WIDTH 2048
 #define OXB_INDEX_MAX_RESULTS 1024
 
 typedef struct oxb_index_info {
+  size_t size;
   uint64_t count;
   uint32_t width;
   oxb_metric metric;
 } oxb_index_info;
+#define OXB_INDEX_INFO_INIT \
+  { sizeof(oxb_index_info), 0, 0, 0 }
 
 /* Bytes of a table of `count` vectors of `width` numbers, 1 to OXB_INDEX_MAX_WIDTH. */
 OXB_API oxb_status oxb_index_bytes(uint64_t count, uint32_t width, oxb_metric metric, size_t* bytes,

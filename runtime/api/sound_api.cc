@@ -21,6 +21,7 @@ oxb_status oxb_log_mel_bytes(uint32_t bins, uint32_t frames, size_t* bytes, oxb_
 
 oxb_status oxb_log_mel_create(uint32_t bins, uint32_t frames, void* memory, size_t bytes,
                               oxb_log_mel** mel, oxb_error* error) {
+  if (memory == nullptr) return missing(error, "memory");
   if (mel == nullptr) return missing(error, "mel");
   LogMel* made = nullptr;
   const oxbow::Status status = LogMel::place(bins, frames, memory, bytes, &made, words(error));
@@ -28,18 +29,31 @@ oxb_status oxb_log_mel_create(uint32_t bins, uint32_t frames, void* memory, size
   return outer(status);
 }
 
-size_t oxb_log_mel_push(oxb_log_mel* mel, const float* samples, size_t count) {
-  if (mel == nullptr || samples == nullptr) return 0;
-  return inner(mel)->push({samples, count});
+void oxb_log_mel_destroy(oxb_log_mel*) {}  // All it has lies in the caller's memory.
+
+oxb_status oxb_log_mel_push(oxb_log_mel* mel, const float* samples, size_t count, size_t* taken,
+                            oxb_error* error) {
+  if (mel == nullptr) return missing(error, "mel");
+  if (samples == nullptr) return missing(error, "samples");
+  if (taken == nullptr) return missing(error, "taken");
+  *taken = inner(mel)->push({samples, count});
+  return OXB_OK;
 }
 
-oxb_status oxb_log_mel_finish(oxb_log_mel* mel, float* features, oxb_error* error) {
+oxb_status oxb_log_mel_finish(oxb_log_mel* mel, float* features, size_t capacity,
+                              oxb_error* error) {
   if (mel == nullptr) return missing(error, "mel");
   if (features == nullptr) return missing(error, "features");
+  if (const size_t needed = inner(mel)->features(); capacity < needed) {
+    return outer(oxbow::fail(words(error), oxbow::Status::kBufferTooSmall,
+                             "room for %zu features; there are %zu", capacity, needed));
+  }
   inner(mel)->finish(features);
   return OXB_OK;
 }
 
-void oxb_log_mel_reset(oxb_log_mel* mel) {
-  if (mel != nullptr) inner(mel)->reset();
+oxb_status oxb_log_mel_reset(oxb_log_mel* mel, oxb_error* error) {
+  if (mel == nullptr) return missing(error, "mel");
+  inner(mel)->reset();
+  return OXB_OK;
 }

@@ -24,6 +24,7 @@ struct oxb_sampler {
                              size_t bytes, oxb_sampler** sampler, oxbow::Error* error);
 
   void accept(int32_t token);
+  size_t vocabulary() const { return logits_.size(); }
   oxbow::Status pick(const float* logits, int32_t* token, oxbow::Error* error);
 
  private:

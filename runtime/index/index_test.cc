@@ -14,7 +14,7 @@ namespace {
 struct Table {
   Table(uint64_t count, uint32_t width, oxb_metric metric, uint32_t seed = 1)
       : count(count), width(width) {
-    oxb_error error = {};
+    oxb_error error = OXB_ERROR_INIT;
     EXPECT_EQ(oxb_index_bytes(count, width, metric, &bytes, &error), OXB_OK) << error.text;
     storage.resize(bytes + 64, std::byte{0xff});
     const auto at = reinterpret_cast<uintptr_t>(storage.data());
@@ -73,7 +73,7 @@ TEST(Index, FindsTheBestOfAllVectorsExactly) {
         }
         std::vector<uint64_t> ids(kQueries * kResults);
         std::vector<float> scores(ids.size());
-        oxb_error error = {};
+        oxb_error error = OXB_ERROR_INIT;
         ASSERT_EQ(oxb_index_search(table.memory, table.bytes, queries.data(), kQueries, 0, count,
                                    kResults, ids.data(), scores.data(), &error),
                   OXB_OK)
@@ -154,7 +154,7 @@ TEST(Index, RefusesTablesThatLie) {
   const auto expect_refused = [&](size_t at, uint64_t value, size_t bytes, const char* what) {
     Table table(40, 12, OXB_METRIC_L2);
     std::memcpy(table.memory + at, &value, bytes);
-    oxb_index_info info = {};
+    oxb_index_info info = OXB_INDEX_INFO_INIT;
     EXPECT_NE(oxb_index_get_info(table.memory, table.bytes, &info, nullptr), OXB_OK) << what;
   };
   expect_refused(0, 0, 4, "the magic number");
@@ -166,7 +166,7 @@ TEST(Index, RefusesTablesThatLie) {
   expect_refused(16, UINT32_MAX, 4, "the widest");
   expect_refused(20, 2, 4, "a metric that there is not");
   expect_refused(24, UINT64_MAX, 8, "its bytes");
-  oxb_index_info info = {};
+  oxb_index_info info = OXB_INDEX_INFO_INIT;
   for (size_t bytes = 0; bytes < good.bytes; ++bytes) {
     ASSERT_NE(oxb_index_get_info(good.memory, bytes, &info, nullptr), OXB_OK) << bytes;
   }

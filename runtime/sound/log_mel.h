@@ -41,6 +41,8 @@ class LogMel {
   void finish(float* features);
   void reset();
 
+  /// Numbers that finish() writes.
+  size_t features() const { return size_t{bins_} * frames_; }
   /// Of the whole recording.
   uint64_t samples() const { return uint64_t{frames_} * kMelHop; }
 

@@ -52,7 +52,7 @@ oxb::Status EntryFeed::run(oxb::Session& session, size_t rows, bool last) {
   const size_t wanted = info_.output_rows != 0 ? output_rows_
                         : last                 ? std::min(output_rows_, rows)
                                                : 0;
-  return session.run_entry(entry_, list_, wanted == 0 ? nullptr : output_.data(), wanted);
+  return session.run_entry(entry_, list_, output_, wanted);
 }
 
 }  // namespace oxbow::tools

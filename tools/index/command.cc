@@ -59,7 +59,7 @@ int build(const Args& args) {
   const Vectors vectors = read_vectors(path, args.text("tensor", ""));
   const oxb_metric metric =
       args.choice("metric", "l2", {"l2", "dot"}) == "dot" ? OXB_METRIC_DOT : OXB_METRIC_L2;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   size_t bytes = 0;
   check_index(oxb_index_bytes(vectors.count, vectors.width, metric, &bytes, &error), error, path);
   const std::unique_ptr<void, Free> memory(
@@ -122,8 +122,8 @@ int query(const Args& args) {
   const std::string path = *args.text("file");
   if (!args.has("queries")) throw UsageError("query needs QUERIES.safetensors");
   const MappedFile table(path);
-  oxb_error error = {};
-  oxb_index_info info = {};
+  oxb_error error = OXB_ERROR_INIT;
+  oxb_index_info info = OXB_INDEX_INFO_INIT;
   check_index(oxb_index_get_info(table.bytes().data(), table.bytes().size(), &info, &error), error,
               path);
   const Vectors queries = read_vectors(*args.text("queries"), args.text("tensor", ""));

@@ -17,8 +17,7 @@ volatile sig_atomic_t interrupted = 0;
 
 /// What the options say; else what the model's makers advise.
 oxb::SamplerOptions sampler_options(const Args& args, const oxb::Model& model) {
-  oxb::SamplerOptions options;
-  oxb_sampler_options_advised(model.get(), &options);
+  oxb::SamplerOptions options = model.sampler_options();
   options.temperature = static_cast<float>(
       args.number("temperature", static_cast<double>(options.temperature), 0.0, 1e6));
   options.top_k = static_cast<uint32_t>(args.integer("top-k", options.top_k, 0, UINT32_MAX));

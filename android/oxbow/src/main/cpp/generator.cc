@@ -50,10 +50,10 @@ jlong create(JNIEnv* env, jobject, jlong model_handle, jfloat temperature, jint 
   if (!model || !generator) return 0;
   generator->model.keep(model.get());
   generator->sampling = sampler_options(temperature, top_k, top_p, penalty, window, seed);
-  oxb_model_info info;
-  oxb_model_get_info(model->model, &info);
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
+  (void)oxb_model_get_info(model->model, &info, nullptr);
   size_t sampler_bytes = 0, decoder_bytes = 0;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   if (!check(env,
              oxb_sampler_bytes(info.output_width, &generator->sampling, &sampler_bytes, &error),
              error) ||
@@ -141,7 +141,7 @@ class Run {
       auto* tokens = session_.tokens.as<int32_t>();
       if (!read_array(env_, prompt, done, some, tokens)) return false;
       done += some;
-      for (jint i = 0; i < some; ++i) oxb_sampler_accept(sampler_, tokens[i]);
+      for (jint i = 0; i < some; ++i) (void)oxb_sampler_accept(sampler_, tokens[i], nullptr);
       if (!check(env_, session_.run(tokens, static_cast<size_t>(some), done == count, &error_),
                  error_)) {
         return false;
@@ -153,12 +153,14 @@ class Run {
   /// Goes on where the stream is.
   bool feed_nothing(jint first_token) {
     if (!session_.has_logits) {
-      if (oxb_session_position(session_.session) != 0) {
+      uint64_t position = 0;
+      (void)oxb_session_position(session_.session, &position, nullptr);
+      if (position != 0) {
         throw_java(env_, OXB_INVALID_ARGUMENT,
                    "there is no prompt, and no logits to go on from: feed a token first");
         return false;
       }
-      oxb_sampler_accept(sampler_, first_token);
+      (void)oxb_sampler_accept(sampler_, first_token, nullptr);
       if (!check(env_, session_.run(&first_token, 1, true, &error_), error_)) return false;
       prompt_tokens_ = 1;
     }
@@ -169,7 +171,9 @@ class Run {
   Reason write(jlong max_tokens) {
     while (tokens_ < max_tokens) {
       int32_t token = 0;
-      if (!check(env_, oxb_sampler_pick(sampler_, session_.logits.as<float>(), &token, &error_),
+      if (!check(env_,
+                 oxb_sampler_pick(sampler_, session_.logits.as<float>(), session_.output_width,
+                                  &token, &error_),
                  error_)) {
         return kCancelled;
       }
@@ -179,7 +183,7 @@ class Run {
         ++tokens_;
         more = show(token);
       }
-      oxb_sampler_accept(sampler_, token);
+      (void)oxb_sampler_accept(sampler_, token, nullptr);
       const oxb_status status = session_.run(&token, 1, true, &error_);
       if (ends && (status == OXB_OK || status == OXB_STREAM_FULL)) return kEndOfText;
       if (generator_.stop.reached()) return kStopText;
@@ -221,7 +225,7 @@ class Run {
   oxb_sampler* sampler_ = nullptr;
   jlong prompt_tokens_ = 0;
   jlong tokens_ = 0;
-  oxb_error error_ = {};
+  oxb_error error_ = OXB_ERROR_INIT;
 };
 
 jlong generate(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jintArray prompt,
