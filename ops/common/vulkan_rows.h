@@ -81,7 +81,8 @@ inline Status bind_norm_output(VulkanBindContext& context, const VulkanShader& s
                                std::initializer_list<VulkanOperand> inputs, uint32_t groups,
                                uint32_t epsilon_bits) {
   Tensor y = context.output(0);
-  if (!can_write_rows(y) || (groups != 1 && (y.type != DataType::kF32 || y.hadamard != 0))) return Status::kOk;
+  if (!can_write_rows(y) || (groups != 1 && (y.type != DataType::kF32 || y.hadamard != 0)))
+    return Status::kOk;
   for (const VulkanOperand& input : inputs) {
     if (!fits_32_bits(context.input(input.index))) return Status::kOk;
   }

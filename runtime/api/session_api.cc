@@ -323,6 +323,7 @@ oxb_status oxb_session_draft_bytes(const oxb_session* session, size_t tokens, si
 oxb_status oxb_session_draft(oxb_session* session, void* memory, size_t bytes, size_t tokens,
                              oxb_error* error) {
   if (session == nullptr) return missing(error, "session");
+  if (memory == nullptr) return missing(error, "memory");
   return outer(oxbow::begin_draft(*inner(session), {static_cast<std::byte*>(memory), bytes}, tokens,
                                   words(error)));
 }
