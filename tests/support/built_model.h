@@ -21,7 +21,7 @@ inline std::vector<std::byte> build_file(convert::Graph& graph, bool int8 = fals
   graph.model.metadata->architecture = "test";
   convert::fuse(graph);
   convert::remove_dead(graph, false);
-  convert::quantize(graph, {.weights = int8, .activations = int8});
+  convert::quantize(graph, {.weights = int8 ? "int8" : "f32", .activations = int8});
   convert::plan(graph);
   const convert::PackedWeights packed = convert::pack(graph);
   return convert::assemble_file(graph.model, packed.data);
