@@ -96,7 +96,8 @@ constexpr Entry kEntries[] = {
     {schema::OpCode::Scan, {"Scan", bind_scan, OXB_VULKAN(bind_scan_vulkan)}},
     {schema::OpCode::Recurrence,
      {"Recurrence", bind_recurrence, OXB_VULKAN(bind_recurrence_vulkan)}},
-    {schema::OpCode::FeatureMap, {"FeatureMap", bind_feature_map}},
+    {schema::OpCode::FeatureMap,
+     {"FeatureMap", bind_feature_map, OXB_VULKAN(bind_feature_map_vulkan)}},
     {schema::OpCode::Retention, {"Retention", bind_retention}},
 };
 
