@@ -21,5 +21,6 @@ void feature_map_f32_f32_ref(const float* x, size_t width, size_t order, float e
 extern const OpSignature kFeatureMapSignature;
 
 Status bind_feature_map(BindContext& context, RunFunction* run);
+Status bind_feature_map_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -8,10 +8,9 @@ OXB_SHADER(pool);
 
 Status bind_pool_vulkan(VulkanBindContext& context) {
   const auto& options = *context.step().options_as_PoolOptions();
-  if (options.neighbours()) return Status::kOk;
-  return bind_elements(
-      context, shader_pool, {context.in(0), context.out(0)},
-      {context.output(0).width, options.group(), options.pooling() == schema::Pooling::Mean});
+  return bind_elements(context, shader_pool, {context.in(0), context.out(0)},
+                       {context.output(0).width, options.group(),
+                        options.pooling() == schema::Pooling::Mean, options.neighbours()});
 }
 
 }  // namespace oxbow

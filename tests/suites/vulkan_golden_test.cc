@@ -23,7 +23,8 @@ std::vector<std::string> full_cases() {
   std::vector<std::string> found;
   for (const std::string& pack : golden_cases()) {
     for (const char* system :
-         {"gpt2/", "labml_compressive/", "labml_xl/", "lite_transformer/", "llama/"}) {
+         {"gpt2/", "labml_aft/", "labml_compressive/", "labml_fast_weights/", "labml_xl/",
+          "lite_transformer/", "llama/", "mamba/", "mamba2/", "rwkv/", "rwkv7/", "xlstm/"}) {
       if (pack.rfind(system, 0) == 0) found.push_back(pack);
     }
   }
