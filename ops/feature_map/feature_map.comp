@@ -5,7 +5,7 @@
 #include "ops/common/vulkan/math.glsl"
 
 // Products of a head's positive and negative parts with themselves, turned, divided by their sum. One thread for each head
-// of a row. Slot: heads of all rows.
+// of a row. Values: heads of all rows.
 
 // Of a head.
 layout(constant_id = 0) const uint width = 1;

@@ -78,7 +78,7 @@ constexpr OpSignature kHaltSignature = {
     .options = schema::OpOptions::HaltOptions,
     .for_tools = true,
     .inputs = {{.name = "p, x, counts and mix", .least = 2, .most = 4}},
-    .outputs = {{.name = "counts, mix and next x", .least = 3, .most = 3}},
+    .outputs = {{.name = "counts, mix and next x", .least = 1, .most = 3}},
 };
 
 Status bind_halt(BindContext& context, RunFunction* run) {

@@ -3,7 +3,7 @@
 #include "ops/common/vulkan/common.glsl"
 #include "ops/common/vulkan/elements.glsl"
 
-// y = a + (b - a) * mix. Slot: elements.
+// y = a + (b - a) * mix. Values: elements.
 
 layout(constant_id = 0) const uint width = 1;
 // Of one row for all.

@@ -8,10 +8,11 @@
 namespace oxbow {
 namespace {
 
-LinearKernel<int8_t, int8_t> pick_kernel() {
-#define OXB_KERNEL(x, w, isa, fn)                                         \
-  if constexpr (std::is_same_v<x, int8_t> && std::is_same_v<w, int8_t>) { \
-    if (may_use(isa, false)) return fn;                                   \
+template <typename X, typename W>
+LinearKernel<X, W> pick_kernel() {
+#define OXB_KERNEL(x, w, isa, fn)                               \
+  if constexpr (std::is_same_v<x, X> && std::is_same_v<w, W>) { \
+    if (may_use(isa, false)) return fn;                         \
   }
 #include "ops/linear/kernels.inc"
 #undef OXB_KERNEL
@@ -33,7 +34,7 @@ void compute_index_products(const IndexProducts& products) {
   slice.bias = products.biases;
   slice.y = products.y;
   slice.y_stride = products.vectors;
-  pick_kernel()(slice);
+  pick_kernel<int8_t, int8_t>()(slice);
 }
 
 }  // namespace oxbow

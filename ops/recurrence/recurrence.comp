@@ -6,7 +6,7 @@
 
 // One thread for each column of a head's state, token after token, as ops/recurrence/ref.cc.
 //
-// Slot: columns of all heads, tokens.
+// Values: columns of all heads, tokens.
 
 layout(constant_id = 0) const uint heads = 1;
 layout(constant_id = 1) const uint key_heads = 1;

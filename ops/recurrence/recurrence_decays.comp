@@ -6,7 +6,7 @@
 
 // n <- w n + 1, and the decays and factors of a state that is kept divided by sqrt(n). One thread for each head.
 //
-// Slot: heads, tokens.
+// Values: heads, tokens.
 
 layout(constant_id = 0) const uint heads = 1;
 layout(constant_id = 1) const bool has_decay = false;

@@ -6,7 +6,7 @@
 
 // What keys sum up to, and what is read is divided by: z <- w z + k, or f k. One thread for each head.
 //
-// Slot: heads, tokens.
+// Values: heads, tokens.
 
 layout(constant_id = 0) const uint heads = 1;
 layout(constant_id = 1) const uint key_heads = 1;

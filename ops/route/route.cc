@@ -36,7 +36,7 @@ Status run_route(RunContext& context, const void* params) {
 constexpr OpSignature kRouteSignature = {
     .for_tools = true,
     .inputs = {{.name = "scores"}},
-    .outputs = {{.name = "routes and what was chosen", .least = 2, .most = 2}},
+    .outputs = {{.name = "routes and what was chosen", .least = 1, .most = 2}},
 };
 
 Status bind_route(BindContext& context, RunFunction* run) {

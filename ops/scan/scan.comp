@@ -6,7 +6,7 @@
 
 // One thread for each channel, row after row, by the rules of ops/scan/generic.h.
 //
-// Slot: channels, rows, whether the first row is the first of its stream, the position of the first row, the place of
+// Values: channels, rows, whether the first row is the first of its stream, the position of the first row, the place of
 // the oldest row of the past, and how many it holds.
 
 layout(constant_id = 0) const uint rule = 0;

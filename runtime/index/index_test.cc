@@ -12,15 +12,15 @@
 namespace {
 
 struct Table {
-  Table(uint64_t count, uint32_t width, oxb_metric metric, uint32_t seed = 1)
-      : count(count), width(width) {
+  Table(uint64_t vector_count, uint32_t vector_width, oxb_metric metric)
+      : count(vector_count), width(vector_width) {
     oxb_error error = OXB_ERROR_INIT;
     EXPECT_EQ(oxb_index_bytes(count, width, metric, &bytes, &error), OXB_OK) << error.text;
     storage.resize(bytes + 64, std::byte{0xff});
     const auto at = reinterpret_cast<uintptr_t>(storage.data());
     memory = storage.data() + (64 - at % 64) % 64;
     EXPECT_EQ(oxb_index_create(memory, bytes, count, width, metric, &error), OXB_OK) << error.text;
-    std::mt19937 random(seed);
+    std::mt19937 random(1);
     vectors.resize(count * width);
     for (float& value : vectors) {
       value = static_cast<float>(random()) / static_cast<float>(random.max()) - 0.5f;
