@@ -107,12 +107,12 @@ Timing Bench::prefill(uint64_t tokens) {
     times.push_back(time.seconds());
   }
   Timing timing;
-  timing.tokens = tokens;
+  timing.tokens = encoder().is_whole() ? encoder().info().max_rows : tokens;
   timing.runs = times.size();
   timing.stopped_early = times.size() < limits_.repeat;
   timing.min_seconds = *std::min_element(times.begin(), times.end());
   timing.median_seconds = median_of(times);
-  timing.tokens_per_second = static_cast<double>(tokens) / timing.median_seconds;
+  timing.tokens_per_second = static_cast<double>(timing.tokens) / timing.median_seconds;
   return timing;
 }
 
