@@ -204,12 +204,8 @@ class Builder {
     options.buckets = config_.buckets;
     options.above = config_.lsh.length;
     const std::string layer = "layer" + std::to_string(index);
-    const uint32_t columns =
-        std::accumulate(config_.buckets.begin(), config_.buckets.end(), 0u) / 2 * config_.rounds;
-    const uint32_t rotations = builder_.weight(layer + ".rotations", config_.all_heads(), columns,
-                                               read_rotations(layer + ".rotations", index));
-    const uint32_t buckets =
-        builder_.hash_buckets(name + ".buckets", q, rotations, mask_, buckets_symbol_, options);
+    const uint32_t buckets = builder_.hash_buckets(
+        name + ".buckets", q, rotations(layer + ".rotations"), mask_, buckets_symbol_, options);
     builder_.debug_output(buckets, layer + ".buckets");
     const uint32_t given = builder_.input(layer + ".buckets", graph_.tensor(buckets).limit, 0,
                                           builder_.symbol(layer + ".given", bucket_rows_));
@@ -217,17 +213,23 @@ class Builder {
                               config_.heads * config_.rounds);
   }
 
-  std::vector<float> read_rotations(const std::string& name, uint32_t index) {
+  /// Those of a layer, or what the seed draws, which is the same for all layers.
+  uint32_t rotations(const std::string& name) {
     const uint32_t half = std::accumulate(config_.buckets.begin(), config_.buckets.end(), 0u) / 2;
-    const std::vector<uint64_t> shape = {config_.heads, config_.head_width, config_.rounds, half};
-    if (checkpoint_.has_tensor(name)) return checkpoint_.tensor(name, shape);
-    const size_t count = size_t{config_.all_heads()} * config_.rounds * half;
+    const uint32_t rows = config_.all_heads(), columns = config_.rounds * half;
+    if (checkpoint_.has_tensor(name)) {
+      return builder_.weight(
+          name, rows, columns,
+          checkpoint_.tensor(name, {config_.heads, config_.head_width, config_.rounds, half}));
+    }
+    if (drawn_ != GraphBuilder::kNone) return drawn_;
+    const size_t count = size_t{rows} * columns;
     if (count < 16) {
       throw InputError("tensor " + name +
-                       " is missing: so few numbers cannot be drawn, give it with "
-                       "--tensors");
+                       " is missing: so few numbers cannot be drawn, give it with --tensors");
     }
-    return torch_normals(config_.seed >= 0 ? static_cast<uint64_t>(config_.seed) : index, count);
+    const uint64_t seed = config_.seed >= 0 ? static_cast<uint64_t>(config_.seed) : 0;
+    return drawn_ = builder_.weight("rotations", rows, columns, torch_normals(seed, count));
   }
 
   uint32_t feed_forward(const std::string& name, uint32_t x, const std::string& of) {
@@ -295,7 +297,7 @@ class Builder {
     if (config_.has_hashes() && config_.seed < 0) {
       graph_.warnings.push_back(
           "hash_seed is missing: the original draws new rotations for every text, these are drawn "
-          "once, with the layer's number as seed");
+          "once, with the seed 0");
     }
   }
 
@@ -306,6 +308,7 @@ class Builder {
   Parts parts_;
   std::string prefix_;
   uint32_t max_segment_ = 0, tokens_ = 0, mask_ = 0;
+  uint32_t drawn_ = GraphBuilder::kNone;
   uint32_t rows_symbol_ = 0, buckets_symbol_ = 0, order_symbol_ = 0, bucket_rows_ = 0;
   std::vector<std::string> labels_;
 };
