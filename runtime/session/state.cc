@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "runtime/base/hadamard.h"
 #include "runtime/base/hash.h"
 #include "runtime/session/host_view.h"
 #include "schema/model_generated.h"
@@ -72,6 +73,14 @@ void copy_filled_rows(const Session& session, const HostView& view, std::byte* b
       }
     }
   }
+}
+
+/// What a turned row was made of: turning it again gives it `hadamard` times.
+void turn_back(const Tensor& tensor, float* row) {
+  if (tensor.hadamard == 0) return;
+  hadamard_row(row, tensor.width, tensor.hadamard);
+  const float factor = 1.0f / static_cast<float>(tensor.hadamard);
+  for (uint32_t i = 0; i < tensor.width; ++i) row[i] *= factor;
 }
 
 }  // namespace
@@ -154,6 +163,7 @@ Status read_rows(const Session& session, uint32_t index, uint32_t rows, float* v
     const size_t slot = slot_of_row(session, tensor, r);
     if (tensor.type == DataType::kF32) {
       std::memcpy(values, tensor.f32(slot), tensor.width * sizeof(float));
+      turn_back(tensor, values);
       continue;
     }
     if (tensor.type == DataType::kI32) {
@@ -168,6 +178,7 @@ Status read_rows(const Session& session, uint32_t index, uint32_t rows, float* v
     for (uint32_t i = 0; i < tensor.width; ++i) {
       values[i] = static_cast<float>(codes[i]) * scales[i / group_width];
     }
+    turn_back(tensor, values);
   }
   return Status::kOk;
 }
