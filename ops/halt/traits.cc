@@ -8,6 +8,7 @@ extern const OpTraits halt_traits;
 const OpTraits halt_traits = {
     .code = schema::OpCode::Halt,
     .signature = &kHaltSignature,
+    .exact_input = 0,
 };
 
 }  // namespace oxbow

@@ -132,7 +132,7 @@ constexpr OpSignature kPoolRowsSignature = {
     .options = schema::OpOptions::PoolRowsOptions,
     .for_tools = true,
     .inputs = {{.name = "x, factors, mask and shape", .least = 1, .most = 5}},
-    .outputs = {{.name = "y"}},
+    .outputs = {{.name = "y", .rows = Rows::counted(0)}},
 };
 
 Status bind_pool_rows(BindContext& context, RunFunction* run) {
