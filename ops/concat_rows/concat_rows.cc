@@ -27,8 +27,7 @@ Status run_concat_rows(RunContext&, const void* params) {
 }  // namespace
 
 constexpr OpSignature kConcatRowsSignature = {
-    .inputs =
-        {{.name = "x", .width = Width::of(0), .rows = Rows::fixed(), .most = kMaxConcatRowsInputs}},
+    .inputs = {{.name = "x", .rows = Rows::fixed(), .most = kMaxConcatRowsInputs}},
     .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::fixed()}},
 };
 
@@ -40,6 +39,7 @@ Status bind_concat_rows(BindContext& context, RunFunction* run) {
   uint64_t rows = 0;
   for (size_t i = 0; i < p.count; ++i) {
     p.inputs[i] = context.input(i);
+    OXB_TRY(check_width(context, p.inputs[i], p.y.width));
     rows += p.inputs[i].rows;
   }
   if (rows != p.y.rows) {

@@ -7,7 +7,7 @@ constexpr OpSignature kSignature = {
     .options = schema::OpOptions::LandmarkInverseOptions,
     .for_tools = true,
     .inputs = {{.name = "q, k, x and sums", .least = 3, .most = 4}},
-    .outputs = {{.name = "y and divisor", .least = 2, .most = 2}},
+    .outputs = {{.name = "y and divisor", .least = 1, .most = 2}},
 };
 
 /// For each row: four products of matrices in each iteration, the scores, and what is multiplied in the end.

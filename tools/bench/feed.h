@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "host/describe.h"
 #include "runtime/api/oxbow.hpp"
-#include "schema/model_generated.h"
 #include "tools/common.h"
 #include "tools/inputs.h"
 
