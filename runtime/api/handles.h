@@ -34,6 +34,9 @@ inline oxb_status check_entry(const Model& model, size_t entry, oxb_error* error
                     entry, model.entry_count()));
 }
 
+/// The defaults, changed where the model's makers gave advice (sampler_api.cc).
+void advised_sampling(const Model& model, oxb_sampler_options* options);
+
 /// The caller's options, or the defaults for null. Fields that only a newer header has are not read. `what` they
 /// are for begins the message.
 template <typename Options>

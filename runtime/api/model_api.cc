@@ -12,6 +12,7 @@
 #include "runtime/api/handles.h"
 #include "runtime/api/oxbow.h"
 #include "runtime/base/hash.h"
+#include "runtime/generate/ends_text.h"
 #include "runtime/model/model.h"
 #include "schema/model_generated.h"
 
@@ -182,13 +183,7 @@ void oxb_model_get_info(const oxb_model* model, oxb_model_info* info) {
 }
 
 int32_t oxb_model_ends_text(const oxb_model* model, int32_t token) {
-  const auto* generation = model->model.graph->generation();
-  if (generation == nullptr || token < 0) return 0;
-  const auto* more = generation->more_end_tokens();
-  const bool ends =
-      token == generation->end_token() ||
-      (more != nullptr && std::find(more->begin(), more->end(), token) != more->end());
-  return ends ? 1 : 0;
+  return oxbow::ends_text(model->model, token);
 }
 
 const char* oxb_model_label(const oxb_model* model, size_t index) {

@@ -29,6 +29,17 @@ Status sampler_create(uint32_t vocabulary, const oxb_sampler_options* given, voi
 
 }  // namespace
 
+void oxbow::advised_sampling(const Model& model, oxb_sampler_options* options) {
+  oxb_sampler_options_init(options);
+  const auto* generation = model.graph->generation();
+  if (generation == nullptr) return;
+  options->temperature = generation->temperature().value_or(options->temperature);
+  options->top_k = generation->top_k().value_or(options->top_k);
+  options->top_p = generation->top_p().value_or(options->top_p);
+  options->repetition_penalty =
+      generation->repetition_penalty().value_or(options->repetition_penalty);
+}
+
 void oxb_sampler_options_init(oxb_sampler_options* options) {
   *options = {};
   options->size = sizeof(oxb_sampler_options);
@@ -39,14 +50,7 @@ void oxb_sampler_options_init(oxb_sampler_options* options) {
 }
 
 void oxb_sampler_options_advised(const oxb_model* model, oxb_sampler_options* options) {
-  oxb_sampler_options_init(options);
-  const auto* generation = model->model.graph->generation();
-  if (generation == nullptr) return;
-  options->temperature = generation->temperature().value_or(options->temperature);
-  options->top_k = generation->top_k().value_or(options->top_k);
-  options->top_p = generation->top_p().value_or(options->top_p);
-  options->repetition_penalty =
-      generation->repetition_penalty().value_or(options->repetition_penalty);
+  oxbow::advised_sampling(model->model, options);
 }
 
 oxb_status oxb_sampler_bytes(uint32_t vocabulary, const oxb_sampler_options* options, size_t* bytes,

@@ -23,13 +23,15 @@ namespace {
 
 using nlohmann::json;
 
-// The vocabularies of large models have a quarter of a million tokens and their merges.
+// The vocabularies of large models have a quarter of a million tokens and their
+// merges.
 constexpr size_t kMaxFileBytes = size_t{256} << 20;
 // What T5's own tokenizer adds when nothing else is said.
 constexpr uint32_t kDefaultExtraIds = 100;
 
-void read_chat(const std::string& chat_template, const std::map<std::string, std::string>& named,
-               FoundTokenizer& found) {
+void read_chat(const std::string &chat_template,
+               const std::map<std::string, std::string> &named,
+               FoundTokenizer &found) {
   try {
     const ChatTexts texts = render_chat(chat_template, named);
     found.tokenizer->chat_before = texts.before;
@@ -37,129 +39,175 @@ void read_chat(const std::string& chat_template, const std::map<std::string, std
     found.notes.push_back("chat template: a question goes between " +
                           printable(json(texts.before).dump(), 60) + " and " +
                           printable(json(texts.after).dump(), 60));
-  } catch (const InputError& error) {
-    found.notes.push_back(std::string("chat template left out: ") + error.what());
+    if (texts.next) {
+      found.tokenizer->chat_next = *texts.next;
+      found.tokenizer->chat_answer = texts.lead;
+      found.notes.push_back(
+          "chat template: an answer and the next question have " +
+          printable(json(*texts.next).dump(), 60) + " between them");
+    } else {
+      found.notes.push_back("chat template: one question only: " +
+                            texts.next_note);
+    }
+    if (texts.system_before) {
+      found.tokenizer->chat_system_before = *texts.system_before;
+      found.tokenizer->chat_system_after = *texts.system_after;
+    } else {
+      found.notes.push_back("chat template: no text of the system: " +
+                            texts.system_note);
+    }
+    found.tokenizer->chat_trims = texts.trims;
+  } catch (const InputError &error) {
+    found.notes.push_back(std::string("chat template left out: ") +
+                          error.what());
   }
 }
 
 /// What is the same wherever a tokenizer came from.
-void finish(const std::string& chat_template, const std::map<std::string, std::string>& named,
-            FoundTokenizer& found) {
-  const schema::TokenizerT& tokenizer = *found.tokenizer;
+void finish(const std::string &chat_template,
+            const std::map<std::string, std::string> &named,
+            FoundTokenizer &found) {
+  const schema::TokenizerT &tokenizer = *found.tokenizer;
   std::string files;
-  for (const std::string& file : found.files) files += (files.empty() ? "" : ", ") + file;
-  const size_t tokens = tokenizer.kind == schema::TokenizerKind::Char
-                            ? tokenizer.code_points.size()
-                            : tokenizer.text_ends.size() - tokenizer.aliases.size();
-  found.notes.push_back(std::string("tokenizer: ") + schema::EnumNameTokenizerKind(tokenizer.kind) +
-                        ", " + grouped_text(tokens) + " tokens, from " + files);
-  if (!chat_template.empty()) read_chat(chat_template, named, found);
+  for (const std::string &file : found.files)
+    files += (files.empty() ? "" : ", ") + file;
+  const size_t tokens =
+      tokenizer.kind == schema::TokenizerKind::Char
+          ? tokenizer.code_points.size()
+          : tokenizer.text_ends.size() - tokenizer.aliases.size();
+  found.notes.push_back(std::string("tokenizer: ") +
+                        schema::EnumNameTokenizerKind(tokenizer.kind) + ", " +
+                        grouped_text(tokens) + " tokens, from " + files);
+  if (!chat_template.empty())
+    read_chat(chat_template, named, found);
 }
 
 class Finder {
- public:
-  Finder(std::string directory, const TokenizerModel& model)
+public:
+  Finder(std::string directory, const TokenizerModel &model)
       : directory_(std::move(directory)), model_(model) {}
 
-  /// In this order: a file made for Oxbow first, then what the model was trained with, then what was
-  /// made from that.
+  /// In this order: a file made for Oxbow first, then what the model was
+  /// trained with, then what was made from that.
   FoundTokenizer find() {
-    if (has("char_vocab.json")) return read("char_vocab.json");
-    if (has("source.spm") && has("vocab.json")) return read("source.spm");
-    for (const char* name : {"tokenizer.json", "spiece.model", "tokenizer.model",
-                             "sentencepiece.bpe.model", "vocab.json", "vocab.txt"}) {
-      if (has(name) && !is_outdone(name)) return read(name);
+    if (has("char_vocab.json"))
+      return read("char_vocab.json");
+    if (has("source.spm") && has("vocab.json"))
+      return read("source.spm");
+    for (const char *name :
+         {"tokenizer.json", "spiece.model", "tokenizer.model",
+          "sentencepiece.bpe.model", "vocab.json", "vocab.txt"}) {
+      if (has(name) && !is_outdone(name))
+        return read(name);
     }
     return {};
   }
 
-  FoundTokenizer read(const std::string& name) {
+  FoundTokenizer read(const std::string &name) {
     const std::string path = directory_ + "/" + name;
     settings_ = read_tokenizer_settings(directory_);
     found_.files = {name};
     if (name.ends_with(".json")) {
       read_any_json(path, name);
     } else if (name.ends_with(".txt")) {
-      found_.tokenizer = read_wordpiece_vocabulary(path, settings_, model_.vocabulary);
+      found_.tokenizer =
+          read_wordpiece_vocabulary(path, settings_, model_.vocabulary);
     } else if (name == "source.spm") {
       read_two_languages();
     } else {
       read_pieces(path);
     }
-    found_.files.insert(found_.files.end(), settings_.files.begin(), settings_.files.end());
+    found_.files.insert(found_.files.end(), settings_.files.begin(),
+                        settings_.files.end());
     finish(settings_.chat_template, settings_.named, found_);
     if (!settings_.ignored.empty()) {
-      found_.notes.push_back("tokenizer_config.json: ignored " + list_names(settings_.ignored));
+      found_.notes.push_back("tokenizer_config.json: ignored " +
+                             list_names(settings_.ignored));
     }
     return std::move(found_);
   }
 
- private:
-  bool has(const std::string& name) const { return file_exists(directory_ + "/" + name); }
-
-  /// SentencePiece's own file says more than what was made from it. Llama 3's file of the same name
-  /// is another format, whose tokenizer.json is complete.
-  bool is_outdone(const std::string& name) const {
-    if (name != "tokenizer.json") return name == "vocab.json" && !has("merges.txt");
-    const json file = read_json(directory_ + "/" + name, kMaxFileBytes);
-    if (!file.is_object() || !file.contains("model") || !file["model"].is_object()) return false;
-    const json& model = file["model"];
-    const bool pieces =
-        model.value("type", json()) == "Unigram" || model.value("byte_fallback", json()) == true;
-    return pieces &&
-           (has("spiece.model") || has("tokenizer.model") || has("sentencepiece.bpe.model"));
+private:
+  bool has(const std::string &name) const {
+    return file_exists(directory_ + "/" + name);
   }
 
-  void read_any_json(const std::string& path, const std::string& name) {
+  /// SentencePiece's own file says more than what was made from it. Llama 3's
+  /// file of the same name is another format, whose tokenizer.json is complete.
+  bool is_outdone(const std::string &name) const {
+    if (name != "tokenizer.json")
+      return name == "vocab.json" && !has("merges.txt");
+    const json file = read_json(directory_ + "/" + name, kMaxFileBytes);
+    if (!file.is_object() || !file.contains("model") ||
+        !file["model"].is_object())
+      return false;
+    const json &model = file["model"];
+    const bool pieces = model.value("type", json()) == "Unigram" ||
+                        model.value("byte_fallback", json()) == true;
+    return pieces && (has("spiece.model") || has("tokenizer.model") ||
+                      has("sentencepiece.bpe.model"));
+  }
+
+  void read_any_json(const std::string &path, const std::string &name) {
     const json file = read_json(path, kMaxFileBytes);
     if (file.is_array()) {
       found_.tokenizer = read_characters(path, file, model_.vocabulary);
     } else if (!file.is_object()) {
-      throw InputError(path + " is neither a list of characters nor a vocabulary");
+      throw InputError(path +
+                       " is neither a list of characters nor a vocabulary");
     } else if (!file.contains("model")) {
       if (!has("merges.txt"))
-        throw InputError(path +
-                         " is no tokenizer: it has no model, and there is no merges.txt beside it");
-      found_.tokenizer =
-          read_byte_bpe(path, directory_ + "/merges.txt", settings_, model_.vocabulary);
+        throw InputError(path + " is no tokenizer: it has no model, and there "
+                                "is no merges.txt beside it");
+      found_.tokenizer = read_byte_bpe(path, directory_ + "/merges.txt",
+                                       settings_, model_.vocabulary);
       found_.files.push_back("merges.txt");
     } else {
       read_tokenizer_json(path, name, file);
     }
   }
 
-  void read_tokenizer_json(const std::string& path, const std::string& name, const json& file) {
-    const json& model = file["model"];
+  void read_tokenizer_json(const std::string &path, const std::string &name,
+                           const json &file) {
+    const json &model = file["model"];
     // Old files do not name the type; they are byte-pair encodings.
-    const json type = model.is_object() ? model.value("type", json("BPE")) : json();
+    const json type =
+        model.is_object() ? model.value("type", json("BPE")) : json();
     if (type == "BPE") {
-      found_.tokenizer = read_byte_bpe_json(path, file, settings_, model_.vocabulary);
+      found_.tokenizer =
+          read_byte_bpe_json(path, file, settings_, model_.vocabulary);
     } else if (type == "WordPiece") {
       found_.tokenizer = read_wordpiece_json(path, file, model_.vocabulary);
     } else {
-      throw InputError(path + ": a model of type " + printable(type.dump(-1, ' ', true), 40) +
-                       " is not supported in " + name +
-                       ", expected BPE or WordPiece; put SentencePiece's *.model beside it");
+      throw InputError(
+          path + ": a model of type " +
+          printable(type.dump(-1, ' ', true), 40) + " is not supported in " +
+          name +
+          ", expected BPE or WordPiece; put SentencePiece's *.model beside it");
     }
   }
 
   void read_two_languages() {
-    found_.tokenizer = read_marian(directory_ + "/source.spm", directory_ + "/target.spm",
-                                   directory_ + "/vocab.json", model_.vocabulary);
+    found_.tokenizer =
+        read_marian(directory_ + "/source.spm", directory_ + "/target.spm",
+                    directory_ + "/vocab.json", model_.vocabulary);
     found_.files.insert(found_.files.end(), {"target.spm", "vocab.json"});
   }
 
-  bool is_like(const std::set<std::string>& types) const { return types.contains(model_.type); }
+  bool is_like(const std::set<std::string> &types) const {
+    return types.contains(model_.type);
+  }
 
-  void read_pieces(const std::string& path) {
+  void read_pieces(const std::string &path) {
     const SentencePieceModel pieces = read_sentencepiece_model(path);
     SentencePieceOptions options;
     options.added = settings_.added;
     const bool t5 = is_like({"t5", "mt5", "longt5", "umt5"});
-    const bool names_extra =
-        std::any_of(options.added.begin(), options.added.end(),
-                    [](const auto& token) { return token.text.starts_with("<extra_id_"); });
-    if (t5 && !names_extra && pieces.pieces.size() + kDefaultExtraIds <= model_.vocabulary) {
+    const bool names_extra = std::any_of(
+        options.added.begin(), options.added.end(),
+        [](const auto &token) { return token.text.starts_with("<extra_id_"); });
+    if (t5 && !names_extra &&
+        pieces.pieces.size() + kDefaultExtraIds <= model_.vocabulary) {
       for (uint32_t i = 0; i < kDefaultExtraIds; ++i) {
         AddedTokenSetting token;
         token.text = "<extra_id_" + std::to_string(i) + ">";
@@ -167,27 +215,32 @@ class Finder {
         options.added.push_back(token);
       }
     }
-    if (settings_.flag("add_bos_token", is_like({"llama", "mistral", "gemma"}))) {
+    if (settings_.flag("add_bos_token",
+                       is_like({"llama", "mistral", "gemma"}))) {
       options.before = {special(pieces, "bos_token", "<s>")};
     }
     if (settings_.flag("add_eos_token", t5)) {
       options.after = {special(pieces, "eos_token", "</s>")};
     }
-    // transformers calls it legacy that every part between special tokens gets a space.
+    // transformers calls it legacy that every part between special tokens gets
+    // a space.
     options.space_at_start_only = !settings_.flag("legacy", true);
     found_.tokenizer = make_sentencepiece(pieces, options, model_.vocabulary);
   }
 
   /// The id of a token that settings name, or that has its usual text.
-  uint32_t special(const SentencePieceModel& model, const std::string& name,
-                   const std::string& usual) const {
+  uint32_t special(const SentencePieceModel &model, const std::string &name,
+                   const std::string &usual) const {
     const auto named = settings_.named.find(name);
-    const std::string text = named == settings_.named.end() ? usual : named->second;
+    const std::string text =
+        named == settings_.named.end() ? usual : named->second;
     for (size_t id = 0; id < model.pieces.size(); ++id) {
-      if (model.pieces[id].text == text) return static_cast<uint32_t>(id);
+      if (model.pieces[id].text == text)
+        return static_cast<uint32_t>(id);
     }
-    for (const AddedTokenSetting& added : settings_.added) {
-      if (added.text == text && added.id) return *added.id;
+    for (const AddedTokenSetting &added : settings_.added) {
+      if (added.text == text && added.id)
+        return *added.id;
     }
     throw InputError(model.name + ": there is no token " + printable(text, 40) +
                      ", which tokenizer_config.json calls " + name);
@@ -199,35 +252,45 @@ class Finder {
   FoundTokenizer found_;
 };
 
-}  // namespace
+} // namespace
 
-FoundTokenizer find_tokenizer(const std::string& directory, const TokenizerModel& model) {
+FoundTokenizer find_tokenizer(const std::string &directory,
+                              const TokenizerModel &model) {
   return Finder(directory, model).find();
 }
 
-FoundTokenizer read_tokenizer(const std::string& source, const TokenizerModel& model) {
-  if (source == "byte") return {byte_tokenizer(model.vocabulary), {}, {}};
+FoundTokenizer read_tokenizer(const std::string &source,
+                              const TokenizerModel &model) {
+  if (source == "byte")
+    return {byte_tokenizer(model.vocabulary), {}, {}};
   const std::filesystem::path path(source);
   if (std::filesystem::is_directory(path)) {
     FoundTokenizer found = Finder(source, model).find();
-    if (!found.tokenizer) throw InputError(source + " has no tokenizer that is known");
+    if (!found.tokenizer)
+      throw InputError(source + " has no tokenizer that is known");
     return found;
   }
   const std::string directory = path.parent_path().string();
-  return Finder(directory.empty() ? "." : directory, model).read(path.filename().string());
+  return Finder(directory.empty() ? "." : directory, model)
+      .read(path.filename().string());
 }
 
-FoundTokenizer read_gguf_tokenizer(const Gguf& gguf, const TokenizerModel& model) {
+FoundTokenizer read_gguf_tokenizer(const Gguf &gguf,
+                                   const TokenizerModel &model) {
   const std::optional<GgufVocabulary> vocabulary = read_gguf_vocabulary(gguf);
-  if (!vocabulary) return {};
+  if (!vocabulary)
+    return {};
   FoundTokenizer found;
-  found.tokenizer = make_gguf_tokenizer(gguf.path(), *vocabulary, model.vocabulary);
+  found.tokenizer =
+      make_gguf_tokenizer(gguf.path(), *vocabulary, model.vocabulary);
   found.files = {std::filesystem::path(gguf.path()).filename().string()};
   std::map<std::string, std::string> named;
-  if (vocabulary->begin_token) named["bos_token"] = vocabulary->tokens[*vocabulary->begin_token];
-  if (vocabulary->end_token) named["eos_token"] = vocabulary->tokens[*vocabulary->end_token];
+  if (vocabulary->begin_token)
+    named["bos_token"] = vocabulary->tokens[*vocabulary->begin_token];
+  if (vocabulary->end_token)
+    named["eos_token"] = vocabulary->tokens[*vocabulary->end_token];
   finish(vocabulary->chat_template, named, found);
   return found;
 }
 
-}  // namespace oxbow::convert
+} // namespace oxbow::convert
