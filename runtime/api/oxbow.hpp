@@ -17,7 +17,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 #if __has_include("runtime/api/oxbow.h")
@@ -590,16 +589,15 @@ class Generator {
   }
   /// Tells `hear` of each piece's text until the text ends or it gives false; gives OXB_END_...
   template <typename Hear>
-  Expected<int32_t> run(Hear&& hear) {
+  Expected<int32_t> run(Hear hear) {
     int32_t end = OXB_END_NONE;
     const auto callback = [](void* context, const oxb_piece* piece) -> int32_t {
-      const bool more = (*static_cast<std::remove_reference_t<Hear>*>(context))(
-          std::string_view(piece->text, piece->text_bytes));
+      const bool more =
+          (*static_cast<Hear*>(context))(std::string_view(piece->text, piece->text_bytes));
       return more ? 0 : 1;
     };
-    const Status status = Status::of([&](oxb_error* error) {
-      return oxb_generator_run(get(), callback, static_cast<void*>(&hear), &end, error);
-    });
+    const Status status = Status::of(
+        [&](oxb_error* error) { return oxb_generator_run(get(), callback, &hear, &end, error); });
     if (!status.ok()) return status;
     return end;
   }
