@@ -165,8 +165,7 @@ bool add_text(JNIEnv* env, const Both& both, Run& run, jbyteArray text) {
   for (jint done = 0; done < bytes;) {
     const jint count = std::min(bytes - done, kPromptBytes);
     if (!run.step(0) || !read_array(env, text, done, count, part) ||
-        !check(env,
-               oxb_generator_add_text(both.get(), part, static_cast<size_t>(count), &error),
+        !check(env, oxb_generator_add_text(both.get(), part, static_cast<size_t>(count), &error),
                error)) {
       drop_prompt(both);
       return false;
@@ -211,37 +210,36 @@ bool add_message(JNIEnv* env, const Both& both, jint role, jbyteArray text) {
                error);
 }
 
+/// Tokens of the prompt, tokens of the text, position, nanoseconds of both, choice: as Generation.java reads them.
+void tell_progress(JNIEnv* env, const Both& both, jlongArray numbers) {
+  if (env->ExceptionCheck()) return;
+  oxb_generation now = OXB_GENERATION_INIT;
+  oxb_error error = {};
+  if (!check(env, oxb_generator_progress(both.get(), &now, &error), error)) return;
+  const jlong all[] = {
+      static_cast<jlong>(now.prompt_tokens),     static_cast<jlong>(now.tokens),
+      static_cast<jlong>(now.position),          static_cast<jlong>(now.prompt_nanoseconds),
+      static_cast<jlong>(now.token_nanoseconds), now.choice};
+  env->SetLongArrayRegion(numbers, 0, static_cast<jsize>(std::size(all)), all);
+}
+
 /// `text` or `tokens` is null; `role` is that of a message, or -1. Returns why the text ended.
 jint generate(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jint role,
               jbyteArray text, jintArray tokens, jlong max_tokens, jobject listener,
-              jbyteArray piece) {
+              jbyteArray piece, jlongArray numbers) {
   const Both both(env, handle, session_handle);
   if (!both) return 0;
   both.session().has_logits = false;
   Run run(env, both, listener, piece);
-  bool added = run.step(0);
-  if (added && text != nullptr && role >= 0) added = add_message(env, both, role, text);
-  if (added && text != nullptr && role < 0) added = add_text(env, both, run, text);
-  if (added && tokens != nullptr) added = add_tokens(env, both, run, tokens);
-  if (!added || !run.step(0)) return OXB_END_CANCELLED;
-  return run.write(max_tokens);
-}
-
-/// Tokens of the prompt, tokens of the text, position, nanoseconds of both, choice.
-void progress(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle,
-              jlongArray values) {
-  const Both both(env, handle, session_handle);
-  if (!both) return;
-  oxb_generation now = OXB_GENERATION_INIT;
-  oxb_error error = {};
-  if (!check(env, oxb_generator_progress(both.get(), &now, &error), error)) return;
-  const jlong all[] = {static_cast<jlong>(now.prompt_tokens),
-                       static_cast<jlong>(now.tokens),
-                       static_cast<jlong>(now.position),
-                       static_cast<jlong>(now.prompt_nanoseconds),
-                       static_cast<jlong>(now.token_nanoseconds),
-                       now.choice};
-  env->SetLongArrayRegion(values, 0, static_cast<jsize>(std::size(all)), all);
+  // What is known of the text before is not of this one.
+  if (!run.step(0)) return OXB_END_CANCELLED;
+  bool added = true;
+  if (text != nullptr && role >= 0) added = add_message(env, both, role, text);
+  if (text != nullptr && role < 0) added = add_text(env, both, run, text);
+  if (tokens != nullptr) added = add_tokens(env, both, run, tokens);
+  const int32_t end = added && run.step(0) ? run.write(max_tokens) : OXB_END_CANCELLED;
+  tell_progress(env, both, numbers);
+  return end;
 }
 
 void say(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jint role,
@@ -311,8 +309,7 @@ void state(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jb
 bool register_generator(JNIEnv* env) {
   const JNINativeMethod methods[] = {
       method("create", "(Ldev/oxbow/Session;JZFIFFIJ[B[IJIZ)J", create),
-      method("generate", "(JLdev/oxbow/Session;JI[B[IJLdev/oxbow/Generator$Run;[B)I", generate),
-      method("progress", "(JLdev/oxbow/Session;J[J)V", progress),
+      method("generate", "(JLdev/oxbow/Session;JI[B[IJLdev/oxbow/Generator$Run;[B[J)I", generate),
       method("say", "(JLdev/oxbow/Session;JI[B)V", say),
       method("undo", "(JLdev/oxbow/Session;J)V", undo),
       method("reset", "(JLdev/oxbow/Session;J)V", reset),

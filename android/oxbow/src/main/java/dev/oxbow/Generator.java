@@ -27,7 +27,8 @@ public final class Generator extends NativeObject {
         maxTokens = options.maxTokens;
         chat = options.chat;
         Model model = session.getModel();
-        if (chat && model.getChatBefore().isEmpty() && model.getChatAfter().isEmpty()) {
+        boolean answers = !model.getChatBefore().isEmpty() || !model.getChatAfter().isEmpty();
+        if (chat && !answers) {
             throw OxbowException.invalid(
                     "the file does not say how to ask the model: it was not trained to answer, or was converted "
                             + "without its chat template");
@@ -86,13 +87,9 @@ public final class Generator extends NativeObject {
     private Generation generate(
             int role, byte[] text, int[] tokens, TextListener listener, Cancellation cancellation) {
         Run run = new Run(listener, cancellation);
-        int end =
-                generate(handle(), session, session.handle(), role, text, tokens, maxTokens, run, run.piece);
         long[] numbers = new long[NUMBERS];
-        if (!run.begun) { // Nothing was added, and what is known of the text before is not of this one.
-            return new Generation(end, numbers);
-        }
-        progress(handle(), session, session.handle(), numbers);
+        int end =
+                generate(handle(), session, session.handle(), role, text, tokens, maxTokens, run, run.piece, numbers);
         return new Generation(end, numbers);
     }
 
@@ -185,7 +182,6 @@ public final class Generator extends NativeObject {
         private final Cancellation cancellation;
         /** Where the native side puts the bytes of the next piece. */
         private final byte[] piece = new byte[PIECE_BYTES];
-        private boolean begun;
 
         Run(TextListener listener, Cancellation cancellation) {
             this.listener = Objects.requireNonNull(listener);
@@ -194,10 +190,6 @@ public final class Generator extends NativeObject {
 
         /** Called before every part of the prompt and with every token; false: no more is wanted. */
         private boolean onStep(int bytes) {
-            if (cancellation.isCancelled() && bytes == 0) {
-                return false;
-            }
-            begun = true;
             if (bytes > 0 && !listener.onText(new String(piece, 0, bytes, StandardCharsets.UTF_8))) {
                 return false;
             }
@@ -230,9 +222,8 @@ public final class Generator extends NativeObject {
             int[] tokens,
             long maxTokens,
             Run run,
-            byte[] piece);
-
-    private native void progress(long handle, Session session, long sessionHandle, long[] numbers);
+            byte[] piece,
+            long[] numbers);
 
     private native void say(long handle, Session session, long sessionHandle, int role, byte[] text);
 

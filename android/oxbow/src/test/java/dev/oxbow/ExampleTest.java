@@ -30,7 +30,7 @@ public class ExampleTest extends Fixture {
     @Test
     public void theyWriteWhatTheCommandLineWrites() throws Exception {
         assertEquals(read("example.generate.txt") + "\n", run("Generate", "demo.oxb", "And the river"));
-        assertEquals(read("example.chat.txt"), run("Chat", "chat.oxb", "Where is it?", "And why?"));
+        assertEquals(read("example.chat.txt"), run("Chat", "talk.oxb", "Where is it?", "And why?"));
         assertEquals(read("example.translate.txt") + "\n", run("Translate", "t5.oxb", "The river is long."));
     }
 
@@ -47,8 +47,9 @@ public class ExampleTest extends Fixture {
 
     @Test
     public void aTextIsReadOnceAndContinuedTwice() throws Exception {
-        String[] lines = run("Rewind", "demo.oxb", "And the river", " was", " rose", " was").split("\n");
-        assertEquals(lines[0], lines[lines.length - 1]);
+        String once = run("Rewind", "demo.oxb", "And the river", " was");
+        String all = run("Rewind", "demo.oxb", "And the river", " was", " rose", " was");
+        assertTrue(all, all.startsWith(once) && all.endsWith(once) && all.length() > 2 * once.length());
     }
 
     @Test
