@@ -55,6 +55,7 @@ oxb_status oxb_sampler_create(uint32_t vocabulary, const oxb_sampler_options* op
                               size_t bytes, oxb_sampler** sampler, oxb_error* error) {
   if (sampler == nullptr) return missing(error, "sampler");
   *sampler = nullptr;
+  if (memory == nullptr) return missing(error, "memory");
   return outer(sampler_create(vocabulary, options, memory, bytes, sampler, words(error)));
 }
 
