@@ -61,7 +61,7 @@ if(OXBOW_WITH_VULKAN)
 endif()
 oxbow_glob(runtime_tests RECURSE runtime/*_test.cc EXCLUDE ${unbuilt_tests})
 oxbow_glob(converter_tests RECURSE host/*_test.cc converter/*_test.cc)
-set(model_suites "/(arena_size|beam_search|entry_points|golden|same_bits|session)_test\\.cc$")
+set(model_suites "/(api|arena_size|beam_search|entry_points|golden|same_bits|session)_test\\.cc$")
 oxbow_glob(end_to_end_tests tests/suites/*_test.cc EXCLUDE "/alloc_trap_test\\.cc$" ${model_suites} ${unbuilt_tests})
 oxbow_glob(model_tests tests/suites/*_test.cc)
 list(FILTER model_tests INCLUDE REGEX "${model_suites}")
@@ -185,6 +185,8 @@ if(benches AND CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "q
              COMMAND "${PROJECT_SOURCE_DIR}/tests/bench/arm/check_counts" "${PROJECT_BINARY_DIR}")
   endif()
 endif()
+
+include("${PROJECT_SOURCE_DIR}/cmake/compat.cmake")
 
 # The rest is for the native build without sanitizers: most looks at sources, so once is enough.
 if(CMAKE_CROSSCOMPILING OR OXBOW_SANITIZE)

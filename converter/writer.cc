@@ -59,8 +59,8 @@ std::vector<std::byte> frame_graph(std::span<const std::byte> graph,
 void write_model(const std::string& path, std::span<const std::byte> file) {
   write_atomically(path, std::span(&file, 1), [](const std::string& temporary) {
     oxb_model* model = nullptr;
-    oxb_error error = {};
-    oxb_status status = oxb_model_open_file(temporary.c_str(), &model, &error);
+    oxb_error error = OXB_ERROR_INIT;
+    oxb_status status = oxb_model_open_file(temporary.c_str(), nullptr, &model, &error);
     if (status == OXB_OK) status = oxb_model_check_weights(model, &error);
     oxb_model_close(model);
     if (status != OXB_OK) {

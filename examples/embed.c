@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static oxb_error error;
+static oxb_error error = OXB_ERROR_INIT;
 
 /* Says what failed and ends the program. */
 static void check(oxb_status status) {
@@ -18,12 +18,13 @@ int main(int argc, char** argv) {
   oxb_model* model;
   oxb_session* session;
   size_t bytes;
-  check(oxb_model_open_file(argv[1], &model, &error));
-  check(oxb_session_arena_bytes(model, NULL, &bytes, &error));
-  void* arena = malloc(bytes);
-  check(oxb_session_create(model, NULL, arena, bytes, &session, &error));
-  oxb_model_info info;
-  oxb_model_get_info(model, &info);
+  check(oxb_model_open_file(argv[1], NULL, &model, &error));
+  oxb_plan plan = OXB_PLAN_INIT;
+  check(oxb_session_plan(model, NULL, &plan, &error));
+  void* arena = malloc(plan.arena_bytes);
+  check(oxb_session_create(model, &plan, arena, plan.arena_bytes, &session, &error));
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
+  check(oxb_model_get_info(model, &info, &error));
   size_t most = info.max_segment < 512 ? info.max_segment : 512;
   size_t count, consumed;
   int32_t tokens[512];
@@ -36,7 +37,7 @@ int main(int argc, char** argv) {
 
   size_t width = info.output_width;
   float* rows = malloc(count * width * sizeof(float));
-  check(oxb_session_run(session, tokens, count, rows, count, &error));
+  check(oxb_session_run(session, tokens, count, count, rows, count * width, &error));
   for (size_t column = 0; column < width; ++column) {
     float sum = 0.0f;
     for (size_t row = 0; row < count; ++row) sum += rows[row * width + column];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static oxb_error error;
+static oxb_error error = OXB_ERROR_INIT;
 
 /* Says what failed and ends the program. */
 static void check(oxb_status status) {
@@ -18,10 +18,11 @@ int main(int argc, char** argv) {
   oxb_model* model;
   oxb_session* session;
   size_t bytes;
-  check(oxb_model_open_file(argv[1], &model, &error));
-  check(oxb_session_arena_bytes(model, NULL, &bytes, &error));
-  void* arena = malloc(bytes);
-  check(oxb_session_create(model, NULL, arena, bytes, &session, &error));
+  check(oxb_model_open_file(argv[1], NULL, &model, &error));
+  oxb_plan plan = OXB_PLAN_INIT;
+  check(oxb_session_plan(model, NULL, &plan, &error));
+  void* arena = malloc(plan.arena_bytes);
+  check(oxb_session_create(model, &plan, arena, plan.arena_bytes, &session, &error));
   oxb_generator_options options = OXB_GENERATOR_OPTIONS_INIT;
   options.max_tokens = 100;
   oxb_generator* generator;

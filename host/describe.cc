@@ -19,8 +19,8 @@ using KeyValues = std::vector<std::unique_ptr<schema::KeyValueT>>;
 class OpenModel {
  public:
   OpenModel(const std::string& path, std::span<const std::byte> bytes) {
-    oxb_error error = {};
-    if (oxb_model_open_memory(bytes.data(), bytes.size(), &model_, &error) != OXB_OK) {
+    oxb_error error = OXB_ERROR_INIT;
+    if (oxb_model_open_memory(bytes.data(), bytes.size(), nullptr, &model_, &error) != OXB_OK) {
       throw InputError(path + ": " + error.text);
     }
   }
@@ -199,12 +199,12 @@ Description describe_file(const std::string& path) {
   const OpenModel model(path, file.bytes());
 
   Description d;
-  oxb_error error = {};
-  if (oxb_session_memory(model.get(), nullptr, &d.memory, &error) != OXB_OK) {
+  oxb_error error = OXB_ERROR_INIT;
+  if (oxb_session_plan(model.get(), nullptr, &d.memory, &error) != OXB_OK) {
     throw InputError(path + ": " + error.text);
   }
-  oxb_model_info info = {};
-  oxb_model_get_info(model.get(), &info);
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
+  (void)oxb_model_get_info(model.get(), &info, nullptr);
   d.file_bytes = info.file_bytes;
   d.weight_bytes = info.weight_bytes;
   d.hash = info.hash;
@@ -242,11 +242,11 @@ nlohmann::json to_json(const Description& d) {
       {"quality", to_json(metadata.quality)},
       {"file", {{"bytes", d.file_bytes}, {"graph", d.graph_bytes}, {"weights", d.weight_bytes}}},
       {"arena",
-       {{"session", d.memory.session},
-        {"states", d.memory.states},
-        {"activations", d.memory.activations},
-        {"scratch", d.memory.scratch},
-        {"total", d.memory.total}}},
+       {{"session", d.memory.session_bytes},
+        {"states", d.memory.state_bytes},
+        {"activations", d.memory.activation_bytes},
+        {"scratch", d.memory.scratch_bytes},
+        {"total", d.memory.arena_bytes}}},
       {"tokenizer",
        d.model.tokenizer ? schema::EnumNameTokenizerKind(d.model.tokenizer->kind) : "None"},
       {"symbols", nlohmann::json::object()},

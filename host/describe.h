@@ -29,7 +29,7 @@ struct Description {
   uint32_t max_segment = 0;
   uint32_t vocabulary = 0;
   /// Of a session with one thread.
-  oxb_memory memory = {};
+  oxb_plan memory = OXB_PLAN_INIT;
   /// Of each tensor; see passes.h.
   std::vector<Lifetime> lives;
   /// The largest, largest first, as the converter recorded them.

@@ -34,7 +34,7 @@ std::string cards(const Description& d) {
                     card(grouped_text(metadata.parameters), "parameters") +
                     card(bytes_text(d.file_bytes),
                          before > 0 ? "file, from " + bytes_text(before) : std::string("file")) +
-                    card(bytes_text(d.memory.total), "arena of one session") +
+                    card(bytes_text(d.memory.arena_bytes), "arena of one session") +
                     card(std::to_string(d.max_segment), "most tokens per run");
   for (const auto& entry : d.model.entry_points) {
     out += card(grouped_text(macs_per_token(d.model, *entry)),
@@ -87,10 +87,11 @@ std::string worst_weights(const Description& d) {
 }
 
 std::string arena(const Description& d) {
-  const std::vector<std::pair<const char*, size_t>> parts = {{"states", d.memory.states},
-                                                             {"activations", d.memory.activations},
-                                                             {"scratch", d.memory.scratch},
-                                                             {"session", d.memory.session}};
+  const std::vector<std::pair<const char*, size_t>> parts = {
+      {"states", d.memory.state_bytes},
+      {"activations", d.memory.activation_bytes},
+      {"scratch", d.memory.scratch_bytes},
+      {"session", d.memory.session_bytes}};
   const char* letters[] = {"d", "a", "c", "f"};
   std::string content;
   std::vector<std::pair<std::string, std::string>> entries;
@@ -98,7 +99,7 @@ std::string arena(const Description& d) {
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto& [name, bytes] = parts[i];
     const double width = kReportWidth * static_cast<double>(bytes) /
-                         static_cast<double>(std::max<size_t>(d.memory.total, 1));
+                         static_cast<double>(std::max<size_t>(d.memory.arena_bytes, 1));
     const std::string text = std::string(name) + " " + bytes_text(bytes);
     content += svg_rect(x, 0, width, 34, std::string("block f") + letters[i], text);
     if (width > 130) content += svg_text(x + 10, 22, "light", text);

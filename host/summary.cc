@@ -38,12 +38,12 @@ std::string summary_table(const Description& d) {
                                  bytes_text(checkpoint_bytes(d)) + ", tensors of the checkpoint)");
   out += row("bytes after", grouped_text(d.file_bytes) + "  (" + bytes_text(d.file_bytes) +
                                 ", the file; weights " + bytes_text(d.weight_bytes) + ")");
-  out += row("arena",
-             grouped_text(d.memory.total) + "  (" + bytes_text(d.memory.total) + ", one session)");
-  out += row("  session", grouped_text(d.memory.session));
-  out += row("  states", grouped_text(d.memory.states));
-  out += row("  activations", grouped_text(d.memory.activations));
-  out += row("  scratch", grouped_text(d.memory.scratch));
+  out += row("arena", grouped_text(d.memory.arena_bytes) + "  (" +
+                          bytes_text(d.memory.arena_bytes) + ", one session)");
+  out += row("  session", grouped_text(d.memory.session_bytes));
+  out += row("  states", grouped_text(d.memory.state_bytes));
+  out += row("  activations", grouped_text(d.memory.activation_bytes));
+  out += row("  scratch", grouped_text(d.memory.scratch_bytes));
   if (!d.worst_weights.empty()) out += row("worst weights", "relative RMS error of int8");
   for (const WeightError& weight : d.worst_weights) {
     out += row("  " + percent(weight.error), weight.name);

@@ -110,6 +110,8 @@ class BindContext {
   /// From now on the session destroys `owned.object`, whether or not its creation succeeds. When placing
   /// only.
   virtual void own(OwnedObject& owned) = 0;
+  /// While counting: what a library will take from the system for this step, as far as it can be told.
+  virtual void expect_library_bytes(size_t) {}
   /// When placing a session that uses the working memory of another: that one's params of this step,
   /// which outlive these. Otherwise null.
   virtual const void* lender_params() const = 0;

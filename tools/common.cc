@@ -106,24 +106,25 @@ oxb::Model open_model(const std::string& path) {
   return std::move(*model);
 }
 
-oxb_memory session_memory(const oxb::Model& model, const std::string& path,
-                          const CommonOptions& options) {
-  const oxb::Expected<oxb_memory> memory = model.memory(options.session);
+oxb_plan session_memory(const oxb::Model& model, const std::string& path,
+                        const CommonOptions& options) {
+  const oxb::Expected<oxb_plan> memory = model.plan(options.session);
   check(memory.status(), path);
-  if (memory->total > options.memory_limit) {
+  if (memory->arena_bytes > options.memory_limit) {
     throw InputError(format("%s: a session needs %zu bytes; --memory allows %llu", path.c_str(),
-                            memory->total, static_cast<unsigned long long>(options.memory_limit)));
+                            memory->arena_bytes,
+                            static_cast<unsigned long long>(options.memory_limit)));
   }
   return *memory;
 }
 
 oxb::Session open_session(const oxb::Model& model, const std::string& path,
                           const CommonOptions& options) {
-  const oxb_memory memory = session_memory(model, path, options);
+  const oxb_plan memory = session_memory(model, path, options);
   oxb::Expected<oxb::Session> session = oxb::Session::create(model, options.session);
   check(session.status(), path);
   // A library behind the backend takes memory of its own, and tells how much only then.
-  const uint64_t all = memory.total + session->backend_bytes();
+  const uint64_t all = memory.arena_bytes + session->backend_bytes();
   if (all > options.memory_limit) {
     throw InputError(format("%s: a session needs %llu bytes with backend %s; --memory allows %llu",
                             path.c_str(), static_cast<unsigned long long>(all),

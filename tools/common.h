@@ -32,8 +32,8 @@ void check(const oxb::Status& status, const std::string& what);
 
 oxb::Model open_model(const std::string& path);
 /// What a session needs. Refuses with InputError when that is more than the limit.
-oxb_memory session_memory(const oxb::Model& model, const std::string& path,
-                          const CommonOptions& options);
+oxb_plan session_memory(const oxb::Model& model, const std::string& path,
+                        const CommonOptions& options);
 /// Refuses like session_memory().
 oxb::Session open_session(const oxb::Model& model, const std::string& path,
                           const CommonOptions& options);

@@ -51,7 +51,9 @@ double bin_value(uint32_t bin) {
 class Recorder {
  public:
   explicit Recorder(const Runner& runner) : runner_(runner) {
-    for (size_t i = 0; i < oxb_session_tensor_count(runner.session()); ++i) {
+    size_t count = 0;
+    (void)oxb_session_tensor_count(runner.session(), &count, nullptr);
+    for (size_t i = 0; i < count; ++i) {
       const std::string name = info(i).name;
       if (name.starts_with(kPrefix)) kept_.emplace_back(i, name.substr(sizeof(kPrefix) - 1));
     }
@@ -63,7 +65,7 @@ class Recorder {
       if (!written.contains(name)) continue;
       const oxb_tensor_info now = info(index);
       values_.resize(size_t{now.rows} * now.width);
-      oxb_error error = {};
+      oxb_error error = OXB_ERROR_INIT;
       if (!values_.empty() && oxb_session_tensor_read(runner_.session(), index, values_.data(),
                                                       values_.size(), &error) != OXB_OK) {
         throw InputError(std::string("calibration: ") + error.text);
@@ -76,8 +78,8 @@ class Recorder {
 
  private:
   oxb_tensor_info info(size_t index) const {
-    oxb_tensor_info info = {};
-    oxb_error error = {};
+    oxb_tensor_info info = OXB_TENSOR_INFO_INIT;
+    oxb_error error = OXB_ERROR_INIT;
     if (oxb_session_tensor_info(runner_.session(), index, &info, &error) != OXB_OK) {
       throw InputError(std::string("calibration: ") + error.text);
     }

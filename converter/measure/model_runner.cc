@@ -52,13 +52,13 @@ class Inputs {
       if (info.type == OXB_TYPE_F32) {
         std::vector<float>& values = floats_.emplace_back(tokens.size() * info.width);
         for (float& value : values) value = random_.value();
-        list_.push_back({info.name, values.data(), tokens.size()});
+        list_.push_back({sizeof(oxb_input), info.name, values.data(), tokens.size()});
       } else if (i == 0) {
-        list_.push_back({info.name, tokens.data(), tokens.size()});
+        list_.push_back({sizeof(oxb_input), info.name, tokens.data(), tokens.size()});
       } else {
         std::vector<int32_t>& values = integers_.emplace_back(tokens.size());
         for (int32_t& value : values) value = random_.below(info.limit);
-        list_.push_back({info.name, values.data(), tokens.size()});
+        list_.push_back({sizeof(oxb_input), info.name, values.data(), tokens.size()});
       }
     }
   }
@@ -74,7 +74,7 @@ class Inputs {
 std::vector<int32_t> encode(const Runner& runner, const std::string& text, size_t most) {
   std::vector<int32_t> tokens(most);
   size_t bytes = 0, count = 0, consumed = 0;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   check(oxb_encoder_bytes(runner.model(), nullptr, &bytes, &error), error);
   std::vector<std::byte> memory(bytes);
   oxb_encoder* encoder = nullptr;
@@ -92,13 +92,14 @@ std::vector<int32_t> encode(const Runner& runner, const std::string& text, size_
 
 Runner::Runner(std::span<const std::byte> file) : file_(allocate(file.size())) {
   std::memcpy(file_.get(), file.data(), file.size());
-  oxb_error error = {};
-  check(oxb_model_open_memory(file_.get(), file.size(), &model_, &error), error);
-  size_t bytes = 0;
-  check(oxb_session_arena_bytes(model_, nullptr, &bytes, &error), error);
-  arena_ = allocate(bytes);
-  check(oxb_session_create(model_, nullptr, arena_.get(), bytes, &session_, &error), error);
-  oxb_model_get_info(model_, &info_);
+  oxb_error error = OXB_ERROR_INIT;
+  check(oxb_model_open_memory(file_.get(), file.size(), nullptr, &model_, &error), error);
+  oxb_plan plan = OXB_PLAN_INIT;
+  check(oxb_session_plan(model_, nullptr, &plan, &error), error);
+  arena_ = allocate(plan.arena_bytes);
+  check(oxb_session_create(model_, &plan, arena_.get(), plan.arena_bytes, &session_, &error),
+        error);
+  check(oxb_model_get_info(model_, &info_, &error), error);
 }
 
 Runner::~Runner() {
@@ -107,15 +108,15 @@ Runner::~Runner() {
 }
 
 oxb_entry_info Runner::entry(size_t index) const {
-  oxb_entry_info entry = {};
-  oxb_error error = {};
+  oxb_entry_info entry = OXB_ENTRY_INFO_INIT;
+  oxb_error error = OXB_ERROR_INIT;
   check(oxb_model_entry_info(model_, index, &entry, &error), error);
   return entry;
 }
 
 oxb_input_info Runner::input(size_t entry, size_t index) const {
-  oxb_input_info input = {};
-  oxb_error error = {};
+  oxb_input_info input = OXB_INPUT_INFO_INIT;
+  oxb_error error = OXB_ERROR_INIT;
   check(oxb_model_input_info(model_, entry, index, &input, &error), error);
   return input;
 }
@@ -124,9 +125,9 @@ void Runner::run(size_t index, std::span<const oxb_input> inputs, std::vector<fl
   const oxb_entry_info info = entry(index);
   const size_t rows = info.output_rows != 0 ? info.output_rows : inputs[0].rows;
   output.resize(rows * info.output_width);
-  oxb_error error = {};
-  check(oxb_session_run_entry(session_, index, inputs.data(), inputs.size(), output.data(), rows,
-                              &error),
+  oxb_error error = OXB_ERROR_INIT;
+  oxb_output wanted = {sizeof(oxb_output), info.output, output.data(), output.size(), rows};
+  check(oxb_session_run_entry(session_, index, inputs.data(), inputs.size(), &wanted, 1, &error),
         error);
 }
 

@@ -34,7 +34,7 @@ class Runner {
   oxb_entry_info entry(size_t index) const;
   oxb_input_info input(size_t entry, size_t index) const;
 
-  void reset() { oxb_session_reset(session_); }
+  void reset() { (void)oxb_session_reset(session_, nullptr); }
   /// Resizes `output` to all rows there can be.
   void run(size_t index, std::span<const oxb_input> inputs, std::vector<float>& output);
 
@@ -42,7 +42,7 @@ class Runner {
   AlignedBytes file_, arena_;
   oxb_model* model_ = nullptr;
   oxb_session* session_ = nullptr;
-  oxb_model_info info_ = {};
+  oxb_model_info info_ = OXB_MODEL_INFO_INIT;
 };
 
 /// Tokens to try a model with.

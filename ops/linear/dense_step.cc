@@ -265,7 +265,11 @@ Status bind_dense(BindContext& context, const DenseStep& step, RunFunction* run)
   const size_t bytes = scratch.codes + scratch.floats;
   context.request_scratch(bytes > provider->overread ? bytes : provider->overread);
   *run = run_dense;
-  if (!context.placing()) return Status::kOk;
+  if (!context.placing()) {
+    const size_t one = is_i8(step) ? 1 : sizeof(float);
+    context.expect_library_bytes(channels * (step.weight.width * one + sizeof(float)));
+    return Status::kOk;
+  }
   if (const void* lender = context.lender_params(); lender != nullptr) {
     p.parts = static_cast<const Params*>(lender)->parts;
     return Status::kOk;

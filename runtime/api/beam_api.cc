@@ -2,6 +2,7 @@
 
 #include "runtime/api/handles.h"
 #include "runtime/generate/beam_runner.h"
+#include "schema/model_generated.h"
 
 namespace {
 
@@ -14,29 +15,35 @@ using oxbow::read_options;
 using oxbow::Session;
 using oxbow::Status;
 using oxbow::words;
+using oxbow::write_info;
 
 Status search_bytes(const Session& session, const oxb_beam_options* given, size_t* bytes,
                     Error* error) {
-  oxb_beam_options options;
-  OXB_TRY(read_options("beam", given, oxb_beam_options_init, &options, error));
+  oxb_beam_options options = OXB_BEAM_OPTIONS_INIT;
+  OXB_TRY(read_options("beam options", given, &options, error));
   return oxb_beam_search::measure(session, options, bytes, error);
 }
 
 Status search_create(Session& session, const oxb_beam_options* given, void* memory, size_t bytes,
                      oxb_beam_search** search, Error* error) {
-  oxb_beam_options options;
-  OXB_TRY(read_options("beam", given, oxb_beam_options_init, &options, error));
+  oxb_beam_options options = OXB_BEAM_OPTIONS_INIT;
+  OXB_TRY(read_options("beam options", given, &options, error));
   return oxb_beam_search::place(session, options, memory, bytes, search, error);
 }
 
 }  // namespace
 
-void oxb_beam_options_init(oxb_beam_options* options) {
-  *options = {};
-  options->size = sizeof(oxb_beam_options);
-  options->beams = 4;
-  options->n_best = 1;
-  options->length_penalty = 1.0;
+oxb_status oxb_beam_options_advised(const oxb_model* model, oxb_beam_options* options,
+                                    oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if (options == nullptr) return missing(error, "options");
+  oxb_beam_options advised = OXB_BEAM_OPTIONS_INIT;
+  if (const auto* generation = model->model.graph->generation(); generation != nullptr) {
+    advised.beams = generation->beams().value_or(advised.beams);
+    advised.length_penalty =
+        generation->length_penalty().value_or(static_cast<float>(advised.length_penalty));
+  }
+  return outer(write_info("beam options", advised, options, words(error)));
 }
 
 oxb_status oxb_beam_search_bytes(const oxb_session* session, const oxb_beam_options* options,
@@ -52,8 +59,11 @@ oxb_status oxb_beam_search_create(oxb_session* session, const oxb_beam_options* 
   if (search == nullptr) return missing(error, "search");
   *search = nullptr;
   if (session == nullptr) return missing(error, "session");
+  if (memory == nullptr) return missing(error, "memory");
   return outer(search_create(*inner(session), options, memory, bytes, search, words(error)));
 }
+
+void oxb_beam_search_destroy(oxb_beam_search*) {}  // All it has lies in the caller's memory.
 
 oxb_status oxb_beam_search_run(oxb_beam_search* search, const int32_t* prompt, size_t count,
                                oxb_error* error) {

@@ -1,8 +1,5 @@
 // The C interface over oxb_generator: argument checks and conversions, no logic of its own.
 
-#include <algorithm>
-#include <cstring>
-
 #include "runtime/api/handles.h"
 #include "runtime/generate/generator.h"
 #include "schema/model_generated.h"
@@ -10,7 +7,6 @@
 namespace {
 
 using oxbow::Error;
-using oxbow::fail;
 using oxbow::inner;
 using oxbow::missing;
 using oxbow::outer;
@@ -19,37 +15,16 @@ using oxbow::StateForm;
 using oxbow::Status;
 using oxbow::words;
 
-/// As much of a struct as both sides know; `size` stays the receiver's.
-template <typename T>
-Status give(const char* what, T from, T* to, Error* error) {
-  if (to->size < sizeof(to->size)) {
-    return fail(error, Status::kInvalidArgument, "%s: size is %zu; set it with its macro", what,
-                to->size);
-  }
-  const size_t size = to->size;
-  std::memcpy(static_cast<void*>(to), &from, std::min(size, sizeof(T)));
-  to->size = size;
-  return Status::kOk;
-}
-
 Status read_settings(const Session& session, const oxb_generator_options* given,
                      GeneratorSettings* settings, Error* error) {
   settings->options = OXB_GENERATOR_OPTIONS_INIT;
-  if (given != nullptr) {
-    if (given->size < sizeof(given->size)) {
-      return fail(error, Status::kInvalidArgument,
-                  "generator: options.size is %zu; set it with OXB_GENERATOR_OPTIONS_INIT",
-                  given->size);
-    }
-    std::memcpy(static_cast<void*>(&settings->options), given,
-                std::min(given->size, sizeof(oxb_generator_options)));
-  }
+  OXB_TRY(oxbow::read_options("generator options", given, &settings->options, error));
   const oxb_sampler_options* sampling = settings->options.sampling;
+  settings->sampling = OXB_SAMPLER_OPTIONS_INIT;
   if (sampling != nullptr) {
-    return oxbow::read_options("sampler", sampling, oxb_sampler_options_init, &settings->sampling,
-                               error);
+    return oxbow::read_options("sampler options", sampling, &settings->sampling, error);
   }
-  oxbow::advised_sampling(*session.model, &settings->sampling);
+  settings->sampling = oxbow::advised_sampling(*session.model);
   // A translation has one text that is right, more or less.
   if (session.model->graph->task() == oxbow::schema::Task::Translate) {
     settings->sampling.temperature = 0.0f;
@@ -99,6 +74,7 @@ oxb_status oxb_generator_create(oxb_session* session, const oxb_generator_option
   if (generator == nullptr) return missing(error, "generator");
   *generator = nullptr;
   if (session == nullptr) return missing(error, "session");
+  if (memory == nullptr) return missing(error, "memory");
   return outer(generator_create(*inner(session), options, memory, bytes, generator, words(error)));
 }
 
@@ -138,7 +114,7 @@ oxb_status oxb_generator_next(oxb_generator* generator, oxb_piece* piece, oxb_er
   oxb_piece next;
   const Status status = generator->next(&next, words(error));
   if (status != Status::kOk) return outer(status);
-  return outer(give("piece", next, piece, words(error)));
+  return outer(oxbow::write_info("piece", next, piece, words(error)));
 }
 
 oxb_status oxb_generator_run(oxb_generator* generator, oxb_piece_callback callback, void* context,
@@ -147,19 +123,23 @@ oxb_status oxb_generator_run(oxb_generator* generator, oxb_piece_callback callba
   return outer(generator_run(*generator, callback, context, end, words(error)));
 }
 
-void oxb_generator_cancel(oxb_generator* generator) {
-  if (generator != nullptr) generator->cancel();
+oxb_status oxb_generator_cancel(oxb_generator* generator) {
+  if (generator == nullptr) return missing(nullptr, "generator");
+  generator->cancel();
+  return OXB_OK;
 }
 
-void oxb_generator_reset(oxb_generator* generator) {
-  if (generator != nullptr) generator->reset();
+oxb_status oxb_generator_reset(oxb_generator* generator, oxb_error* error) {
+  if (generator == nullptr) return missing(error, "generator");
+  generator->reset();
+  return OXB_OK;
 }
 
 oxb_status oxb_generator_progress(const oxb_generator* generator, oxb_generation* progress,
                                   oxb_error* error) {
   if (generator == nullptr) return missing(error, "generator");
   if (progress == nullptr) return missing(error, "progress");
-  return outer(give("progress", generator->progress(), progress, words(error)));
+  return outer(oxbow::write_info("progress", generator->progress(), progress, words(error)));
 }
 
 oxb_status oxb_generator_set_constraint(oxb_generator* generator, int32_t constraint,

@@ -1,11 +1,14 @@
 // Numbers that two of the file format, the runtime and the C interface each have for themselves, so that they can be cast:
 // compared when this is compiled.
 
+#include <cstddef>
+
 #include "runtime/api/oxbow.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
 #include "runtime/device/backends.h"
 #include "runtime/generate/beam_search.h"
+#include "runtime/session/pooling.h"
 #include "runtime/session/session.h"
 #include "schema/model_generated.h"
 
@@ -15,7 +18,10 @@ namespace {
 constexpr bool same(auto a, auto b) { return static_cast<int64_t>(a) == static_cast<int64_t>(b); }
 
 static_assert(sizeof(oxb_error) == sizeof(Error));
-static_assert(sizeof(oxb_input) == sizeof(InputValues));
+static_assert(offsetof(oxb_error, code) == offsetof(Error, code));
+static_assert(offsetof(oxb_error, step) == offsetof(Error, step));
+static_assert(offsetof(oxb_error, op) == offsetof(Error, op));
+static_assert(offsetof(oxb_error, text) == offsetof(Error, text));
 
 static_assert(same(DataType::kF32, schema::DataType::F32));
 static_assert(same(DataType::kI8, schema::DataType::I8));
@@ -34,6 +40,7 @@ static_assert(same(Status::kArenaTooSmall, OXB_ARENA_TOO_SMALL));
 static_assert(same(Status::kBufferTooSmall, OXB_BUFFER_TOO_SMALL));
 static_assert(same(Status::kNeedsReset, OXB_NEEDS_RESET));
 static_assert(same(Status::kStreamFull, OXB_STREAM_FULL));
+static_assert(same(Status::kCancelled, OXB_CANCELLED));
 static_assert(same(Status::kFileUnreadable, OXB_FILE_UNREADABLE));
 static_assert(same(Status::kFileCorrupt, OXB_FILE_CORRUPT));
 static_assert(same(Status::kFileUnsupported, OXB_FILE_UNSUPPORTED));
@@ -63,6 +70,14 @@ static_assert(same(schema::TokenizerKind::MAX, OXB_TOKENIZER_BPE), "a kind is mi
 static_assert(same(BeamStop::kUnlikelyBetter, OXB_BEAM_STOP_UNLIKELY_BETTER));
 static_assert(same(BeamStop::kEnoughTexts, OXB_BEAM_STOP_ENOUGH_TEXTS));
 static_assert(same(BeamStop::kNoneBetter, OXB_BEAM_STOP_NONE_BETTER));
+
+static_assert(same(Pooling::kMean, OXB_POOLING_MEAN));
+static_assert(same(Pooling::kFirst, OXB_POOLING_FIRST));
+static_assert(same(Pooling::kLast, OXB_POOLING_LAST));
+static_assert(same(Pooling::kMax, OXB_POOLING_MAX));
+
+static_assert(same(Log::kInfo, OXB_LOG_INFO));
+static_assert(same(Log::kWarning, OXB_LOG_WARNING));
 
 #define OXB_PROCESSOR(NAME, number, name, constant) \
   static_assert(same(Backend::constant, OXB_BACKEND_##NAME));

@@ -25,24 +25,64 @@ using oxbow::Status;
 using oxbow::check_entry;
 using oxbow::missing;
 using oxbow::outer;
+using oxbow::read_options;
 using oxbow::words;
+using oxbow::write_info;
+
+Status check_weights(const Model& model, Error* error) {
+  if (oxbow::hash_bytes(model.data, model.data_bytes) == model.data_hash) return Status::kOk;
+  return oxbow::fail(error, Status::kFileCorrupt,
+                     "the weights' checksum does not match: the file is damaged");
+}
+
+Status read_open_options(const oxb_open_options* given, oxb_open_options* options, Error* error) {
+  OXB_TRY(read_options("open options", given, options, error));
+  if (options->access == OXB_ACCESS_MAP || options->access == OXB_ACCESS_READ) return Status::kOk;
+  return oxbow::fail(error, Status::kInvalidArgument, "open options: access %d is unknown",
+                     static_cast<int>(options->access));
+}
 
 // Opens into a new handle, which exists only on success.
 template <typename Open>
-oxb_status open_handle(oxb_model** out, oxb_error* error, Open open) {
+oxb_status open_handle(const oxb_open_options* given, oxb_model** out, oxb_error* error,
+                       Open open) {
   if (out == nullptr) return missing(error, "model");
   *out = nullptr;
+  oxb_open_options options = OXB_OPEN_OPTIONS_INIT;
+  Status status = read_open_options(given, &options, words(error));
+  if (status != Status::kOk) return outer(status);
   auto* handle = new (std::nothrow) oxb_model();
   if (handle == nullptr) {
     return outer(oxbow::fail(words(error), Status::kOutOfMemory, "no memory for a model"));
   }
-  const Status status = open(&handle->model);
+  const oxbow::Log log = {options.log, options.log_context};
+  handle->model.log = log;
+  status = open(options, &handle->model);
+  if (status == Status::kOk && options.check_weights != 0) {
+    status = check_weights(handle->model, words(error));
+  }
+  if (status == Status::kOk) {
+    status = handle->metadata.read(*handle->model.graph->metadata(), words(error));
+  }
   if (status == Status::kOk) {
     *out = handle;
   } else {
+    oxbow::close_model(&handle->model);
     delete handle;
   }
   return outer(status);
+}
+
+Status open_range(int fd, uint64_t offset, uint64_t length, const oxb_open_options& options,
+                  Model* model, Error* error) {
+  if (options.access == OXB_ACCESS_MAP) {
+    return oxbow::map_model(fd, offset, length, options.prefetch != 0, oxbow::builtin_ops(), model,
+                            error);
+  }
+  return oxbow::read_model(fd, offset, length,
+                           {static_cast<std::byte*>(options.memory),
+                            options.memory == nullptr ? 0 : options.memory_bytes},
+                           oxbow::builtin_ops(), model, error);
 }
 
 }  // namespace
@@ -65,6 +105,8 @@ const char* oxb_status_name(oxb_status status) {
       return "needs reset";
     case OXB_STREAM_FULL:
       return "stream full";
+    case OXB_CANCELLED:
+      return "cancelled";
     case OXB_FILE_UNREADABLE:
       return "file unreadable";
     case OXB_FILE_CORRUPT:
@@ -83,13 +125,15 @@ const char* oxb_status_name(oxb_status status) {
       return "device lost";
     case OXB_INTERNAL:
       return "internal error";
+    default:
+      return "unknown status";
   }
-  return "unknown status";
 }
 
-oxb_status oxb_model_open_file(const char* path, oxb_model** model, oxb_error* error) {
+oxb_status oxb_model_open_file(const char* path, const oxb_open_options* given, oxb_model** model,
+                               oxb_error* error) {
   if (path == nullptr) return missing(error, "path");
-  return open_handle(model, error, [&](Model* opened) {
+  return open_handle(given, model, error, [&](const oxb_open_options& options, Model* opened) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat info = {};
     if (fd < 0 || fstat(fd, &info) != 0) {
@@ -103,16 +147,16 @@ oxb_status oxb_model_open_file(const char* path, oxb_model** model, oxb_error* e
       return oxbow::fail(words(error), Status::kFileUnreadable, "'%.160s' is not a regular file",
                          path);
     }
-    const Status status = oxbow::map_model(fd, 0, static_cast<uint64_t>(info.st_size),
-                                           oxbow::builtin_ops(), opened, words(error));
+    const Status status =
+        open_range(fd, 0, static_cast<uint64_t>(info.st_size), options, opened, words(error));
     close(fd);
     return status;
   });
 }
 
-oxb_status oxb_model_open_fd(int fd, uint64_t offset, uint64_t length, oxb_model** model,
-                             oxb_error* error) {
-  return open_handle(model, error, [&](Model* opened) {
+oxb_status oxb_model_open_fd(int fd, uint64_t offset, uint64_t length,
+                             const oxb_open_options* given, oxb_model** model, oxb_error* error) {
+  return open_handle(given, model, error, [&](const oxb_open_options& options, Model* opened) {
     struct stat info = {};
     if (fstat(fd, &info) != 0) {
       return oxbow::fail(words(error), Status::kFileUnreadable, "cannot read the descriptor: %s",
@@ -125,14 +169,14 @@ oxb_status oxb_model_open_fd(int fd, uint64_t offset, uint64_t length, oxb_model
           words(error), Status::kFileCorrupt, "the file ends before offset %llu plus %llu bytes",
           static_cast<unsigned long long>(offset), static_cast<unsigned long long>(length));
     }
-    return oxbow::map_model(fd, offset, length, oxbow::builtin_ops(), opened, words(error));
+    return open_range(fd, offset, length, options, opened, words(error));
   });
 }
 
-oxb_status oxb_model_open_memory(const void* data, size_t bytes, oxb_model** model,
-                                 oxb_error* error) {
+oxb_status oxb_model_open_memory(const void* data, size_t bytes, const oxb_open_options* given,
+                                 oxb_model** model, oxb_error* error) {
   if (data == nullptr) return missing(error, "data");
-  return open_handle(model, error, [&](Model* opened) {
+  return open_handle(given, model, error, [&](const oxb_open_options&, Model* opened) {
     return oxbow::open_model({static_cast<const std::byte*>(data), bytes}, oxbow::builtin_ops(),
                              opened, words(error));
   });
@@ -146,91 +190,170 @@ void oxb_model_close(oxb_model* model) {
 
 oxb_status oxb_model_check_weights(const oxb_model* model, oxb_error* error) {
   if (model == nullptr) return missing(error, "model");
-  if (oxbow::hash_bytes(model->model.data, model->model.data_bytes) != model->model.data_hash) {
-    return outer(oxbow::fail(words(error), Status::kFileCorrupt,
-                             "the weights' checksum does not match: the file is damaged"));
+  return outer(check_weights(model->model, words(error)));
+}
+
+oxb_status oxb_model_get_info(const oxb_model* model, oxb_model_info* given, oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if (given == nullptr) return missing(error, "info");
+  const Model& from = model->model;
+  const oxbow::schema::Metadata& metadata = *from.graph->metadata();
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
+  info.architecture = metadata.architecture()->c_str();
+  info.vocabulary = from.vocabulary;
+  info.max_segment = from.max_segment;
+  info.file_bytes = from.file_bytes;
+  info.weight_bytes = from.data_bytes;
+  info.parameters = metadata.parameters();
+  info.macs_per_token = metadata.macs_per_token();
+  info.hash = from.hash;
+  if (from.graph->tokenizer() != nullptr) {
+    info.tokenizer = static_cast<oxb_tokenizer_kind>(from.graph->tokenizer()->kind());
   }
+  info.task = static_cast<oxb_task>(from.graph->task());
+  info.output_width = from.output_width;
+  if (const auto* generation = from.graph->generation(); generation != nullptr) {
+    info.start_token = generation->start_token();
+    info.end_token = generation->end_token();
+    info.pad_token = generation->pad_token();
+  }
+  if (from.tokenizer.table != nullptr) info.mask_token = from.tokenizer.table->mask_token();
+  info.capacity = from.main_entry().capacity();
+  info.entry_count = from.entry_count();
+  info.label_count = metadata.labels() == nullptr ? 0 : metadata.labels()->size();
+  info.metadata_count = model->metadata.entries().size();
+  return outer(write_info("model info", info, given, words(error)));
+}
+
+oxb_status oxb_model_metadata(const oxb_model* model, size_t index, const char** key,
+                              const char** value, oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if (key == nullptr) return missing(error, "key");
+  if (value == nullptr) return missing(error, "value");
+  const auto entries = model->metadata.entries();
+  if (index >= entries.size()) {
+    return outer(oxbow::fail(words(error), Status::kInvalidArgument,
+                             "metadata %zu; the model has %zu", index, entries.size()));
+  }
+  *key = entries[index].key;
+  *value = entries[index].value;
   return OXB_OK;
 }
 
-void oxb_model_get_info(const oxb_model* model, oxb_model_info* info) {
-  const Model& from = model->model;
-  const oxbow::schema::Metadata& metadata = *from.graph->metadata();
-  *info = {};
-  info->architecture = metadata.architecture()->c_str();
-  info->vocabulary = from.vocabulary;
-  info->max_segment = from.max_segment;
-  info->file_bytes = from.file_bytes;
-  info->weight_bytes = from.data_bytes;
-  info->parameters = metadata.parameters();
-  info->macs_per_token = metadata.macs_per_token();
-  info->hash = from.hash;
-  if (from.graph->tokenizer() != nullptr) {
-    info->tokenizer = static_cast<oxb_tokenizer_kind>(from.graph->tokenizer()->kind());
-  }
-  info->task = static_cast<oxb_task>(from.graph->task());
-  info->output_width = from.output_width;
-  info->start_token = info->end_token = info->pad_token = info->mask_token = -1;
-  if (const auto* generation = from.graph->generation(); generation != nullptr) {
-    info->start_token = generation->start_token();
-    info->end_token = generation->end_token();
-    info->pad_token = generation->pad_token();
-  }
-  if (from.tokenizer.table != nullptr) info->mask_token = from.tokenizer.table->mask_token();
-  info->capacity = from.main_entry().capacity();
-  info->entry_count = from.entry_count();
-  info->label_count = metadata.labels() == nullptr ? 0 : metadata.labels()->size();
+const char* oxb_model_find_metadata(const oxb_model* model, const char* key) {
+  return model == nullptr || key == nullptr ? nullptr : model->metadata.find(key);
 }
 
-int32_t oxb_model_ends_text(const oxb_model* model, int32_t token) {
-  return oxbow::ends_text(model->model, token);
+oxb_bool oxb_model_ends_text(const oxb_model* model, int32_t token) {
+  return model != nullptr && oxbow::ends_text(model->model, token) ? 1 : 0;
 }
 
 const char* oxb_model_label(const oxb_model* model, size_t index) {
+  if (model == nullptr) return nullptr;
   const auto* labels = model->model.graph->metadata()->labels();
   if (labels == nullptr || index >= labels->size()) return nullptr;
   return labels->Get(static_cast<uint32_t>(index))->c_str();
 }
 
-oxb_status oxb_model_entry_info(const oxb_model* model, size_t entry, oxb_entry_info* info,
+oxb_status oxb_model_entry_info(const oxb_model* model, size_t entry, oxb_entry_info* given,
                                 oxb_error* error) {
   if (model == nullptr) return missing(error, "model");
-  if (info == nullptr) return missing(error, "info");
+  if (given == nullptr) return missing(error, "info");
   if (const oxb_status status = check_entry(model->model, entry, error); status != OXB_OK) {
     return status;
   }
   const oxbow::schema::EntryPoint& from = model->model.entry(entry);
   const auto& tensors = *model->model.graph->tensors();
   const oxbow::schema::Tensor& output = *tensors.Get(from.logits());
-  *info = {};
-  info->name = from.name()->c_str();
-  info->output = output.name()->c_str();
-  info->output_width = output.width();
-  info->output_rows = output.rows_symbol() < 0 ? output.rows() : 0;
-  info->max_rows = tensors.Get(from.tokens())->rows();
-  info->input_count = 1 + (from.inputs() == nullptr ? 0 : from.inputs()->size());
-  info->starts = from.starts();
-  info->any_pieces = from.any_pieces();
-  return OXB_OK;
+  oxb_entry_info info = OXB_ENTRY_INFO_INIT;
+  info.name = from.name()->c_str();
+  info.output = output.name()->c_str();
+  info.output_width = output.width();
+  info.output_rows = output.rows_symbol() < 0 ? output.rows() : 0;
+  info.max_rows = tensors.Get(from.tokens())->rows();
+  info.input_count = oxbow::input_count(from);
+  info.output_count = oxbow::output_count(from);
+  info.starts = from.starts() ? 1 : 0;
+  info.any_pieces = from.any_pieces() ? 1 : 0;
+  return outer(write_info("entry info", info, given, words(error)));
+}
+
+oxb_status oxb_model_find_entry(const oxb_model* model, const char* name, size_t* entry,
+                                oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if (name == nullptr) return missing(error, "name");
+  if (entry == nullptr) return missing(error, "entry");
+  for (size_t i = 0; i < model->model.entry_count(); ++i) {
+    if (model->model.entry(i).name()->string_view() != name) continue;
+    *entry = i;
+    return OXB_OK;
+  }
+  return outer(oxbow::fail(words(error), Status::kInvalidArgument,
+                           "the model has no entry point '%.80s'", name));
 }
 
 oxb_status oxb_model_input_info(const oxb_model* model, size_t entry, size_t input,
-                                oxb_input_info* info, oxb_error* error) {
-  oxb_entry_info entry_info;
-  const oxb_status status = oxb_model_entry_info(model, entry, &entry_info, error);
-  if (status != OXB_OK) return status;
-  if (info == nullptr) return missing(error, "info");
-  if (input >= entry_info.input_count) {
-    return outer(oxbow::fail(words(error), Status::kInvalidArgument, "input %zu; '%.40s' has %zu",
-                             input, entry_info.name, entry_info.input_count));
+                                oxb_input_info* given, oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if (given == nullptr) return missing(error, "info");
+  if (const oxb_status status = check_entry(model->model, entry, error); status != OXB_OK) {
+    return status;
   }
   const oxbow::schema::EntryPoint& from = model->model.entry(entry);
-  const oxbow::schema::Tensor& tensor = *model->model.graph->tensors()->Get(
-      input == 0 ? from.tokens() : from.inputs()->Get(static_cast<uint32_t>(input - 1)));
-  const oxbow::schema::Tensor& main = *model->model.graph->tensors()->Get(from.tokens());
-  *info = {tensor.name()->c_str(), static_cast<oxb_type>(tensor.type()),
-           tensor.width(),         tensor.limit(),
-           tensor.default_value(), input == 0 || tensor.required(),
-           tensor.rows(),          tensor.rows_symbol() != main.rows_symbol()};
-  return OXB_OK;
+  if (input >= oxbow::input_count(from)) {
+    return outer(oxbow::fail(words(error), Status::kInvalidArgument, "input %zu; '%.40s' has %zu",
+                             input, from.name()->c_str(), oxbow::input_count(from)));
+  }
+  const auto& tensors = *model->model.graph->tensors();
+  const oxbow::schema::Tensor& tensor = *tensors.Get(oxbow::input_tensor(from, input));
+  oxb_input_info info = OXB_INPUT_INFO_INIT;
+  info.name = tensor.name()->c_str();
+  info.type = static_cast<oxb_type>(tensor.type());
+  info.width = tensor.width();
+  info.limit = tensor.limit();
+  info.default_value = tensor.default_value();
+  info.required = input == 0 || tensor.required() ? 1 : 0;
+  info.max_rows = tensor.rows();
+  info.own_rows = tensor.rows_symbol() != tensors.Get(from.tokens())->rows_symbol() ? 1 : 0;
+  return outer(write_info("input info", info, given, words(error)));
+}
+
+oxb_status oxb_model_find_input(const oxb_model* model, size_t entry, const char* name,
+                                size_t* input, oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if (name == nullptr) return missing(error, "name");
+  if (input == nullptr) return missing(error, "input");
+  if (const oxb_status status = check_entry(model->model, entry, error); status != OXB_OK) {
+    return status;
+  }
+  const oxbow::schema::EntryPoint& from = model->model.entry(entry);
+  const auto& tensors = *model->model.graph->tensors();
+  for (size_t i = 0; i < oxbow::input_count(from); ++i) {
+    if (tensors.Get(oxbow::input_tensor(from, i))->name()->string_view() != name) continue;
+    *input = i;
+    return OXB_OK;
+  }
+  return outer(oxbow::fail(words(error), Status::kInvalidArgument, "'%.40s' has no input '%.80s'",
+                           from.name()->c_str(), name));
+}
+
+oxb_status oxb_model_output_info(const oxb_model* model, size_t entry, size_t output,
+                                 oxb_output_info* given, oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if (given == nullptr) return missing(error, "info");
+  if (const oxb_status status = check_entry(model->model, entry, error); status != OXB_OK) {
+    return status;
+  }
+  const oxbow::schema::EntryPoint& from = model->model.entry(entry);
+  if (output >= oxbow::output_count(from)) {
+    return outer(oxbow::fail(words(error), Status::kInvalidArgument, "output %zu; '%.40s' has %zu",
+                             output, from.name()->c_str(), oxbow::output_count(from)));
+  }
+  const oxbow::schema::Tensor& tensor =
+      *model->model.graph->tensors()->Get(oxbow::output_tensor(from, output));
+  oxb_output_info info = OXB_OUTPUT_INFO_INIT;
+  info.name = tensor.name()->c_str();
+  info.width = tensor.width();
+  info.max_rows = tensor.rows();
+  return outer(write_info("output info", info, given, words(error)));
 }

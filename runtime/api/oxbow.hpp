@@ -9,6 +9,12 @@
 //   std::vector<float> logits(model->info().output_width);
 //   oxb::Status status = session->run(tokens, logits);
 
+// 201709: what GCC 10 calls its C++20.
+#if __cplusplus < 201709L
+#error "oxbow.hpp needs C++20; oxbow.h is for every C and C++."
+#else
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +24,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #if __has_include("runtime/api/oxbow.h")
 #include "runtime/api/oxbow.h"
@@ -30,10 +37,17 @@ namespace oxb {
 /// What a call says: a code, and words when it failed.
 class [[nodiscard]] Status {
  public:
-  Status() = default;
-  explicit Status(oxb_status code, const char* text = "") : code_(code) {
-    for (size_t i = 0; i + 1 < sizeof(error_.text) && text[i] != '\0'; ++i)
-      error_.text[i] = text[i];
+  Status() { error_.text[0] = '\0'; }
+  explicit Status(oxb_status code, const char* text = "") : Status() {
+    code_ = error_.code = code;
+    size_t i = 0;
+    for (; i + 1 < sizeof(error_.text) && text[i] != '\0'; ++i) error_.text[i] = text[i];
+    error_.text[i] = '\0';
+  }
+  Status(const Status& other) { copy(other); }
+  Status& operator=(const Status& other) {
+    copy(other);
+    return *this;
   }
 
   bool ok() const { return code_ == OXB_OK; }
@@ -41,6 +55,9 @@ class [[nodiscard]] Status {
   const char* name() const { return oxb_status_name(code_); }
   /// The message; the code's name when there is none.
   const char* text() const { return error_.text[0] != '\0' ? error_.text : name(); }
+  /// The step that failed and its op; -1 and null when none was running.
+  int32_t step() const { return error_.step; }
+  const char* op() const { return error_.op; }
 
   /// Calls a C function with a place for the words: Status::of([&](oxb_error* e) { return
   /// oxb_...(..., e); })
@@ -52,8 +69,28 @@ class [[nodiscard]] Status {
   }
 
  private:
+  // Of the text only what is used: a status is made for every token.
+  void copy(const Status& other) {
+    code_ = other.code_;
+    error_.code = other.error_.code;
+    error_.step = other.error_.step;
+    error_.op = other.error_.op;
+    size_t i = 0;
+    do {
+      error_.text[i] = other.error_.text[i];
+    } while (other.error_.text[i++] != '\0');
+  }
+
+  struct Words : oxb_error {
+    Words() {
+      size = sizeof(oxb_error);
+      code = OXB_OK;
+      step = -1;
+      op = nullptr;
+    }
+  };
   oxb_status code_ = OXB_OK;
-  oxb_error error_ = {};
+  Words error_;
 };
 
 /// A value, or the Status that says why there is none.
@@ -77,21 +114,83 @@ class [[nodiscard]] Expected {
   Status status_;
 };
 
+struct OpenOptions : oxb_open_options {
+  OpenOptions() : oxb_open_options OXB_OPEN_OPTIONS_INIT {}
+};
+
 struct SessionOptions : oxb_session_options {
-  SessionOptions() { oxb_session_options_init(this); }
+  SessionOptions() : oxb_session_options OXB_SESSION_OPTIONS_INIT {}
 };
 
 struct SamplerOptions : oxb_sampler_options {
-  SamplerOptions() { oxb_sampler_options_init(this); }
+  SamplerOptions() : oxb_sampler_options OXB_SAMPLER_OPTIONS_INIT {}
 };
 
 struct EncoderOptions : oxb_encoder_options {
-  EncoderOptions() { oxb_encoder_options_init(this); }
+  EncoderOptions() : oxb_encoder_options OXB_ENCODER_OPTIONS_INIT {}
 };
 
 struct DecoderOptions : oxb_decoder_options {
-  DecoderOptions() { oxb_decoder_options_init(this); }
+  DecoderOptions() : oxb_decoder_options OXB_DECODER_OPTIONS_INIT {}
 };
+
+struct BeamOptions : oxb_beam_options {
+  BeamOptions() : oxb_beam_options OXB_BEAM_OPTIONS_INIT {}
+};
+
+struct EmbedOptions : oxb_embed_options {
+  EmbedOptions() : oxb_embed_options OXB_EMBED_OPTIONS_INIT {}
+};
+
+/// One input of Session::run_entry, and one output, of which the main one has the rows that are wanted.
+inline oxb_input input(const char* name, std::span<const int32_t> values) {
+  return {sizeof(oxb_input), name, values.data(), values.size()};
+}
+inline oxb_input input(const char* name, std::span<const float> values, size_t rows) {
+  return {sizeof(oxb_input), name, values.data(), rows};
+}
+inline oxb_output output(const char* name, std::span<float> place, size_t rows = 0) {
+  return {sizeof(oxb_output), name, place.data(), place.size(), rows};
+}
+
+namespace detail {
+
+/// An object that lives in memory of its own. Moved from, it is empty: the C functions refuse it.
+template <typename Object, void (*destroy)(Object*)>
+class Owned {
+ public:
+  Owned() = default;
+  Owned(Owned&& other) noexcept
+      : memory_(std::move(other.memory_)), object_(std::exchange(other.object_, nullptr)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    if (this == &other) return *this;
+    destroy(object_);
+    memory_ = std::move(other.memory_);
+    object_ = std::exchange(other.object_, nullptr);
+    return *this;
+  }
+  ~Owned() { destroy(object_); }
+
+  Object* get() const { return object_; }
+
+  /// measure(bytes, error), then create(memory, bytes, object, error).
+  template <typename Measure, typename Create>
+  Status make(const char* what, Measure&& measure, Create&& create) {
+    size_t bytes = 0;
+    const Status status = Status::of([&](oxb_error* error) { return measure(&bytes, error); });
+    if (!status.ok()) return status;
+    memory_.reset(new (std::nothrow) std::byte[bytes]);
+    if (memory_ == nullptr) return Status(OXB_OUT_OF_MEMORY, what);
+    return Status::of(
+        [&](oxb_error* error) { return create(memory_.get(), bytes, &object_, error); });
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  Object* object_ = nullptr;
+};
+
+}  // namespace detail
 
 /// How far Encoder::run came: ids written, bytes of text taken.
 struct Encoded {
@@ -99,62 +198,97 @@ struct Encoded {
   size_t consumed = 0;
 };
 
+/// A file that was opened. Moved from, it is empty.
 class Model {
  public:
-  static Expected<Model> open(const char* path) {
+  static Expected<Model> open(const char* path, const oxb_open_options& options = OpenOptions()) {
     return made([&](oxb_model** model, oxb_error* error) {
-      return oxb_model_open_file(path, model, error);
+      return oxb_model_open_file(path, &options, model, error);
     });
   }
-  static Expected<Model> open(int fd, uint64_t offset, uint64_t length) {
+  static Expected<Model> open(int fd, uint64_t offset, uint64_t length,
+                              const oxb_open_options& options = OpenOptions()) {
     return made([&](oxb_model** model, oxb_error* error) {
-      return oxb_model_open_fd(fd, offset, length, model, error);
+      return oxb_model_open_fd(fd, offset, length, &options, model, error);
     });
   }
   /// `data` is aligned to 64 and outlives the model.
-  static Expected<Model> open(std::span<const std::byte> data) {
+  static Expected<Model> open(std::span<const std::byte> data,
+                              const oxb_open_options& options = OpenOptions()) {
     return made([&](oxb_model** model, oxb_error* error) {
-      return oxb_model_open_memory(data.data(), data.size(), model, error);
+      return oxb_model_open_memory(data.data(), data.size(), &options, model, error);
     });
   }
 
   const oxb_model* get() const { return model_.get(); }
   oxb_model_info info() const {
-    oxb_model_info info = {};
-    oxb_model_get_info(get(), &info);
+    oxb_model_info info = OXB_MODEL_INFO_INIT;
+    (void)oxb_model_get_info(get(), &info, nullptr);  // Of a model there is one.
     return info;
   }
   Expected<oxb_entry_info> entry_info(size_t entry) const {
-    oxb_entry_info info = {};
-    const Status status = Status::of(
-        [&](oxb_error* error) { return oxb_model_entry_info(get(), entry, &info, error); });
-    if (!status.ok()) return status;
-    return info;
+    oxb_entry_info info = OXB_ENTRY_INFO_INIT;
+    return with(info,
+                [&](oxb_error* error) { return oxb_model_entry_info(get(), entry, &info, error); });
   }
   Expected<oxb_input_info> input_info(size_t entry, size_t input) const {
-    oxb_input_info info = {};
-    const Status status = Status::of(
-        [&](oxb_error* error) { return oxb_model_input_info(get(), entry, input, &info, error); });
-    if (!status.ok()) return status;
-    return info;
+    oxb_input_info info = OXB_INPUT_INFO_INIT;
+    return with(info, [&](oxb_error* error) {
+      return oxb_model_input_info(get(), entry, input, &info, error);
+    });
+  }
+  Expected<oxb_output_info> output_info(size_t entry, size_t output) const {
+    oxb_output_info info = OXB_OUTPUT_INFO_INIT;
+    return with(info, [&](oxb_error* error) {
+      return oxb_model_output_info(get(), entry, output, &info, error);
+    });
+  }
+  Expected<size_t> find_entry(const char* name) const {
+    size_t entry = 0;
+    return with(entry,
+                [&](oxb_error* error) { return oxb_model_find_entry(get(), name, &entry, error); });
+  }
+  Expected<size_t> find_input(size_t entry, const char* name) const {
+    size_t input = 0;
+    return with(input, [&](oxb_error* error) {
+      return oxb_model_find_input(get(), entry, name, &input, error);
+    });
   }
   Status check_weights() const {
     return Status::of([&](oxb_error* error) { return oxb_model_check_weights(get(), error); });
   }
-  Expected<oxb_memory> memory(const oxb_session_options& options = SessionOptions()) const {
-    oxb_memory memory = {};
-    const Status status = Status::of(
-        [&](oxb_error* error) { return oxb_session_memory(get(), &options, &memory, error); });
-    if (!status.ok()) return status;
-    return memory;
+  /// What a session with these options takes. They stay where they are as long as the plan is used.
+  Expected<oxb_plan> plan(const oxb_session_options& options) const {
+    oxb_plan plan = OXB_PLAN_INIT;
+    return with(plan,
+                [&](oxb_error* error) { return oxb_session_plan(get(), &options, &plan, error); });
   }
-  /// What a session will take from a device, beside the arena.
-  Expected<size_t> device_bytes(const oxb_session_options& options = SessionOptions()) const {
-    size_t bytes = 0;
-    const Status status = Status::of(
-        [&](oxb_error* error) { return oxb_session_device_bytes(get(), &options, &bytes, error); });
-    if (!status.ok()) return status;
-    return bytes;
+  Expected<oxb_plan> plan() const {
+    oxb_plan plan = OXB_PLAN_INIT;
+    return with(plan,
+                [&](oxb_error* error) { return oxb_session_plan(get(), nullptr, &plan, error); });
+  }
+  Expected<std::pair<const char*, const char*>> metadata(size_t index) const {
+    std::pair<const char*, const char*> entry;
+    return with(entry, [&](oxb_error* error) {
+      return oxb_model_metadata(get(), index, &entry.first, &entry.second, error);
+    });
+  }
+  /// Null when the file has none.
+  const char* find_metadata(const char* key) const { return oxb_model_find_metadata(get(), key); }
+  const char* label(size_t index) const { return oxb_model_label(get(), index); }
+  const char* chat_before() const { return oxb_model_chat_before(get()); }
+  const char* chat_after() const { return oxb_model_chat_after(get()); }
+  /// What the model's makers advise.
+  SamplerOptions sampler_options() const {
+    SamplerOptions options;
+    (void)oxb_sampler_options_advised(get(), &options, nullptr);
+    return options;
+  }
+  BeamOptions beam_options() const {
+    BeamOptions options;
+    (void)oxb_beam_options_advised(get(), &options, nullptr);
+    return options;
   }
 
   bool ends_text(int32_t token) const { return oxb_model_ends_text(get(), token) != 0; }
@@ -174,6 +308,13 @@ class Model {
   };
 
   explicit Model(oxb_model* model) : model_(model) {}
+  // `value` is what the call fills.
+  template <typename T, typename F>
+  static Expected<T> with(const T& value, F&& call) {
+    const Status status = Status::of(call);
+    if (!status.ok()) return status;
+    return value;
+  }
   template <typename F>
   static Expected<Model> made(F&& open) {
     oxb_model* model = nullptr;
@@ -185,42 +326,41 @@ class Model {
   std::unique_ptr<oxb_model, Close> model_;
 };
 
-/// One stream. The model outlives it.
+/// One stream. The model outlives it. Moved from, it is empty.
 class Session {
  public:
   /// Allocates the arena, once.
   static Expected<Session> create(const Model& model,
                                   const oxb_session_options& options = SessionOptions()) {
-    size_t bytes = 0;
-    const Status status = Status::of([&](oxb_error* error) {
-      return oxb_session_arena_bytes(model.get(), &options, &bytes, error);
-    });
-    if (!status.ok()) return status;
-    std::unique_ptr<std::byte[]> arena(new (std::nothrow) std::byte[bytes]);
+    const Expected<oxb_plan> plan = model.plan(options);
+    if (!plan) return plan.status();
+    std::unique_ptr<std::byte[]> arena(new (std::nothrow) std::byte[plan->arena_bytes]);
     if (arena == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the session's arena");
-    const std::span<std::byte> memory(arena.get(), bytes);  // Before the pointer moves away.
-    return placed(model, options, memory, std::move(arena));
+    const std::span<std::byte> memory(arena.get(), plan->arena_bytes);  // Before it moves away.
+    return placed(model, *plan, memory, std::move(arena));
   }
   /// Uses memory of the caller, which outlives the session.
-  static Expected<Session> create(const Model& model, const oxb_session_options& options,
+  static Expected<Session> create(const Model& model, const oxb_plan& plan,
                                   std::span<std::byte> arena) {
-    return placed(model, options, arena, nullptr);
+    return placed(model, plan, arena, nullptr);
   }
 
-  Session(Session&&) = default;
-  Session& operator=(Session&& other) {
+  Session(Session&& other) noexcept { take(other); }
+  Session& operator=(Session&& other) noexcept {
+    if (this == &other) return *this;
     session_.reset();  // Before the arena it lives in.
-    arena_ = std::move(other.arena_);
-    arena_bytes_ = other.arena_bytes_;
-    output_width_ = other.output_width_;
-    session_ = std::move(other.session_);
+    take(other);
     return *this;
   }
 
   oxb_session* get() const { return session_.get(); }
   size_t arena_bytes() const { return arena_bytes_; }
   /// Beside the arena; 0 unless the backend is another library or a device.
-  size_t backend_bytes() const { return oxb_session_backend_bytes(get()); }
+  size_t backend_bytes() const {
+    size_t bytes = 0;
+    (void)oxb_session_backend_bytes(get(), &bytes, nullptr);
+    return bytes;
+  }
   /// Writes the device's compiled shaders, for options.pipeline_cache of later sessions, and tells how many
   /// bytes they are; without a buffer only that.
   Expected<size_t> pipeline_cache(std::span<std::byte> buffer = {}) const {
@@ -238,17 +378,29 @@ class Session {
       return Status(OXB_INVALID_ARGUMENT, "logits: the room is no multiple of the output's width");
     }
     return Status::of([&](oxb_error* error) {
-      return oxb_session_run(get(), tokens.data(), tokens.size(), logits.data(),
-                             logits.size() / output_width_, error);
+      return oxb_session_run(get(), tokens.data(), tokens.size(), logits.size() / output_width_,
+                             logits.data(), logits.size(), error);
     });
   }
-  /// Any entry point with any of its inputs; `output` is [rows][its output width].
-  Status run_entry(size_t entry, std::span<const oxb_input> inputs, float* output = nullptr,
-                   size_t output_rows = 0) {
+  /// Ends the run under way, or the next. For any thread.
+  void cancel() const { (void)oxb_session_cancel(get()); }
+  /// Any entry point with any of its inputs, for any of its outputs.
+  Status run_entry(size_t entry, std::span<const oxb_input> inputs,
+                   std::span<oxb_output> outputs = {}) {
     return Status::of([&](oxb_error* error) {
-      return oxb_session_run_entry(get(), entry, inputs.data(), inputs.size(), output, output_rows,
-                                   error);
+      return oxb_session_run_entry(get(), entry, inputs.data(), inputs.size(), outputs.data(),
+                                   outputs.size(), error);
     });
+  }
+  /// For `rows` rows of the main output alone.
+  Status run_entry(size_t entry, std::span<const oxb_input> inputs, std::span<float> output,
+                   size_t rows) {
+    oxb_entry_info info = OXB_ENTRY_INFO_INIT;
+    const Status status = Status::of(
+        [&](oxb_error* error) { return oxb_model_entry_info(model_, entry, &info, error); });
+    if (!status.ok()) return status;
+    oxb_output wanted = {sizeof(oxb_output), info.output, output.data(), output.size(), rows};
+    return run_entry(entry, inputs, {&wanted, rows == 0 ? size_t{0} : size_t{1}});
   }
   Status encode(std::span<const int32_t> tokens) {
     return Status::of([&](oxb_error* error) {
@@ -259,17 +411,37 @@ class Session {
                    std::span<float> output) {
     return Status::of([&](oxb_error* error) {
       return oxb_session_run_batch(get(), tokens.data(), lengths.data(), lengths.size(),
-                                   output.data(), output.size() / output_width_, error);
+                                   output.data(), output.size(), error);
     });
+  }
+  /// One row for a whole text. Allocates.
+  Expected<std::vector<float>> embed(std::span<const int32_t> tokens,
+                                     const oxb_embed_options& options = EmbedOptions()) {
+    std::vector<float> rows(std::max<size_t>(tokens.size(), fixed_rows_) * output_width_);
+    const Status status = Status::of([&](oxb_error* error) {
+      return oxb_session_embed(get(), tokens.data(), tokens.size(), &options, rows.data(),
+                               rows.size(), error);
+    });
+    if (!status.ok()) return status;
+    rows.resize(output_width_);
+    return rows;
   }
   /// Takes over the stream of another session that shares memory with this one.
   Status copy(const Session& from) {
     return Status::of([&](oxb_error* error) { return oxb_session_copy(get(), from.get(), error); });
   }
-  void reset() { oxb_session_reset(get()); }
-  uint64_t position() const { return oxb_session_position(get()); }
+  void reset() { (void)oxb_session_reset(get(), nullptr); }
+  uint64_t position() const {
+    uint64_t position = 0;
+    (void)oxb_session_position(get(), &position, nullptr);
+    return position;
+  }
 
-  size_t state_bytes() const { return oxb_session_state_bytes(get()); }
+  size_t state_bytes() const {
+    size_t bytes = 0;
+    (void)oxb_session_state_bytes(get(), &bytes, nullptr);
+    return bytes;
+  }
   Status save(std::span<std::byte> buffer) const {
     return Status::of([&](oxb_error* error) {
       return oxb_session_save(get(), buffer.data(), buffer.size(), error);
@@ -291,9 +463,20 @@ class Session {
     });
   }
 
-  size_t tensor_count() const { return oxb_session_tensor_count(get()); }
+  size_t tensor_count() const {
+    size_t count = 0;
+    (void)oxb_session_tensor_count(get(), &count, nullptr);
+    return count;
+  }
+  Expected<size_t> find_tensor(const char* name) const {
+    size_t index = 0;
+    const Status status = Status::of(
+        [&](oxb_error* error) { return oxb_session_find_tensor(get(), name, &index, error); });
+    if (!status.ok()) return status;
+    return index;
+  }
   Expected<oxb_tensor_info> tensor_info(size_t index) const {
-    oxb_tensor_info info = {};
+    oxb_tensor_info info = OXB_TENSOR_INFO_INIT;
     const Status status = Status::of(
         [&](oxb_error* error) { return oxb_session_tensor_info(get(), index, &info, error); });
     if (!status.ok()) return status;
@@ -307,7 +490,7 @@ class Session {
 
   /// Null switches it off.
   void set_profile(oxb_profile_callback callback, void* context) {
-    oxb_session_set_profile(get(), callback, context);
+    (void)oxb_session_set_profile(get(), callback, context, nullptr);
   }
   /// Null when there is no such step.
   const char* step_provider(size_t step) const { return oxb_session_step_provider(get(), step); }
@@ -318,94 +501,125 @@ class Session {
   };
 
   Session() = default;
-  static Expected<Session> placed(const Model& model, const oxb_session_options& options,
+  static Expected<Session> placed(const Model& model, const oxb_plan& plan,
                                   std::span<std::byte> arena, std::unique_ptr<std::byte[]> owned) {
     oxb_session* session = nullptr;
     const Status status = Status::of([&](oxb_error* error) {
-      return oxb_session_create(model.get(), &options, arena.data(), arena.size(), &session, error);
+      return oxb_session_create(model.get(), &plan, arena.data(), arena.size(), &session, error);
     });
     if (!status.ok()) return status;
     Session made;
+    made.session_.reset(session);
     made.arena_ = std::move(owned);
     made.arena_bytes_ = arena.size();
+    made.model_ = model.get();
     made.output_width_ = model.info().output_width;
-    made.session_.reset(session);
+    const Expected<oxb_entry_info> entry = model.entry_info(model.info().entry_count - 1);
+    if (entry) made.fixed_rows_ = entry->output_rows;
     return made;
+  }
+  void take(Session& other) {
+    arena_ = std::move(other.arena_);
+    arena_bytes_ = std::exchange(other.arena_bytes_, 0);
+    model_ = std::exchange(other.model_, nullptr);
+    output_width_ = std::exchange(other.output_width_, 1);
+    fixed_rows_ = std::exchange(other.fixed_rows_, 0);
+    session_ = std::move(other.session_);
   }
 
   // The session goes before the arena it lives in: members end in reverse order.
   std::unique_ptr<std::byte[]> arena_;
   size_t arena_bytes_ = 0;
+  const oxb_model* model_ = nullptr;
   size_t output_width_ = 1;
+  /// Of the output; 0: the caller chooses.
+  size_t fixed_rows_ = 0;
   std::unique_ptr<oxb_session, Destroy> session_;
 };
 
-/// Text to tokens. The model outlives it.
+/// Text to tokens. The model outlives it. Moved from, it is empty.
 class Encoder {
  public:
   static Expected<Encoder> create(const Model& model,
                                   const oxb_encoder_options& options = EncoderOptions()) {
-    size_t bytes = 0;
-    Status status = Status::of(
-        [&](oxb_error* error) { return oxb_encoder_bytes(model.get(), &options, &bytes, error); });
-    if (!status.ok()) return status;
     Encoder made;
-    made.memory_.reset(new (std::nothrow) std::byte[bytes]);
-    if (made.memory_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the encoder");
-    status = Status::of([&](oxb_error* error) {
-      return oxb_encoder_create(model.get(), &options, made.memory_.get(), bytes, &made.encoder_,
-                                error);
-    });
+    const Status status = made.encoder_.make(
+        "no memory for the encoder",
+        [&](size_t* bytes, oxb_error* error) {
+          return oxb_encoder_bytes(model.get(), &options, bytes, error);
+        },
+        [&](void* memory, size_t bytes, oxb_encoder** encoder, oxb_error* error) {
+          return oxb_encoder_create(model.get(), &options, memory, bytes, encoder, error);
+        });
     if (!status.ok()) return status;
     return made;
   }
 
+  oxb_encoder* get() const { return encoder_.get(); }
   Status run(std::string_view text, bool last, std::span<int32_t> ids, Encoded* encoded) {
     return Status::of([&](oxb_error* error) {
-      return oxb_encoder_run(encoder_, text.data(), text.size(), last ? 1 : 0, ids.data(),
-                             ids.size(), &encoded->count, &encoded->consumed, error);
+      return oxb_encoder_run(get(), text.data(), text.size(), last ? 1 : 0, ids.data(), ids.size(),
+                             &encoded->count, &encoded->consumed, error);
     });
   }
-  void reset() { oxb_encoder_reset(encoder_); }
+  /// All tokens of a whole text. Allocates, and forgets a text that was begun.
+  Expected<std::vector<int32_t>> encode(std::string_view text) {
+    reset();
+    std::vector<int32_t> ids(text.size() / 2 + 16);
+    for (size_t count = 0;;) {
+      Encoded some;
+      const Status status = run(text, true, std::span(ids).subspan(count), &some);
+      if (!status.ok()) {
+        reset();
+        return status;
+      }
+      count += some.count;
+      text.remove_prefix(some.consumed);
+      if (text.empty() && count < ids.size()) {
+        ids.resize(count);
+        return ids;
+      }
+      ids.resize(ids.size() * 2);
+    }
+  }
+  void reset() { (void)oxb_encoder_reset(get(), nullptr); }
 
  private:
   Encoder() = default;
-  std::unique_ptr<std::byte[]> memory_;
-  oxb_encoder* encoder_ = nullptr;
+  detail::Owned<oxb_encoder, oxb_encoder_destroy> encoder_;
 };
 
-/// Tokens to text. The model outlives it.
+/// Tokens to text. The model outlives it. Moved from, it is empty.
 class Decoder {
  public:
   static Expected<Decoder> create(const Model& model,
                                   const oxb_decoder_options& options = DecoderOptions()) {
-    size_t bytes = 0;
-    Status status = Status::of(
-        [&](oxb_error* error) { return oxb_decoder_bytes(model.get(), &options, &bytes, error); });
-    if (!status.ok()) return status;
     Decoder made;
-    made.memory_.reset(new (std::nothrow) std::byte[bytes]);
-    if (made.memory_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the decoder");
-    status = Status::of([&](oxb_error* error) {
-      return oxb_decoder_create(model.get(), &options, made.memory_.get(), bytes, &made.decoder_,
-                                error);
-    });
+    const Status status = made.decoder_.make(
+        "no memory for the decoder",
+        [&](size_t* bytes, oxb_error* error) {
+          return oxb_decoder_bytes(model.get(), &options, bytes, error);
+        },
+        [&](void* memory, size_t bytes, oxb_decoder** decoder, oxb_error* error) {
+          return oxb_decoder_create(model.get(), &options, memory, bytes, decoder, error);
+        });
     if (!status.ok()) return status;
-    made.capacity_ = oxb_decoder_most_text(made.decoder_);
+    made.capacity_ = oxb_decoder_most_text(made.get());
     made.text_.reset(new (std::nothrow) char[made.capacity_]);
     if (made.text_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the decoder");
     return made;
   }
 
+  oxb_decoder* get() const { return decoder_.get(); }
   /// The text is the decoder's own until the next call.
   Expected<std::string_view> run(int32_t id) {
     return text([&](size_t* count, oxb_error* error) {
-      return oxb_decoder_run(decoder_, id, text_.get(), capacity_, count, error);
+      return oxb_decoder_run(get(), id, text_.get(), capacity_, count, error);
     });
   }
   Expected<std::string_view> finish() {
     return text([&](size_t* count, oxb_error* error) {
-      return oxb_decoder_finish(decoder_, text_.get(), capacity_, count, error);
+      return oxb_decoder_finish(get(), text_.get(), capacity_, count, error);
     });
   }
 
@@ -419,57 +633,47 @@ class Decoder {
     return std::string_view(text_.get(), count);
   }
 
-  std::unique_ptr<std::byte[]> memory_;
+  detail::Owned<oxb_decoder, oxb_decoder_destroy> decoder_;
   std::unique_ptr<char[]> text_;
   size_t capacity_ = 0;
-  oxb_decoder* decoder_ = nullptr;
 };
 
+/// Moved from, it is empty.
 class Sampler {
  public:
-  static Expected<Sampler> create(uint32_t vocabulary,
+  static Expected<Sampler> create(uint32_t output_width,
                                   const oxb_sampler_options& options = SamplerOptions()) {
-    size_t bytes = 0;
-    Status status = Status::of(
-        [&](oxb_error* error) { return oxb_sampler_bytes(vocabulary, &options, &bytes, error); });
-    if (!status.ok()) return status;
     Sampler made;
-    made.memory_.reset(new (std::nothrow) std::byte[bytes]);
-    if (made.memory_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the sampler");
-    made.vocabulary_ = vocabulary;
-    status = Status::of([&](oxb_error* error) {
-      return oxb_sampler_create(vocabulary, &options, made.memory_.get(), bytes, &made.sampler_,
-                                error);
-    });
+    const Status status = made.sampler_.make(
+        "no memory for the sampler",
+        [&](size_t* bytes, oxb_error* error) {
+          return oxb_sampler_bytes(output_width, &options, bytes, error);
+        },
+        [&](void* memory, size_t bytes, oxb_sampler** sampler, oxb_error* error) {
+          return oxb_sampler_create(output_width, &options, memory, bytes, sampler, error);
+        });
     if (!status.ok()) return status;
     return made;
   }
 
-  oxb_sampler* get() const { return sampler_; }
-  void accept(int32_t token) { oxb_sampler_accept(sampler_, token); }
-  /// `logits` is one row of the vocabulary.
+  oxb_sampler* get() const { return sampler_.get(); }
+  void accept(int32_t token) { (void)oxb_sampler_accept(get(), token, nullptr); }
+  /// `logits` is one row of the output.
   Expected<int32_t> pick(std::span<const float> logits) {
-    if (logits.size() != vocabulary_) {
-      return Status(OXB_INVALID_ARGUMENT, "sampler: expected one row of logits");
-    }
     int32_t token = 0;
-    const Status status = Status::of(
-        [&](oxb_error* error) { return oxb_sampler_pick(sampler_, logits.data(), &token, error); });
+    const Status status = Status::of([&](oxb_error* error) {
+      return oxb_sampler_pick(get(), logits.data(), logits.size(), &token, error);
+    });
     if (!status.ok()) return status;
     return token;
   }
 
  private:
   Sampler() = default;
-  std::unique_ptr<std::byte[]> memory_;
-  oxb_sampler* sampler_ = nullptr;
-  size_t vocabulary_ = 0;
+  detail::Owned<oxb_sampler, oxb_sampler_destroy> sampler_;
 };
 
-struct BeamOptions : oxb_beam_options {
-  BeamOptions() { oxb_beam_options_init(this); }
-};
-
+/// Moved from, it is empty.
 class BeamSearch {
  public:
   struct Text {
@@ -480,35 +684,32 @@ class BeamSearch {
   /// The session must outlive the search.
   static Expected<BeamSearch> create(Session& session,
                                      const oxb_beam_options& options = BeamOptions()) {
-    size_t bytes = 0;
-    Status status = Status::of([&](oxb_error* error) {
-      return oxb_beam_search_bytes(session.get(), &options, &bytes, error);
-    });
-    if (!status.ok()) return status;
     BeamSearch made;
-    made.memory_.reset(new (std::nothrow) std::byte[bytes]);
-    if (made.memory_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the beam search");
-    status = Status::of([&](oxb_error* error) {
-      return oxb_beam_search_create(session.get(), &options, made.memory_.get(), bytes,
-                                    &made.search_, error);
-    });
+    const Status status = made.search_.make(
+        "no memory for the beam search",
+        [&](size_t* bytes, oxb_error* error) {
+          return oxb_beam_search_bytes(session.get(), &options, bytes, error);
+        },
+        [&](void* memory, size_t bytes, oxb_beam_search** search, oxb_error* error) {
+          return oxb_beam_search_create(session.get(), &options, memory, bytes, search, error);
+        });
     if (!status.ok()) return status;
     return made;
   }
 
-  oxb_beam_search* get() const { return search_; }
+  oxb_beam_search* get() const { return search_.get(); }
   Status run(std::span<const int32_t> prompt = {}) {
     return Status::of([&](oxb_error* error) {
-      return oxb_beam_search_run(search_, prompt.data(), prompt.size(), error);
+      return oxb_beam_search_run(get(), prompt.data(), prompt.size(), error);
     });
   }
-  size_t count() const { return oxb_beam_search_count(search_); }
+  size_t count() const { return oxb_beam_search_count(get()); }
   Expected<Text> result(size_t index) const {
     const int32_t* tokens = nullptr;
     size_t count = 0;
     float score = 0.0f;
     const Status status = Status::of([&](oxb_error* error) {
-      return oxb_beam_search_result(search_, index, &tokens, &count, &score, error);
+      return oxb_beam_search_result(get(), index, &tokens, &count, &score, error);
     });
     if (!status.ok()) return status;
     return Text{{tokens, count}, score};
@@ -516,23 +717,22 @@ class BeamSearch {
 
  private:
   BeamSearch() = default;
-  std::unique_ptr<std::byte[]> memory_;
-  oxb_beam_search* search_ = nullptr;
+  detail::Owned<oxb_beam_search, oxb_beam_search_destroy> search_;
 };
 
 struct GeneratorOptions : oxb_generator_options {
-  GeneratorOptions() : oxb_generator_options(OXB_GENERATOR_OPTIONS_INIT) {}
+  GeneratorOptions() : oxb_generator_options OXB_GENERATOR_OPTIONS_INIT {}
 };
 
 struct Piece : oxb_piece {
-  Piece() : oxb_piece(OXB_PIECE_INIT) {}
+  Piece() : oxb_piece OXB_PIECE_INIT {}
   std::string_view view() const { return {text, text_bytes}; }
   /// It was the text's last.
   bool last() const { return end != OXB_END_NONE; }
 };
 
 struct Generation : oxb_generation {
-  Generation() : oxb_generation(OXB_GENERATION_INIT) {}
+  Generation() : oxb_generation OXB_GENERATION_INIT {}
 };
 
 /// Prompt in, text out. The session outlives it.
@@ -612,8 +812,8 @@ class Generator {
     return all;
   }
   /// From any thread.
-  void cancel() { oxb_generator_cancel(get()); }
-  void reset() { oxb_generator_reset(get()); }
+  void cancel() { (void)oxb_generator_cancel(get()); }
+  void reset() { (void)oxb_generator_reset(get(), nullptr); }
   Generation progress() const {
     Generation out;
     oxb_generator_progress(get(), &out, nullptr);
@@ -655,3 +855,5 @@ class Generator {
 };
 
 }  // namespace oxb
+
+#endif  // C++20

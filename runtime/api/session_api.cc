@@ -8,6 +8,7 @@
 #include "runtime/api/oxbow.h"
 #include "runtime/device/backends.h"
 #include "runtime/model/model.h"
+#include "runtime/session/pooling.h"
 #include "runtime/session/session.h"
 #include "runtime/session/state.h"
 #include "schema/model_generated.h"
@@ -25,10 +26,11 @@ using oxbow::missing;
 using oxbow::outer;
 using oxbow::read_options;
 using oxbow::words;
+using oxbow::write_info;
 
 Status convert(const oxb_session_options* given, oxbow::SessionOptions* converted, Error* error) {
-  oxb_session_options options;
-  OXB_TRY(read_options("session", given, oxb_session_options_init, &options, error));
+  oxb_session_options options = OXB_SESSION_OPTIONS_INIT;
+  OXB_TRY(read_options("session options", given, &options, error));
   const oxbow::BackendInfo* found = oxbow::find_backend(static_cast<int>(options.backend));
   if (found == nullptr) {
     return oxbow::fail(error, Status::kInvalidArgument, "unknown backend %d",
@@ -53,80 +55,33 @@ Status convert(const oxb_session_options* given, oxbow::SessionOptions* converte
   return Status::kOk;
 }
 
-oxb_status count_memory(const oxb_model* model, const oxb_session_options* options,
-                        oxbow::SessionMemory* memory, oxb_error* error) {
-  if (model == nullptr) return missing(error, "model");
-  oxbow::SessionOptions converted;
-  Status status = convert(options, &converted, words(error));
-  if (status == Status::kOk) {
-    status = oxbow::count_session_memory(model->model, converted, memory, words(error));
-  }
-  return outer(status);
+// The rows of an output fit where the caller wants them. Rows there cannot be are refused by the run.
+oxb_status check_room(const oxbow::schema::Tensor& output, size_t rows, const float* values,
+                      size_t capacity, oxb_error* error) {
+  uint64_t needed = 0;
+  if (rows > 0 && values == nullptr) return missing(error, "the place for the output");
+  if (oxbow::checked_mul(rows, output.width(), &needed) && needed <= capacity) return OXB_OK;
+  return outer(oxbow::fail(words(error), Status::kBufferTooSmall,
+                           "room for %zu numbers; %zu rows of '%.40s' have %u each", capacity, rows,
+                           output.name()->c_str(), output.width()));
 }
 
-struct Readable {
-  uint32_t tensor = 0;
-  const char* name = nullptr;
-  /// False: an activation of an entry point that was not the last to run.
-  bool valid = true;
-};
-
-// The index-th readable tensor: all states, then of each entry point the further outputs and the kept activations.
-bool find_readable(const Session& session, size_t index, Readable* found) {
-  const auto& tensors = *session.model->graph->tensors();
-  for (uint32_t i = 0; i < tensors.size(); ++i) {
-    if (tensors.Get(i)->kind() != oxbow::schema::TensorKind::State) continue;
-    if (index-- == 0) {
-      *found = {i, tensors.Get(i)->name()->c_str(), true};
-      return true;
-    }
-  }
-  for (size_t e = 0; e < session.model->entry_count(); ++e) {
-    const oxbow::schema::EntryPoint& entry = session.model->entry(e);
-    const size_t outputs = entry.outputs() == nullptr ? 0 : entry.outputs()->size();
-    if (index < outputs) {
-      const uint32_t tensor = entry.outputs()->Get(static_cast<uint32_t>(index));
-      *found = {tensor, tensors.Get(tensor)->name()->c_str(), session.last_entry == e};
-      return true;
-    }
-    index -= outputs;
-    const size_t kept = entry.kept() == nullptr ? 0 : entry.kept()->size();
-    if (index >= kept) {
-      index -= kept;
-      continue;
-    }
-    const auto i = static_cast<uint32_t>(index);
-    const uint32_t tensor = entry.kept()->Get(i);
-    const bool named = entry.kept_names() != nullptr && entry.kept_names()->size() == kept;
-    const auto* name = named ? entry.kept_names()->Get(i) : tensors.Get(tensor)->name();
-    *found = {tensor, name->c_str(), session.last_entry == e};
-    return true;
-  }
-  return false;
-}
-
-// The index-th readable tensor as it lies in memory, under the name it is read by.
-oxb_status readable(const oxb_session* session, size_t index, Readable* found,
-                    oxbow::Tensor* tensor, uint32_t* rows, oxb_error* error) {
-  if (session == nullptr) return missing(error, "session");
-  if (!find_readable(*inner(session), index, found)) {
-    return outer(oxbow::fail(words(error), Status::kInvalidArgument, "no tensor %zu", index));
-  }
-  *tensor = oxbow::session_tensor(*inner(session), found->tensor);
-  tensor->name = found->name;
-  *rows = found->valid ? oxbow::filled_rows(*inner(session), *tensor) : 0;
-  return OXB_OK;
+const oxbow::schema::Tensor& tensor_at(const Model& model, uint32_t index) {
+  return *model.graph->tensors()->Get(index);
 }
 
 // Runs an entry point with nothing but its main input.
 oxb_status run_tokens(oxb_session* session, size_t entry, const int32_t* tokens, size_t count,
-                      float* output, size_t output_rows, oxb_error* error) {
+                      size_t output_rows, float* output, size_t capacity, oxb_error* error) {
   const Model& model = *inner(session)->model;
-  const oxbow::schema::Tensor& main = *model.graph->tensors()->Get(model.entry(entry).tokens());
+  const oxbow::schema::Tensor& main = tensor_at(model, model.entry(entry).tokens());
   if (main.type() != oxbow::schema::DataType::I32) {
     return outer(oxbow::fail(words(error), Status::kInvalidArgument,
                              "the model takes no tokens: use oxb_session_run_entry"));
   }
+  const oxb_status fits = check_room(tensor_at(model, model.entry(entry).logits()), output_rows,
+                                     output, capacity, error);
+  if (fits != OXB_OK) return fits;
   const oxbow::InputValues input = {main.name()->c_str(), tokens, count};
   return outer(oxbow::run_session(*inner(session), static_cast<uint32_t>(entry), {&input, 1},
                                   output, output_rows, words(error)));
@@ -134,47 +89,42 @@ oxb_status run_tokens(oxb_session* session, size_t entry, const int32_t* tokens,
 
 }  // namespace
 
-void oxb_session_options_init(oxb_session_options* options) {
-  *options = {};
-  options->size = sizeof(oxb_session_options);
-  options->threads = 1;
-}
-
-oxb_status oxb_session_arena_bytes(const oxb_model* model, const oxb_session_options* options,
-                                   size_t* bytes, oxb_error* error) {
-  if (bytes == nullptr) return missing(error, "bytes");
-  oxbow::SessionMemory memory;
-  const oxb_status status = count_memory(model, options, &memory, error);
-  *bytes = status == OXB_OK ? memory.total : 0;
-  return status;
-}
-
-oxb_status oxb_session_memory(const oxb_model* model, const oxb_session_options* options,
-                              oxb_memory* memory, oxb_error* error) {
-  if (memory == nullptr) return missing(error, "memory");
-  oxbow::SessionMemory counted;
-  const oxb_status status = count_memory(model, options, &counted, error);
-  *memory = {counted.session, counted.states, counted.activations, counted.scratch, counted.total};
-  return status;
-}
-
-oxb_status oxb_session_device_bytes(const oxb_model* model, const oxb_session_options* options,
-                                    size_t* bytes, oxb_error* error) {
-  if (bytes == nullptr) return missing(error, "bytes");
-  oxbow::SessionMemory memory;
-  const oxb_status status = count_memory(model, options, &memory, error);
-  *bytes = status == OXB_OK ? memory.device : 0;
-  return status;
-}
-
-oxb_status oxb_session_create(const oxb_model* model, const oxb_session_options* options,
-                              void* arena, size_t arena_bytes, oxb_session** session,
-                              oxb_error* error) {
+oxb_status oxb_session_plan(const oxb_model* model, const oxb_session_options* options,
+                            oxb_plan* given, oxb_error* error) {
   if (model == nullptr) return missing(error, "model");
+  if (given == nullptr) return missing(error, "plan");
+  oxbow::SessionOptions converted;
+  oxbow::SessionMemory memory;
+  Status status = convert(options, &converted, words(error));
+  if (status == Status::kOk) {
+    status = oxbow::count_session_memory(model->model, converted, &memory, words(error));
+  }
+  if (status != Status::kOk) return outer(status);
+  oxb_plan plan = OXB_PLAN_INIT;
+  plan.options = options;
+  plan.arena_bytes = memory.total;
+  plan.session_bytes = memory.session;
+  plan.state_bytes = memory.states;
+  plan.activation_bytes = memory.activations;
+  plan.scratch_bytes = memory.scratch;
+  plan.device_bytes = memory.device;
+  plan.library_bytes = memory.libraries;
+  plan.checkpoint_bytes = memory.checkpoint;
+  plan.beam_bytes = memory.borrower;
+  return outer(write_info("plan", plan, given, words(error)));
+}
+
+oxb_status oxb_session_create(const oxb_model* model, const oxb_plan* given, void* arena,
+                              size_t arena_bytes, oxb_session** session, oxb_error* error) {
   if (session == nullptr) return missing(error, "session");
   *session = nullptr;
+  if (model == nullptr) return missing(error, "model");
+  if (given == nullptr) return missing(error, "plan");
+  if (arena == nullptr) return missing(error, "arena");
+  oxb_plan plan = OXB_PLAN_INIT;
   oxbow::SessionOptions converted;
-  Status status = convert(options, &converted, words(error));
+  Status status = read_options("plan", given, &plan, words(error));
+  if (status == Status::kOk) status = convert(plan.options, &converted, words(error));
   if (status != Status::kOk) return outer(status);
   Session* created = nullptr;
   status =
@@ -188,30 +138,19 @@ void oxb_session_destroy(oxb_session* session) {
   if (session != nullptr) oxbow::destroy_session(inner(session));
 }
 
-oxb_status oxb_session_run(oxb_session* session, const int32_t* tokens, size_t count, float* logits,
-                           size_t logits_rows, oxb_error* error) {
+oxb_status oxb_session_run(oxb_session* session, const int32_t* tokens, size_t count,
+                           size_t logits_rows, float* logits, size_t logits_capacity,
+                           oxb_error* error) {
   if (session == nullptr) return missing(error, "session");
   if (tokens == nullptr) return missing(error, "tokens");
-  return run_tokens(session, inner(session)->model->entry_count() - 1, tokens, count, logits,
-                    logits_rows, error);
+  return run_tokens(session, inner(session)->model->entry_count() - 1, tokens, count, logits_rows,
+                    logits, logits_capacity, error);
 }
 
-oxb_status oxb_session_run_entry(oxb_session* session, size_t entry, const oxb_input* inputs,
-                                 size_t input_count, float* output, size_t output_rows,
-                                 oxb_error* error) {
-  if (session == nullptr) return missing(error, "session");
-  if (inputs == nullptr && input_count != 0) return missing(error, "inputs");
-  if (const oxb_status status = check_entry(*inner(session)->model, entry, error);
-      status != OXB_OK) {
-    return status;
-  }
-  for (size_t i = 0; i < input_count; ++i) {
-    if (inputs[i].name == nullptr) return missing(error, "an input's name");
-  }
-  return outer(
-      oxbow::run_session(*inner(session), static_cast<uint32_t>(entry),
-                         {reinterpret_cast<const oxbow::InputValues*>(inputs), input_count}, output,
-                         output_rows, words(error)));
+oxb_status oxb_session_cancel(oxb_session* session) {
+  if (session == nullptr) return OXB_INVALID_ARGUMENT;
+  inner(session)->cancelled.store(true, std::memory_order_release);
+  return OXB_OK;
 }
 
 oxb_status oxb_session_encode(oxb_session* session, const int32_t* tokens, size_t count,
@@ -222,34 +161,86 @@ oxb_status oxb_session_encode(oxb_session* session, const int32_t* tokens, size_
     return outer(oxbow::fail(words(error), Status::kInvalidArgument,
                              "the model does not translate: use oxb_session_run"));
   }
-  return run_tokens(session, 0, tokens, count, nullptr, 0, error);
+  return run_tokens(session, 0, tokens, count, 0, nullptr, 0, error);
 }
 
+namespace {
+
+// Models whose runs know nothing of each other.
+Status need_fresh_runs(const oxbow::schema::EntryPoint& entry, Error* error) {
+  if (entry.starts()) return Status::kOk;
+  return oxbow::fail(error, Status::kInvalidArgument,
+                     "the model streams: give each text a session of its own");
+}
+
+// All of the texts fit, so that none is run when one does not.
+oxb_status check_batch(const oxbow::schema::Tensor& out, std::span<const size_t> lengths,
+                       const float* output, size_t capacity, oxb_error* error) {
+  uint64_t rows = 0;
+  bool counted = true;
+  for (const size_t length : lengths) {
+    counted = counted &&
+              oxbow::checked_add(rows, out.rows_symbol() < 0 ? out.rows() : length, &rows) &&
+              rows <= SIZE_MAX;
+  }
+  if (!counted) {
+    return outer(oxbow::fail(words(error), Status::kInvalidArgument, "the lengths are impossible"));
+  }
+  return check_room(out, static_cast<size_t>(rows), output, capacity, error);
+}
+
+}  // namespace
+
 oxb_status oxb_session_run_batch(oxb_session* session, const int32_t* tokens, const size_t* lengths,
-                                 size_t texts, float* output, size_t output_rows,
+                                 size_t texts, float* output, size_t output_capacity,
                                  oxb_error* error) {
   if (session == nullptr) return missing(error, "session");
-  if (tokens == nullptr || lengths == nullptr) return missing(error, "tokens or lengths");
+  if (tokens == nullptr) return missing(error, "tokens");
+  if (lengths == nullptr) return missing(error, "lengths");
+  if (output == nullptr) return missing(error, "output");
   const Model& model = *inner(session)->model;
   const oxbow::schema::EntryPoint& entry = model.main_entry();
-  if (!entry.starts()) {
-    return outer(oxbow::fail(words(error), Status::kInvalidArgument,
-                             "the model streams: give each text a session of its own"));
+  if (const Status status = need_fresh_runs(entry, words(error)); status != Status::kOk) {
+    return outer(status);
   }
-  const oxbow::schema::Tensor& out = *model.graph->tensors()->Get(entry.logits());
-  for (size_t i = 0, row = 0; i < texts; ++i) {
+  const oxbow::schema::Tensor& out = tensor_at(model, entry.logits());
+  oxb_status status = check_batch(out, {lengths, texts}, output, output_capacity, error);
+  for (size_t i = 0; i < texts && status == OXB_OK; ++i) {
     const size_t rows = out.rows_symbol() < 0 ? out.rows() : lengths[i];
-    if (rows > output_rows - row || output == nullptr) {
-      return outer(oxbow::fail(words(error), Status::kBufferTooSmall,
-                               "room for %zu rows of output; text %zu needs %zu more than %zu",
-                               output == nullptr ? 0 : output_rows, i, rows, row));
-    }
-    const oxb_status status = run_tokens(session, model.entry_count() - 1, tokens, lengths[i],
-                                         output + row * out.width(), rows, error);
-    if (status != OXB_OK) return status;
+    const size_t numbers = rows * out.width();
+    status = run_tokens(session, model.entry_count() - 1, tokens, lengths[i], rows, output, numbers,
+                        error);
     tokens += lengths[i];
-    row += rows;
+    output += numbers;
   }
+  return status;
+}
+
+oxb_status oxb_session_embed(oxb_session* session, const int32_t* tokens, size_t count,
+                             const oxb_embed_options* given, float* output, size_t output_capacity,
+                             oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  if (tokens == nullptr) return missing(error, "tokens");
+  if (output == nullptr) return missing(error, "output");
+  oxb_embed_options options = OXB_EMBED_OPTIONS_INIT;
+  const Model& model = *inner(session)->model;
+  Status read = read_options("embed options", given, &options, words(error));
+  if (read == Status::kOk) read = need_fresh_runs(model.main_entry(), words(error));
+  if (read != Status::kOk) return outer(read);
+  if (options.pooling < OXB_POOLING_MEAN || options.pooling > OXB_POOLING_MAX) {
+    return outer(oxbow::fail(words(error), Status::kInvalidArgument, "pooling %d is unknown",
+                             static_cast<int>(options.pooling)));
+  }
+  const oxbow::schema::Tensor& out = tensor_at(model, model.main_entry().logits());
+  const auto pooling = static_cast<oxbow::Pooling>(options.pooling);
+  const size_t rows = out.rows_symbol() < 0              ? out.rows()
+                      : pooling == oxbow::Pooling::kLast ? 1
+                                                         : count;
+  const oxb_status status = run_tokens(session, model.entry_count() - 1, tokens, count, rows,
+                                       output, output_capacity, error);
+  if (status != OXB_OK) return status;
+  oxbow::pool_rows(output, rows, out.width(), pooling);
+  if (options.normalise != 0) oxbow::normalise_row(output, out.width());
   return OXB_OK;
 }
 
@@ -258,14 +249,25 @@ oxb_status oxb_session_copy(oxb_session* to, const oxb_session* from, oxb_error*
   return outer(oxbow::copy_stream(*inner(to), *inner(from), words(error)));
 }
 
-void oxb_session_reset(oxb_session* session) { oxbow::reset_session(*inner(session)); }
-
-uint64_t oxb_session_position(const oxb_session* session) {
-  return inner(session)->header->position;
+oxb_status oxb_session_reset(oxb_session* session, oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  inner(session)->cancelled.store(false, std::memory_order_relaxed);
+  oxbow::reset_session(*inner(session));
+  return OXB_OK;
 }
 
-size_t oxb_session_state_bytes(const oxb_session* session) {
-  return oxbow::state_blob_bytes(*inner(session));
+oxb_status oxb_session_position(const oxb_session* session, uint64_t* position, oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  if (position == nullptr) return missing(error, "position");
+  *position = inner(session)->header->position;
+  return OXB_OK;
+}
+
+oxb_status oxb_session_state_bytes(const oxb_session* session, size_t* bytes, oxb_error* error) {
+  if (session == nullptr) return missing(error, "session");
+  if (bytes == nullptr) return missing(error, "bytes");
+  *bytes = oxbow::state_blob_bytes(*inner(session));
+  return OXB_OK;
 }
 
 namespace {
@@ -273,6 +275,7 @@ namespace {
 oxb_status put_state(const oxb_session* session, oxbow::StateForm form, void* buffer, size_t bytes,
                      oxb_error* error) {
   if (session == nullptr) return missing(error, "session");
+  if (buffer == nullptr) return missing(error, "buffer");
   return outer(oxbow::write_state(*inner(session), form, {static_cast<std::byte*>(buffer), bytes},
                                   words(error)));
 }
@@ -280,8 +283,11 @@ oxb_status put_state(const oxb_session* session, oxbow::StateForm form, void* bu
 oxb_status take_state(oxb_session* session, oxbow::StateForm form, const void* buffer, size_t bytes,
                       oxb_error* error) {
   if (session == nullptr) return missing(error, "session");
-  return outer(oxbow::read_state(*inner(session), form,
-                                 {static_cast<const std::byte*>(buffer), bytes}, words(error)));
+  if (buffer == nullptr) return missing(error, "buffer");
+  const Status status = oxbow::read_state(
+      *inner(session), form, {static_cast<const std::byte*>(buffer), bytes}, words(error));
+  if (status == Status::kOk) inner(session)->cancelled.store(false, std::memory_order_relaxed);
+  return outer(status);
 }
 
 }  // namespace
@@ -304,73 +310,4 @@ oxb_status oxb_session_checkpoint(const oxb_session* session, void* buffer, size
 oxb_status oxb_session_rewind(oxb_session* session, const void* buffer, size_t bytes,
                               oxb_error* error) {
   return take_state(session, oxbow::StateForm::kCheckpoint, buffer, bytes, error);
-}
-
-size_t oxb_session_tensor_count(const oxb_session* session) {
-  size_t count = 0;
-  for (Readable found; find_readable(*inner(session), count, &found);) ++count;
-  return count;
-}
-
-oxb_status oxb_session_tensor_info(const oxb_session* session, size_t index, oxb_tensor_info* info,
-                                   oxb_error* error) {
-  if (info == nullptr) return missing(error, "info");
-  Readable found;
-  oxbow::Tensor tensor;
-  uint32_t rows = 0;
-  const oxb_status status = readable(session, index, &found, &tensor, &rows, error);
-  if (status != OXB_OK) return status;
-  *info = {tensor.name, rows, tensor.rows, tensor.width};
-  return OXB_OK;
-}
-
-oxb_status oxb_session_tensor_read(const oxb_session* session, size_t index, float* values,
-                                   size_t value_count, oxb_error* error) {
-  Readable found;
-  oxbow::Tensor tensor;
-  uint32_t rows = 0;
-  const oxb_status status = readable(session, index, &found, &tensor, &rows, error);
-  if (status != OXB_OK) return status;
-  const size_t needed = size_t{rows} * tensor.width;
-  if (value_count < needed || (values == nullptr && needed > 0)) {
-    return outer(oxbow::fail(words(error), Status::kBufferTooSmall,
-                             "room for %zu values; '%.80s' has %zu", value_count, tensor.name,
-                             needed));
-  }
-  return outer(oxbow::read_rows(*inner(session), found.tensor, rows, values, words(error)));
-}
-
-const char* oxb_backend_name(oxb_backend backend) {
-  const oxbow::BackendInfo* found = oxbow::find_backend(static_cast<int>(backend));
-  return found == nullptr ? nullptr : found->name;
-}
-
-int oxb_backend_is_built_in(oxb_backend backend) {
-  const oxbow::BackendInfo* found = oxbow::find_backend(static_cast<int>(backend));
-  return found != nullptr && found->is_built_in ? 1 : 0;
-}
-
-size_t oxb_session_backend_bytes(const oxb_session* session) {
-  return oxbow::backend_bytes(*inner(session));
-}
-
-oxb_status oxb_session_pipeline_cache(const oxb_session* session, void* buffer, size_t bytes,
-                                      size_t* count, oxb_error* error) {
-  if (session == nullptr) return missing(error, "session");
-  if (count == nullptr) return missing(error, "count");
-  *count = 0;
-  const oxbow::Device& device = inner(session)->device;
-  if (!device || device.driver->write_cache == nullptr) return OXB_OK;
-  return outer(device.driver->write_cache(device.self, {static_cast<std::byte*>(buffer), bytes},
-                                          count, words(error)));
-}
-
-const char* oxb_session_step_provider(const oxb_session* session, size_t step) {
-  const auto& steps = inner(session)->steps;
-  return step < steps.size() ? steps[step].provider : nullptr;
-}
-
-void oxb_session_set_profile(oxb_session* session, oxb_profile_callback callback, void* context) {
-  inner(session)->profile = callback;
-  inner(session)->profile_context = context;
 }

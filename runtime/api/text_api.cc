@@ -25,25 +25,25 @@ Status need_tokenizer(const oxb_model* model, Error* error) {
 
 Status encoder_bytes(const oxb_model* model, const oxb_encoder_options* given, size_t* bytes,
                      Error* error) {
-  oxb_encoder_options options;
+  oxb_encoder_options options = OXB_ENCODER_OPTIONS_INIT;
   OXB_TRY(need_tokenizer(model, error));
-  OXB_TRY(read_options("encoder", given, oxb_encoder_options_init, &options, error));
+  OXB_TRY(read_options("encoder options", given, &options, error));
   return oxb_encoder::measure(model->model.tokenizer, options, bytes, error);
 }
 
 Status encoder_create(const oxb_model* model, const oxb_encoder_options* given, void* memory,
                       size_t bytes, oxb_encoder** encoder, Error* error) {
-  oxb_encoder_options options;
+  oxb_encoder_options options = OXB_ENCODER_OPTIONS_INIT;
   OXB_TRY(need_tokenizer(model, error));
-  OXB_TRY(read_options("encoder", given, oxb_encoder_options_init, &options, error));
+  OXB_TRY(read_options("encoder options", given, &options, error));
   return oxb_encoder::place(model->model.tokenizer, options, memory, bytes, encoder, error);
 }
 
 Status decoder_create(const oxb_model* model, const oxb_decoder_options* given, void* memory,
                       size_t bytes, oxb_decoder** decoder, Error* error) {
-  oxb_decoder_options options;
+  oxb_decoder_options options = OXB_DECODER_OPTIONS_INIT;
   OXB_TRY(need_tokenizer(model, error));
-  OXB_TRY(read_options("decoder", given, oxb_decoder_options_init, &options, error));
+  OXB_TRY(read_options("decoder options", given, &options, error));
   return oxb_decoder::place(model->model.tokenizer, options, memory, bytes, decoder, error);
 }
 
@@ -75,14 +75,6 @@ const char* text_or_null(const flatbuffers::String* text) {
 
 }  // namespace
 
-void oxb_encoder_options_init(oxb_encoder_options* options) {
-  *options = {};
-  options->size = sizeof(oxb_encoder_options);
-  options->add_template = 1;
-  options->parse_special = 1;
-  options->max_word_bytes = 4096;
-}
-
 oxb_status oxb_encoder_bytes(const oxb_model* model, const oxb_encoder_options* options,
                              size_t* bytes, oxb_error* error) {
   if (model == nullptr) return missing(error, "model");
@@ -95,10 +87,13 @@ oxb_status oxb_encoder_create(const oxb_model* model, const oxb_encoder_options*
   if (model == nullptr) return missing(error, "model");
   if (encoder == nullptr) return missing(error, "encoder");
   *encoder = nullptr;
+  if (memory == nullptr) return missing(error, "memory");
   return outer(encoder_create(model, options, memory, bytes, encoder, words(error)));
 }
 
-oxb_status oxb_encoder_run(oxb_encoder* encoder, const char* text, size_t bytes, int32_t last,
+void oxb_encoder_destroy(oxb_encoder*) {}  // All it has lies in the caller's memory.
+
+oxb_status oxb_encoder_run(oxb_encoder* encoder, const char* text, size_t bytes, oxb_bool last,
                            int32_t* ids, size_t capacity, size_t* count, size_t* consumed,
                            oxb_error* error) {
   if (encoder == nullptr) return missing(error, "encoder");
@@ -114,23 +109,19 @@ oxb_status oxb_encoder_run(oxb_encoder* encoder, const char* text, size_t bytes,
   return outer(status);
 }
 
-void oxb_encoder_reset(oxb_encoder* encoder) {
-  if (encoder != nullptr) encoder->reset();
-}
-
-void oxb_decoder_options_init(oxb_decoder_options* options) {
-  *options = {};
-  options->size = sizeof(oxb_decoder_options);
-  options->skip_special = 1;
+oxb_status oxb_encoder_reset(oxb_encoder* encoder, oxb_error* error) {
+  if (encoder == nullptr) return missing(error, "encoder");
+  encoder->reset();
+  return OXB_OK;
 }
 
 oxb_status oxb_decoder_bytes(const oxb_model* model, const oxb_decoder_options* options,
                              size_t* bytes, oxb_error* error) {
   if (model == nullptr) return missing(error, "model");
   if (bytes == nullptr) return missing(error, "bytes");
-  oxb_decoder_options read;
+  oxb_decoder_options read = OXB_DECODER_OPTIONS_INIT;
   *bytes = oxb_decoder::bytes();
-  return outer(read_options("decoder", options, oxb_decoder_options_init, &read, words(error)));
+  return outer(read_options("decoder options", options, &read, words(error)));
 }
 
 oxb_status oxb_decoder_create(const oxb_model* model, const oxb_decoder_options* options,
@@ -138,8 +129,11 @@ oxb_status oxb_decoder_create(const oxb_model* model, const oxb_decoder_options*
   if (model == nullptr) return missing(error, "model");
   if (decoder == nullptr) return missing(error, "decoder");
   *decoder = nullptr;
+  if (memory == nullptr) return missing(error, "memory");
   return outer(decoder_create(model, options, memory, bytes, decoder, words(error)));
 }
+
+void oxb_decoder_destroy(oxb_decoder*) {}
 
 size_t oxb_decoder_most_text(const oxb_decoder* decoder) {
   return decoder == nullptr ? 0 : decoder->most_text();
@@ -172,11 +166,13 @@ oxb_status oxb_model_token_bytes(const oxb_model* model, int32_t id, char* bytes
 }
 
 const char* oxb_model_chat_before(const oxb_model* model) {
+  if (model == nullptr) return nullptr;
   const oxbow::schema::Tokenizer* table = model->model.tokenizer.table;
   return table == nullptr ? nullptr : text_or_null(table->chat_before());
 }
 
 const char* oxb_model_chat_after(const oxb_model* model) {
+  if (model == nullptr) return nullptr;
   const oxbow::schema::Tokenizer* table = model->model.tokenizer.table;
   return table == nullptr ? nullptr : text_or_null(table->chat_after());
 }

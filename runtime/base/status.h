@@ -4,6 +4,7 @@
 // caller gave. No exceptions, no globals.
 
 #include <cstdarg>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 
@@ -18,6 +19,7 @@ enum class [[nodiscard]] Status : int32_t{
     kBufferTooSmall = 12,
     kNeedsReset = 13,
     kStreamFull = 14,
+    kCancelled = 15,
     // The file's doing.
     kFileUnreadable = 20,
     kFileCorrupt = 21,
@@ -32,19 +34,40 @@ enum class [[nodiscard]] Status : int32_t{
     kInternal = 50,
 };
 
-/// What went wrong, for a person. Lives where the caller puts it.
+/// What went wrong, for a program and for a person: oxb_error of oxbow.h. Lives where the caller puts it, who may have
+/// fewer fields (`size`).
 struct Error {
   static constexpr int kCapacity = 256;
+  size_t size = sizeof(Error);
+  int32_t code = 0;
+  int32_t step = -1;
+  const char* op = nullptr;
   char text[kCapacity] = {};
+
+  bool has(size_t end) const { return size >= end; }
+  size_t text_room() const {
+    const size_t before = offsetof(Error, text);
+    if (size <= before) return 0;
+    return size - before < sizeof(text) ? size - before : sizeof(text);
+  }
+  void set_code(Status status) {
+    if (has(offsetof(Error, code) + sizeof(code))) code = static_cast<int32_t>(status);
+  }
+  void set_step(int32_t index, const char* name) {
+    if (has(offsetof(Error, step) + sizeof(step))) step = index;
+    if (has(offsetof(Error, op) + sizeof(op))) op = name;
+  }
 };
 
 /// Formats the message and hands `status` back, so that a failing line reads `return fail(...)`.
 [[gnu::format(printf, 3, 4)]] inline Status fail(Error* error, Status status, const char* format,
                                                  ...) {
   if (error != nullptr) {
+    error->set_code(status);
+    error->set_step(-1, nullptr);
     va_list arguments;
     va_start(arguments, format);
-    std::vsnprintf(error->text, sizeof(error->text), format, arguments);
+    std::vsnprintf(error->text, error->text_room(), format, arguments);
     va_end(arguments);
   }
   return status;

@@ -24,6 +24,7 @@ struct oxb_sampler {
                              size_t bytes, oxb_sampler** sampler, oxbow::Error* error);
 
   void accept(int32_t token);
+  size_t vocabulary() const { return logits_.size(); }
   /// The random numbers begin again, and no token was seen.
   void restart(uint64_t seed);
 

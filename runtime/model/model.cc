@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdarg>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -113,6 +116,15 @@ Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model
   model->max_segment = tensors.Get(entry.tokens())->rows();
   model->vocabulary = tensors.Get(entry.tokens())->limit();
   model->output_width = tensors.Get(entry.logits())->width();
+  const bool generates = model->graph->task() == schema::Task::Generate ||
+                         model->graph->task() == schema::Task::Translate;
+  // What was picked from a row is fed again.
+  if (generates && tensors.Get(entry.tokens())->type() == schema::DataType::I32 &&
+      model->output_width != model->vocabulary) {
+    return fail(error, Status::kFileCorrupt,
+                "a model that generates takes %u tokens but gives logits for %u", model->vocabulary,
+                model->output_width);
+  }
   OXB_TRY(open_tokenizer_of(model, error));
   model->plans = new (std::nothrow) PlanCache();
   if (model->plans == nullptr) return fail(error, Status::kOutOfMemory, "no memory for a plan");
@@ -128,6 +140,19 @@ const schema::EntryPoint& Model::entry(size_t index) const {
   return *graph->entry_points()->Get(static_cast<uint32_t>(index));
 }
 
+size_t input_count(const schema::EntryPoint& entry) {
+  return 1 + (entry.inputs() == nullptr ? 0 : entry.inputs()->size());
+}
+uint32_t input_tensor(const schema::EntryPoint& entry, size_t index) {
+  return index == 0 ? entry.tokens() : entry.inputs()->Get(static_cast<uint32_t>(index - 1));
+}
+size_t output_count(const schema::EntryPoint& entry) {
+  return 1 + (entry.outputs() == nullptr ? 0 : entry.outputs()->size());
+}
+uint32_t output_tensor(const schema::EntryPoint& entry, size_t index) {
+  return index == 0 ? entry.logits() : entry.outputs()->Get(static_cast<uint32_t>(index - 1));
+}
+
 Status open_model(std::span<const std::byte> file, std::span<const OpDef> ops, Model* model,
                   Error* error) {
   const Status status = verify(file, ops, model, error);
@@ -135,8 +160,18 @@ Status open_model(std::span<const std::byte> file, std::span<const OpDef> ops, M
   return status;
 }
 
-Status map_model(int fd, uint64_t offset, uint64_t length, std::span<const OpDef> ops, Model* model,
-                 Error* error) {
+void Log::operator()(Level level, const char* format, ...) const {
+  if (write == nullptr) return;
+  char line[256];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(line, sizeof(line), format, arguments);
+  va_end(arguments);
+  write(context, level, line);
+}
+
+Status map_model(int fd, uint64_t offset, uint64_t length, bool prefetch,
+                 std::span<const OpDef> ops, Model* model, Error* error) {
   // mmap wants a page boundary; an asset inside an archive need not start at one.
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t before = offset % page;
@@ -154,12 +189,49 @@ Status map_model(int fd, uint64_t offset, uint64_t length, std::span<const OpDef
   }
   model->mapping = mapping;
   model->mapping_bytes = bytes;
+  if (prefetch && madvise(mapping, bytes, MADV_WILLNEED) != 0) {
+    model->log(Log::kWarning, "cannot prefetch the file: %s", std::strerror(errno));
+  }
   return open_model({static_cast<const std::byte*>(mapping) + before, static_cast<size_t>(length)},
                     ops, model, error);
 }
 
+Status read_model(int fd, uint64_t offset, uint64_t length, std::span<std::byte> memory,
+                  std::span<const OpDef> ops, Model* model, Error* error) {
+  uint64_t end = 0;
+  if (!checked_add(offset, length, &end) || end > INT64_MAX || length == 0 ||
+      length > SIZE_MAX - kTensorAlignment) {
+    return fail(error, Status::kFileCorrupt, "the file is empty or its range is impossible");
+  }
+  const auto bytes = static_cast<size_t>(length);
+  std::byte* to = memory.data();
+  if (to == nullptr) {
+    model->allocation = std::aligned_alloc(kTensorAlignment, round_up(bytes, kTensorAlignment));
+    to = static_cast<std::byte*>(model->allocation);
+    if (to == nullptr) {
+      return fail(error, Status::kOutOfMemory, "no memory for the file's %zu bytes", bytes);
+    }
+  } else if (memory.size() < bytes) {
+    return fail(error, Status::kBufferTooSmall, "the memory has %zu bytes; the file has %zu",
+                memory.size(), bytes);
+  }
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t some = pread(fd, to + done, bytes - done, static_cast<off_t>(offset + done));
+    if (some < 0 && errno == EINTR) continue;
+    if (some <= 0) {
+      const int reason = errno;
+      close_model(model);
+      return fail(error, Status::kFileUnreadable, "cannot read the file: %s",
+                  some == 0 ? "it has become shorter" : std::strerror(reason));
+    }
+    done += static_cast<size_t>(some);
+  }
+  return open_model({to, bytes}, ops, model, error);
+}
+
 void close_model(Model* model) {
   delete model->plans;
+  std::free(model->allocation);
   if (model->mapping != nullptr) munmap(model->mapping, model->mapping_bytes);
   close_tokenizer(&model->tokenizer);
   *model = Model();

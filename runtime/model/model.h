@@ -20,6 +20,15 @@ namespace oxbow {
 
 class PlanCache;
 
+/// Where the lines of a log go: oxb_log_callback and its context.
+struct Log {
+  void (*write)(void* context, int32_t level, const char* line) = nullptr;
+  void* context = nullptr;
+
+  enum Level : int32_t { kInfo = 0, kWarning = 1 };
+  [[gnu::format(printf, 3, 4)]] void operator()(Level level, const char* format, ...) const;
+};
+
 struct Model {
   /// The whole file. Weights are used in place from `data`.
   const std::byte* file = nullptr;
@@ -38,7 +47,10 @@ struct Model {
   /// What a session with the options asked about last needs (runtime/session/plan.h). The one thing that changes.
   PlanCache* plans = nullptr;
 
-  /// The pages to unmap on close; null when the bytes are the caller's.
+  Log log;
+
+  /// What to free on close: bytes that were read; or the pages to unmap. Null when the bytes are the caller's.
+  void* allocation = nullptr;
   void* mapping = nullptr;
   size_t mapping_bytes = 0;
 
@@ -48,14 +60,24 @@ struct Model {
   const schema::EntryPoint& main_entry() const { return entry(entry_count() - 1); }
 };
 
+/// Inputs and outputs of an entry point: the main one, then the others.
+size_t input_count(const schema::EntryPoint& entry);
+uint32_t input_tensor(const schema::EntryPoint& entry, size_t index);
+size_t output_count(const schema::EntryPoint& entry);
+uint32_t output_tensor(const schema::EntryPoint& entry, size_t index);
+
 /// Verifies `file` and fills `model`: prefix, FlatBuffer, plan, and every step by binding it once
 /// without memory, which also plans sessions with default options. Everything a session does later relies on this. On failure the model holds nothing.
 Status open_model(std::span<const std::byte> file, std::span<const OpDef> ops, Model* model,
                   Error* error);
 
-/// Maps `length` bytes at `offset`, then as above.
-Status map_model(int fd, uint64_t offset, uint64_t length, std::span<const OpDef> ops, Model* model,
-                 Error* error);
+/// Maps `length` bytes at `offset`, then as above. With `prefetch` the system is asked to read them all.
+Status map_model(int fd, uint64_t offset, uint64_t length, bool prefetch,
+                 std::span<const OpDef> ops, Model* model, Error* error);
+
+/// Reads them instead, into `memory` or, without any, into its own.
+Status read_model(int fd, uint64_t offset, uint64_t length, std::span<std::byte> memory,
+                  std::span<const OpDef> ops, Model* model, Error* error);
 
 void close_model(Model* model);
 

@@ -109,6 +109,8 @@ void Binder::own(OwnedObject& owned) {
   owned_ = &owned;
 }
 
+void Binder::expect_library_bytes(size_t bytes) { session_.planned_library_bytes += bytes; }
+
 const char* Binder::provider() const {
   if (on_device_) return session_.device.driver->name;
   if (owned_ != nullptr) return owned_->provider;

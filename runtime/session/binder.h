@@ -48,6 +48,7 @@ class Binder final : public BindContext, public StepPlaces {
   Backend backend() const override { return session_.options.backend; }
   bool placing() const override { return params_ != nullptr; }
   void own(OwnedObject& owned) override;
+  void expect_library_bytes(size_t bytes) override;
   const void* lender_params() const override {
     return lender_ == nullptr ? nullptr : lender_->params;
   }

@@ -8,6 +8,7 @@
 #include "runtime/session/binder.h"
 #include "runtime/session/plan.h"
 #include "runtime/session/session.h"
+#include "runtime/session/state.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -127,11 +128,10 @@ uint32_t step_count(const Model& model) {
   return count;
 }
 
-Layout lay_out(const Model& model, const SessionPlan& plan, std::byte* base,
+Layout lay_out(const Model& model, const SessionPlan& plan, bool borrows, std::byte* base,
                SessionMemory* memory) {
   const schema::Model& graph = *model.graph;
   const SessionOptions& options = plan.options;
-  const bool borrows = options.lender != nullptr;
   const size_t rings = ring_count(graph), symbols = symbol_count(graph);
   const uint64_t shared = borrows ? graph.plan()->shared_states() : 0;
   Layout layout;
@@ -159,7 +159,17 @@ Layout lay_out(const Model& model, const SessionPlan& plan, std::byte* base,
     memory->scratch = round_up(plan.scratch_bytes, kTensorAlignment);
   }
   memory->total = arena.used() + kTensorAlignment - 1;
+  memory->checkpoint = state_blob_bytes(layout.sizes.states);
   return layout;
+}
+
+/// Of a session that borrows from the planned one. It has its stream in its arena, also when the lender's is on a device.
+size_t borrower_bytes(const Model& model, const SessionPlan& plan) {
+  SessionPlan borrower = plan;
+  borrower.device = {};
+  SessionMemory memory;
+  lay_out(model, borrower, true, nullptr, &memory);
+  return memory.total;
 }
 
 /// Without addresses, to count.
@@ -169,7 +179,9 @@ Status count(const Model& model, SessionPlan* plan, Error* error) {
   counted.options = plan->options;
   counted.device = plan->device;
   OXB_TRY(bind_steps(counted, nullptr, nullptr, &plan->params_bytes, &plan->scratch_bytes, error));
-  const Layout layout = lay_out(model, *plan, nullptr, &plan->memory);
+  const Layout layout = lay_out(model, *plan, false, nullptr, &plan->memory);
+  plan->memory.libraries = counted.planned_library_bytes;
+  plan->memory.borrower = borrower_bytes(model, *plan);
   if (!plan->device) return Status::kOk;
   return plan->device.driver->count(plan->device.self, layout.sizes, &plan->memory.device, error);
 }
@@ -219,7 +231,7 @@ void fill(const Layout& layout, const Model& model, const SessionPlan& plan, Ses
 /// In an aligned arena that is large enough. On success the plan's device is the session's.
 Status place(const Model& model, SessionPlan& plan, std::byte* base, Session** out, Error* error) {
   const Device device = plan.device;
-  Layout layout = lay_out(model, plan, base, &plan.memory);
+  Layout layout = lay_out(model, plan, plan.options.lender != nullptr, base, &plan.memory);
   if (device) {
     DeviceAddresses addresses;
     OXB_TRY(device.driver->place(device.self, layout.sizes, &addresses, error));
@@ -273,7 +285,7 @@ Status make_plan(const Model& model, const SessionOptions& options, SessionPlan*
   if (const Session* lender = plan->options.lender; lender != nullptr) {
     // Ops decide from shapes and options, which are the lender's.
     plan->params_bytes = lender->params_bytes;
-    lay_out(model, *plan, nullptr, &plan->memory);
+    lay_out(model, *plan, true, nullptr, &plan->memory);
     return Status::kOk;
   }
   if (options.device != nullptr) {

@@ -1,8 +1,8 @@
 #pragma once
 
 // What counting a session's bytes finds out. Binding every step to count is most of the work of creating a session, so
-// the model keeps the plan of the options it was asked about last: opening makes the first, oxb_session_arena_bytes and
-// its like take it from there, and so does creation.
+// the model keeps the plan of the options it was asked about last: opening makes the first, oxb_session_plan
+// takes it from there, and so does creation.
 
 #include <pthread.h>
 

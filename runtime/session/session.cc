@@ -27,14 +27,6 @@ const InputValues* find_input(std::span<const InputValues> inputs, std::string_v
   return nullptr;
 }
 
-/// Inputs of an entry point: the main one, then the others.
-size_t input_count(const schema::EntryPoint& entry) {
-  return 1 + (entry.inputs() == nullptr ? 0 : entry.inputs()->size());
-}
-uint32_t input_tensor(const schema::EntryPoint& entry, size_t index) {
-  return index == 0 ? entry.tokens() : entry.inputs()->Get(static_cast<uint32_t>(index - 1));
-}
-
 Status check_values(const schema::Tensor& tensor, const InputValues& input, Error* error) {
   if (tensor.type() != schema::DataType::I32) return Status::kOk;
   const auto* values = static_cast<const int32_t*>(input.values);
@@ -133,6 +125,11 @@ Status check_arguments(const Session& session, const schema::EntryPoint& entry,
     return fail(error, Status::kNeedsReset,
                 "an earlier run failed half-way: reset the session, load a state or rewind");
   }
+  const Session& owner = session.lender == nullptr ? session : *session.lender;
+  if (owner.shared_needs_reset && !entry.starts()) {
+    return fail(error, Status::kNeedsReset,
+                "what the streams share was left half-way: encode again, or reset the lender");
+  }
   if (entry.starts() && session.lender != nullptr) {
     return fail(error, Status::kInvalidArgument,
                 "'%.40s' changes what the lender shares: run it in the lender",
@@ -168,9 +165,29 @@ void place_inputs(Session& session, const schema::EntryPoint& entry,
   }
 }
 
+/// The caller's wish, which is taken back by being granted. A borrower also obeys its lender's.
+bool take_cancel(const Session& session) {
+  const auto take = [](std::atomic<bool>& flag) {
+    return flag.load(std::memory_order_relaxed) && flag.exchange(false, std::memory_order_acquire);
+  };
+  return take(session.cancelled) || (session.lender != nullptr && take(session.lender->cancelled));
+}
+
+Status say_cancelled(Error* error) {
+  return fail(error, Status::kCancelled, "the run was cancelled");
+}
+
+/// Says where a step failed.
+Status at_step(Status status, const BoundStep& step, uint32_t index, Error* error) {
+  if (status == Status::kOk || error == nullptr) return status;
+  error->set_code(status);
+  error->set_step(static_cast<int32_t>(index), step.op);
+  return status;
+}
+
 Status run_on_cpu(Session& session, const BoundStep& step, uint32_t index, RunContext& context) {
   const uint64_t start = session.profile == nullptr ? 0 : now_nanoseconds();
-  OXB_TRY(step.run(context, step.params));
+  OXB_TRY(at_step(step.run(context, step.params), step, index, context.error));
   if (session.profile != nullptr) {
     session.profile(session.profile_context, index, step.op, step.output,
                     now_nanoseconds() - start);
@@ -189,7 +206,8 @@ Status run_range(Session& session, const Device& device, uint32_t entry, uint32_
       to.profile(to.profile_context, index, step.op, step.output, nanoseconds);
     };
   }
-  return device.driver->run(device.self, range, context);
+  const Status status = device.driver->run(device.self, range, context);
+  return first == end ? status : at_step(status, session.steps[first], first, context.error);
 }
 
 /// The steps of `bound`, which is the session itself or the one whose device it uses.
@@ -200,11 +218,13 @@ Status run_steps(Session& session, const Session& bound, uint32_t entry, RunCont
   for (uint32_t i = begin;;) {
     const uint32_t first = i;
     while (i < end && bound.steps[i].on_device()) ++i;
+    if (first > begin && take_cancel(session)) return say_cancelled(context.error);
     if (bound.device && (i > first || first == begin || first == end)) {
       OXB_TRY(run_range(session, bound.device, entry, first, i, context));
     }
     if (i == end) return Status::kOk;
     for (; i < end && !bound.steps[i].on_device(); ++i) {
+      if (i > begin && take_cancel(session)) return say_cancelled(context.error);
       OXB_TRY(run_on_cpu(session, bound.steps[i], i, context));
     }
   }
@@ -261,6 +281,7 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
   const Model& model = *session.model;
   const schema::EntryPoint& entry = model.entry(entry_index);
   OXB_TRY(check_arguments(session, entry, inputs, output, output_rows, error));
+  if (take_cancel(session)) return say_cancelled(error);
   if (entry.starts()) reset_session(session);
   const auto& tensors = *model.graph->tensors();
   const auto tokens = static_cast<uint32_t>(main_rows(*model.graph, entry, inputs));
@@ -294,6 +315,7 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
   context.position = session.header->position;
   context.caller_output = output;
   session.needs_reset = true;
+  session.shared_needs_reset |= entry.starts();
   session.last_entry = entry_index;
   if (borrows_device) {
     OXB_TRY(run_on_lenders_device(session, entry_index, context));
@@ -301,6 +323,7 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
     OXB_TRY(run_steps(session, session, entry_index, context));
   }
   session.needs_reset = false;
+  if (entry.starts()) session.shared_needs_reset = false;
   if (!entry.starts()) session.header->position += tokens;
   return Status::kOk;
 }
@@ -326,7 +349,7 @@ void reset_session(Session& session) {
       std::memset(state.row_scales(first), 0, rows * state.scale_groups * sizeof(float));
     }
   }
-  session.needs_reset = false;
+  session.needs_reset = session.shared_needs_reset = false;
 }
 
 Tensor session_tensor(const Session& session, uint32_t index) {

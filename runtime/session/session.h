@@ -10,6 +10,7 @@
 //
 // A borrower owns only its stream: threads, activations, scratch and shared state tensors are its lender's.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -45,8 +46,13 @@ struct SessionMemory {
   size_t activations = 0;
   size_t scratch = 0;
   size_t total = 0;
-  /// Not in the arena: what a device will be asked for.
+  /// Not in the arena: what a device and libraries will be asked for.
   size_t device = 0;
+  size_t libraries = 0;
+  /// Of a saved state or a checkpoint.
+  size_t checkpoint = 0;
+  /// Total of a session that borrows from this one; 0 for a borrower.
+  size_t borrower = 0;
 };
 
 /// One step, ready to run.
@@ -95,6 +101,8 @@ struct Session {
   SessionOptions options;
   /// What ops made for this session, the latest first.
   OwnedObject* owned = nullptr;
+  /// While counting: what they will take from the system.
+  size_t planned_library_bytes = 0;
   /// Open: states and activations are the device's, or copies of them.
   Device device;
   /// Which copy of them is the latest; changed by HostView and by runs alone.
@@ -117,6 +125,10 @@ struct Session {
   std::span<bool> partly_written;
   /// A run failed half-way: refuse to go on until the state is whole again.
   bool needs_reset = false;
+  /// The same for what borrowers share, of a session that lends: only its own reset, load or encode makes it whole.
+  bool shared_needs_reset = false;
+  /// Set by any thread: the run under way, or the next, is to end.
+  mutable std::atomic<bool> cancelled = false;
   ProfileCallback profile = nullptr;
   void* profile_context = nullptr;
 };

@@ -76,13 +76,12 @@ void copy_filled_rows(const Session& session, const HostView& view, std::byte* b
 
 }  // namespace
 
-size_t state_blob_bytes(const Session& session) {
-  return sizeof(BlobHeader) + session.state.size();
-}
+size_t state_blob_bytes(size_t state_bytes) { return sizeof(BlobHeader) + state_bytes; }
+size_t state_blob_bytes(const Session& session) { return state_blob_bytes(session.state.size()); }
 
 Status write_state(const Session& session, StateForm form, std::span<std::byte> blob,
                    Error* error) {
-  if (session.needs_reset) {
+  if (session.needs_reset || session.shared_needs_reset) {
     return fail(error, Status::kNeedsReset,
                 "the last run failed half-way: there is no whole state");
   }
@@ -135,7 +134,7 @@ Status read_state(Session& session, StateForm form, std::span<const std::byte> b
   OXB_TRY(check_rings(session, state, error));
   const HostView view = HostView::replace(session);
   std::memcpy(view.state().data(), state, view.state().size());
-  session.needs_reset = false;
+  session.needs_reset = session.shared_needs_reset = false;
   return Status::kOk;
 }
 

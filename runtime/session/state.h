@@ -14,6 +14,8 @@ namespace oxbow {
 enum class StateForm { kSaved, kCheckpoint };
 
 size_t state_blob_bytes(const Session& session);
+/// The same for a session that is only planned.
+size_t state_blob_bytes(size_t state_bytes);
 Status write_state(const Session& session, StateForm form, std::span<std::byte> blob, Error* error);
 /// Checks everything before the first byte of the session changes.
 Status read_state(Session& session, StateForm form, std::span<const std::byte> blob, Error* error);

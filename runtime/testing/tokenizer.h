@@ -37,10 +37,7 @@ class OwnedTokenizer {
 };
 
 struct EncodeOptions : oxb_encoder_options {
-  EncodeOptions() {
-    oxb_encoder_options_init(this);
-    add_template = 0;
-  }
+  EncodeOptions() : oxb_encoder_options OXB_ENCODER_OPTIONS_INIT { add_template = 0; }
   /// Bytes of the text that are newly there at each call, and room for ids; 0: all at once.
   size_t chunk = 0;
   size_t room = 0;
@@ -84,8 +81,7 @@ inline std::vector<int32_t> encode_all(const Tokenizer& tokenizer, std::string_v
 /// The text of all ids.
 inline std::string decode_all(const Tokenizer& tokenizer, const std::vector<int32_t>& ids,
                               bool skip_special = false) {
-  oxb_decoder_options options;
-  oxb_decoder_options_init(&options);
+  oxb_decoder_options options = OXB_DECODER_OPTIONS_INIT;
   options.skip_special = skip_special ? 1 : 0;
   std::vector<std::byte> memory(oxb_decoder::bytes());
   Error error;

@@ -185,8 +185,7 @@ TEST(TextEncoder, ALongWordInManyPiecesIsNotLookedThroughForEachOfThem) {
 
 TEST(TextDecoder, UnknownIdsAndTooLittleRoomAreRefused) {
   const OwnedTokenizer tokenizer(chars(), 6);
-  oxb_decoder_options options;
-  oxb_decoder_options_init(&options);
+  oxb_decoder_options options = OXB_DECODER_OPTIONS_INIT;
   std::vector<std::byte> memory(oxb_decoder::bytes());
   oxb_decoder* decoder = nullptr;
   Error error;

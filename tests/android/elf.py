@@ -5,6 +5,7 @@ import struct
 PT_LOAD, PT_DYNAMIC = 1, 2
 DT_NEEDED, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SONAME = 1, 5, 6, 10, 14
 SHT_SYMTAB, SHT_DYNSYM = 2, 11
+SHN_ABS = 0xFFF1  # The name of a version of symbols.
 MACHINES = {62: "x86_64", 183: "arm64-v8a"}
 
 
@@ -65,6 +66,6 @@ class Elf:
                 # A weak name that nobody defines is no demand.
                 if index == 0 and info >> 4 == 1:
                     undefined.append(self._string(strings + name))
-                elif index != 0 and info >> 4 in (1, 2) and other & 3 in (0, 3):
+                elif index not in (0, SHN_ABS) and info >> 4 in (1, 2) and other & 3 in (0, 3):
                     exported.append(self._string(strings + name))
         return sorted(exported), sorted(undefined)

@@ -71,8 +71,7 @@ std::vector<std::string> read_texts(const std::string& path) {
 class Tokenizer {
  public:
   Tokenizer(const oxb::Model& model, uint32_t max_word_bytes) {
-    oxb_encoder_options options;
-    oxb_encoder_options_init(&options);
+    oxb_encoder_options options = OXB_ENCODER_OPTIONS_INIT;
     options.add_template = 0;
     options.max_word_bytes = max_word_bytes;
     check(oxb_encoder_bytes(model.get(), &options, &encoder_bytes_, &error_));
@@ -146,7 +145,7 @@ class Tokenizer {
     if (status != OXB_OK) fail(error_.text);
   }
 
-  oxb_error error_ = {};
+  oxb_error error_ = OXB_ERROR_INIT;
   size_t encoder_bytes_ = 0;
   std::vector<std::byte> encoder_memory_;
   std::vector<std::byte> decoder_memory_;

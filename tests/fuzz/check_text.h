@@ -93,8 +93,7 @@ inline bool is_whole_text(std::span<const char> text) {
 
 /// The text of ids, each of which is below the vocabulary's size.
 inline std::string decode_text(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
-  oxb_decoder_options options;
-  oxb_decoder_options_init(&options);
+  oxb_decoder_options options = OXB_DECODER_OPTIONS_INIT;
   options.skip_special = 0;
   const auto memory = std::make_unique<std::byte[]>(oxb_decoder::bytes());
   Error error;

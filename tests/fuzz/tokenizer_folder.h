@@ -90,8 +90,7 @@ inline void read_fuzz_folder(const std::string& model_type, uint32_t vocabulary)
                        vocabulary, &tokenizer, &error) != Status::kOk) {
       broken("the runtime takes what the converter makes:", error.text);
     }
-    oxb_encoder_options options;
-    oxb_encoder_options_init(&options);
+    oxb_encoder_options options = OXB_ENCODER_OPTIONS_INIT;
     options.max_word_bytes = 256;
     check_text(tokenizer, options, kText, 1);
     close_tokenizer(&tokenizer);

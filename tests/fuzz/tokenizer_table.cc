@@ -75,8 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   if (tokenizer.table != nullptr) {
-    oxb_encoder_options options;
-    oxb_encoder_options_init(&options);
+    oxb_encoder_options options = OXB_ENCODER_OPTIONS_INIT;
     options.max_word_bytes = 64;
     const EncodedText encoded =
         encode_text(tokenizer, options, {kText, std::strlen(kText)}, {200, 9}, data[0]);

@@ -67,8 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto& all = all_loaded();
   const Loaded& loaded = *all[data[0] % all.size()];
   const oxbow::Tokenizer& tokenizer = loaded.tokenizer();
-  oxb_encoder_options options;
-  oxb_encoder_options_init(&options);
+  oxb_encoder_options options = OXB_ENCODER_OPTIONS_INIT;
   options.add_template = data[1] & 1;
   options.parse_special = data[1] >> 1 & 1;
   if ((data[1] & 4) != 0) options.max_word_bytes = 64;

@@ -67,12 +67,11 @@ TEST(AllocTrap, TheTrapSeesAllocations) {
 // before the trap is set.
 bool search_without_allocating(oxb_session* session) {
   static std::byte memory[1 << 20];
-  oxb_beam_options options;
-  oxb_beam_options_init(&options);
+  oxb_beam_options options = OXB_BEAM_OPTIONS_INIT;
   options.n_best = 2;
   options.max_tokens = 20;
   oxb_beam_search* search = nullptr;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   const int32_t prompt[3] = {1, 2, 3};
   const int32_t* tokens = nullptr;
   size_t count = 0;
@@ -89,57 +88,60 @@ void expect_no_allocation(const char* weights, const char* activations, uint32_t
                           oxb_backend backend = OXB_BACKEND_AUTO) {
   TinyModel bytes(weights, activations);
   oxb_model* model = nullptr;
-  oxb_error error = {};
-  ASSERT_EQ(oxb_model_open_memory(bytes.data.get(), bytes.size, &model, &error), OXB_OK);
-  oxb_model_info info;
-  oxb_model_get_info(model, &info);
-  oxb_session_options options;
-  oxb_session_options_init(&options);
+  oxb_error error = OXB_ERROR_INIT;
+  ASSERT_EQ(oxb_model_open_memory(bytes.data.get(), bytes.size, nullptr, &model, &error), OXB_OK);
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
+  ASSERT_EQ(oxb_model_get_info(model, &info, &error), OXB_OK);
+  oxb_session_options options = OXB_SESSION_OPTIONS_INIT;
   options.threads = threads;
   options.backend = backend;
-  size_t arena_bytes = 0;
-  ASSERT_EQ(oxb_session_arena_bytes(model, &options, &arena_bytes, &error), OXB_OK);
-  std::vector<std::byte> arena(arena_bytes);
-  std::vector<float> logits(5 * info.vocabulary), rows(4096);
-  oxb_sampler_options sampling;
-  oxb_sampler_options_init(&sampling);
+  oxb_plan plan = OXB_PLAN_INIT;
+  ASSERT_EQ(oxb_session_plan(model, &options, &plan, &error), OXB_OK);
+  std::vector<std::byte> arena(plan.arena_bytes);
+  std::vector<float> logits(5 * info.output_width), rows(4096);
+  oxb_sampler_options sampling = OXB_SAMPLER_OPTIONS_INIT;
   sampling.temperature = 0.9f;
   sampling.top_k = 3;
   sampling.top_p = 0.9f;
   sampling.repetition_penalty = 1.1f;
   size_t sampler_bytes = 0;
-  ASSERT_EQ(oxb_sampler_bytes(info.vocabulary, &sampling, &sampler_bytes, &error), OXB_OK);
+  ASSERT_EQ(oxb_sampler_bytes(info.output_width, &sampling, &sampler_bytes, &error), OXB_OK);
   std::vector<std::byte> sampler_memory(sampler_bytes);
 
   oxb_session* session = nullptr;
-  ASSERT_EQ(oxb_session_create(model, &options, arena.data(), arena.size(), &session, &error),
-            OXB_OK);
+  ASSERT_EQ(oxb_session_create(model, &plan, arena.data(), arena.size(), &session, &error), OXB_OK);
   const bool library = backend == OXB_BACKEND_XNNPACK || backend == OXB_BACKEND_ACL;
-  EXPECT_EQ(oxb_session_backend_bytes(session) > 0, library);
-  std::vector<std::byte> blob(oxb_session_state_bytes(session));
+  size_t taken = 0, tensors = 0;
+  ASSERT_EQ(oxb_session_backend_bytes(session, &taken, &error), OXB_OK);
+  EXPECT_EQ(taken > 0, library);
+  EXPECT_EQ(plan.library_bytes > 0, library);
+  ASSERT_EQ(oxb_session_tensor_count(session, &tensors, &error), OXB_OK);
+  std::vector<std::byte> blob(plan.checkpoint_bytes);
   trapped = 0;
   trapping = true;
   oxb_sampler* sampler = nullptr;
-  bool good = oxb_sampler_create(info.vocabulary, &sampling, sampler_memory.data(), sampler_bytes,
+  bool good = oxb_sampler_create(info.output_width, &sampling, sampler_memory.data(), sampler_bytes,
                                  &sampler, &error) == OXB_OK;
   int32_t tokens[5] = {0, 1, 2, 3, 4};
   for (size_t i = 0; i < 200 && good; ++i) {
     const size_t count = 1 + i % 5;
-    good = oxb_session_run(session, tokens, count, logits.data(), count, &error) == OXB_OK &&
-           oxb_sampler_pick(sampler, logits.data(), &tokens[i % 5], &error) == OXB_OK;
-    oxb_sampler_accept(sampler, tokens[i % 5]);
+    good = oxb_session_run(session, tokens, count, count, logits.data(), logits.size(), &error) ==
+               OXB_OK &&
+           oxb_sampler_pick(sampler, logits.data(), info.output_width, &tokens[i % 5], &error) ==
+               OXB_OK;
+    (void)oxb_sampler_accept(sampler, tokens[i % 5], &error);
   }
   // A refused call must not allocate either.
   const int32_t wrong = 1000;
-  good = good && oxb_session_run(session, &wrong, 1, nullptr, 0, &error) == OXB_INVALID_ARGUMENT;
+  good = good && oxb_session_run(session, &wrong, 1, 0, nullptr, 0, &error) == OXB_INVALID_ARGUMENT;
   good = good && oxb_session_save(session, blob.data(), blob.size(), &error) == OXB_OK &&
          oxb_session_load(session, blob.data(), blob.size(), &error) == OXB_OK &&
          oxb_session_checkpoint(session, blob.data(), blob.size(), &error) == OXB_OK &&
          oxb_session_rewind(session, blob.data(), blob.size(), &error) == OXB_OK;
-  for (size_t i = 0; i < oxb_session_tensor_count(session); ++i) {
+  for (size_t i = 0; i < tensors; ++i) {
     good = good && oxb_session_tensor_read(session, i, rows.data(), rows.size(), &error) == OXB_OK;
   }
-  oxb_session_reset(session);
+  (void)oxb_session_reset(session, &error);
   good = good && search_without_allocating(session);
   trapping = false;
   EXPECT_TRUE(good) << error.text;

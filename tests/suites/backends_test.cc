@@ -170,7 +170,7 @@ TEST(BackendNames, OneThatIsNotBuiltInIsRefusedWithTheOptionThatBuildsIt) {
                                         std::pair{OXB_BACKEND_ACL, "OXBOW_WITH_ACL"}}) {
     oxb_session_options options = oxb::SessionOptions();
     options.backend = backend;
-    const auto memory = model->memory(options);
+    const auto memory = model->plan(options);
     EXPECT_EQ(memory.ok(), oxb_backend_is_built_in(backend) != 0);
     if (memory.ok()) continue;
     EXPECT_EQ(memory.status().code(), OXB_INVALID_ARGUMENT);
@@ -217,9 +217,9 @@ struct Edited {
         oxb::Model::open(std::span<const std::byte>(aligned.data.get(), file.size()));
     *text = model.ok() ? "" : model.status().text();
     if (!model.ok()) return model.status().code();
-    const auto memory = model->memory();
+    const auto memory = model->plan();
     *text = memory.ok() ? "" : memory.status().text();
-    return memory.ok() ? OXB_OK : memory.status().code();
+    return memory.status().code();
   }
 };
 

@@ -24,8 +24,7 @@ T value(oxb::Expected<T> expected) {
 }
 
 oxb_beam_options beam_options(uint32_t beams, uint32_t n_best, uint32_t max_tokens) {
-  oxb_beam_options options;
-  oxb_beam_options_init(&options);
+  oxb_beam_options options = OXB_BEAM_OPTIONS_INIT;
   options.beams = beams;
   options.n_best = n_best;
   options.max_tokens = max_tokens;
@@ -127,10 +126,10 @@ TEST_P(BeamSearchOnSessions, MemoryThatIsTooSmallIsRefusedAtAnyAddress) {
   oxb::Session searching = session();
   const oxb_beam_options options = beam_options(3, 1, 8);
   size_t needed = 0;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   ASSERT_EQ(oxb_beam_search_bytes(searching.get(), &options, &needed, &error), OXB_OK);
   oxb_beam_search* search = nullptr;
-  for (size_t bytes = 0; bytes < needed; bytes += bytes + 131 < needed ? 131 : 1) {
+  for (size_t bytes = 1; bytes < needed; bytes += bytes + 131 < needed ? 131 : 1) {
     std::vector<std::byte> memory(bytes);  // exact, so that a sanitizer sees a byte too many
     EXPECT_EQ(
         oxb_beam_search_create(searching.get(), &options, memory.data(), bytes, &search, &error),
@@ -157,7 +156,7 @@ TEST_P(BeamSearchOnSessions, HostileOptionsAreRefusedWithWords) {
     oxb_beam_options options = beam_options(3, 1, 8);
     edit(options);
     size_t bytes = 0;
-    oxb_error error = {};
+    oxb_error error = OXB_ERROR_INIT;
     const oxb_status status = oxb_beam_search_bytes(searching.get(), &options, &bytes, &error);
     EXPECT_NE(error.text[0], '\0');
     oxb_beam_search* search = nullptr;

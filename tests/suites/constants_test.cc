@@ -25,7 +25,8 @@ std::string without_comments(const std::string& text) {
 /// Those of an enum of oxbow.h, without their prefix.
 Constants c_enum(const std::string& name, const std::string& prefix) {
   static const std::string header = without_comments(source("runtime/api/oxbow.h"));
-  const size_t begin = header.find("typedef enum " + name + " {"), end = header.find('}', begin);
+  const size_t begin = header.find("typedef int32_t " + name + ";\nenum {"),
+               end = header.find('}', begin);
   EXPECT_NE(begin, std::string::npos) << name;
   const std::string body = header.substr(begin, end - begin);
   Constants constants;
@@ -45,7 +46,7 @@ std::string java(const std::string& file) {
 Constants java_enum(const std::string& name) {
   const std::string text = java(name + ".java");
   const size_t begin = text.find('{') + 1;
-  const std::string body = text.substr(begin, text.find('}') - begin);
+  const std::string body = text.substr(begin, text.find_first_of("};", begin) - begin);
   Constants constants;
   const std::regex word(R"([A-Z][A-Z0-9_]*)");
   for (std::sregex_iterator it(body.begin(), body.end(), word), last; it != last; ++it) {
@@ -56,8 +57,12 @@ Constants java_enum(const std::string& name) {
 }
 
 TEST(Constants, JavaHasTheBackendsAndTasksOfC) {
+  EXPECT_EQ(java_enum("Pooling"), c_enum("oxb_pooling", "OXB_POOLING_"));
   EXPECT_EQ(java_enum("Backend"), c_enum("oxb_backend", "OXB_BACKEND_"));
-  EXPECT_EQ(java_enum("Task"), c_enum("oxb_task", "OXB_TASK_"));
+  Constants tasks = java_enum("Task");
+  EXPECT_EQ(tasks.at("UNKNOWN"), static_cast<int>(tasks.size()) - 1);
+  tasks.erase("UNKNOWN");
+  EXPECT_EQ(tasks, c_enum("oxb_task", "OXB_TASK_"));
 }
 
 TEST(Constants, JavaHasTheStatusCodesOfCAndItsOwnFromHundredOn) {

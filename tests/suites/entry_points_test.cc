@@ -62,25 +62,30 @@ TEST(EntryPoints, WrongInputsAreRefusedByName) {
   oxb::Session session = pack.session();
   const std::vector<int32_t> ids = {1, 2, 3, 4}, ones = {1, 1, 1, 1}, large = {1, 1, 1, 1 << 20};
   std::vector<float> logits(pack.info().output_width);
-  const oxb_input main{"input_ids", ids.data(), 4}, mask{"attention_mask", ones.data(), 4};
+  const oxb_input main{sizeof(oxb_input), "input_ids", ids.data(), 4},
+      mask{sizeof(oxb_input), "attention_mask", ones.data(), 4};
   const auto run = [&](const std::vector<oxb_input>& inputs, size_t rows = 1, size_t entry = 0) {
-    return session.run_entry(entry, inputs, logits.data(), rows);
+    return session.run_entry(entry, inputs, logits, rows);
   };
   const oxb_status wrong = OXB_INVALID_ARGUMENT;
   EXPECT_TRUE(run({main, mask}).ok());
   EXPECT_TRUE(run({mask, main}).ok());
   expect_refused(run({mask}), wrong, "needs the input 'input_ids'");
-  expect_refused(run({}), wrong, "input_ids");
-  expect_refused(run({main, {"attention", ones.data(), 4}}), wrong, "'attention'");
+  expect_refused(run({}), wrong, "inputs is null");
+  expect_refused(run({main, {sizeof(oxb_input), "attention", ones.data(), 4}}), wrong,
+                 "'attention'");
   expect_refused(run({main, mask, mask}), wrong, "given twice");
-  expect_refused(run({main, {"attention_mask", ones.data(), 3}}), wrong, "attention_mask' has 3");
-  expect_refused(run({main, {"attention_mask", nullptr, 4}}), wrong, "attention_mask' has 0");
-  expect_refused(run({{"input_ids", ids.data(), 0}}), wrong, "a run takes 1 to");
-  expect_refused(run({{"input_ids", large.data(), 4}}), wrong, "at position 3");
-  expect_refused(run({main, {"attention_mask", large.data(), 4}}), wrong, "at position 3");
+  expect_refused(run({main, {sizeof(oxb_input), "attention_mask", ones.data(), 3}}), wrong,
+                 "attention_mask' has 3");
+  expect_refused(run({main, {sizeof(oxb_input), "attention_mask", nullptr, 4}}), wrong,
+                 "attention_mask' has 0");
+  expect_refused(run({{sizeof(oxb_input), "input_ids", ids.data(), 0}}), wrong, "a run takes 1 to");
+  expect_refused(run({{sizeof(oxb_input), "input_ids", large.data(), 4}}), wrong, "at position 3");
+  expect_refused(run({main, {sizeof(oxb_input), "attention_mask", large.data(), 4}}), wrong,
+                 "at position 3");
   expect_refused(run({main}, 2), wrong, "gives exactly 1");
   expect_refused(run({main}, 1, 1), wrong, "entry point 1");
-  expect_refused(session.run_entry(0, {&main, 1}, nullptr, 1), wrong, "nowhere to put them");
+  expect_refused(session.run_entry(0, {&main, 1}, std::span<float>(), 1), wrong, "values is null");
   // None of this has hurt it.
   EXPECT_TRUE(run({main, mask}).ok());
 }
@@ -89,15 +94,16 @@ TEST(EntryPoints, MissingInputsHaveTheirDefaults) {
   const Pack pack("bert/b1_cls");
   oxb::Session session = pack.session();
   const std::vector<int32_t> ids = counting(9, 50), ones(9, 1), zeros(9, 0);
-  const std::vector<oxb_input> all = {{"input_ids", ids.data(), 9},
-                                      {"attention_mask", ones.data(), 9},
-                                      {"token_type_ids", zeros.data(), 9}};
+  const std::vector<oxb_input> all = {{sizeof(oxb_input), "input_ids", ids.data(), 9},
+                                      {sizeof(oxb_input), "attention_mask", ones.data(), 9},
+                                      {sizeof(oxb_input), "token_type_ids", zeros.data(), 9}};
   std::vector<float> a(pack.info().output_width), b(a);
-  ASSERT_TRUE(session.run_entry(0, all, a.data(), 1).ok());
-  ASSERT_TRUE(session.run_entry(0, {all.data(), 1}, b.data(), 1).ok());
+  ASSERT_TRUE(session.run_entry(0, all, a, 1).ok());
+  ASSERT_TRUE(session.run_entry(0, {all.data(), 1}, b, 1).ok());
   EXPECT_EQ(a, b);
-  const std::vector<oxb_input> types = {all[0], {"token_type_ids", ones.data(), 9}};
-  ASSERT_TRUE(session.run_entry(0, types, b.data(), 1).ok());
+  const std::vector<oxb_input> types = {all[0],
+                                        {sizeof(oxb_input), "token_type_ids", ones.data(), 9}};
+  ASSERT_TRUE(session.run_entry(0, types, b, 1).ok());
   EXPECT_NE(a, b);
 }
 

@@ -51,9 +51,9 @@ Graph looks_at_rows() {
 oxb::Status run(oxb::Session& session, const std::vector<int32_t>& ids,
                 const std::vector<float>& rows, std::vector<float>& out) {
   out.assign(ids.size() * kWidth, -1.0f);
-  const oxb_input inputs[] = {{"rows", rows.data(), rows.size() / kWidth},
-                              {"input_ids", ids.data(), ids.size()}};
-  return session.run_entry(0, inputs, out.data(), ids.size());
+  const oxb_input inputs[] = {{sizeof(oxb_input), "rows", rows.data(), rows.size() / kWidth},
+                              {sizeof(oxb_input), "input_ids", ids.data(), ids.size()}};
+  return session.run_entry(0, inputs, out, ids.size());
 }
 
 TEST(OwnRows, AreAsManyAsTheCallerGives) {
@@ -88,8 +88,8 @@ TEST(OwnRows, AreToldAndAtMostTheirMaximum) {
   EXPECT_EQ(status.code(), OXB_INVALID_ARGUMENT);
   EXPECT_STREQ(status.text(), "input 'rows' has 6 rows, at most 5");
   const int32_t id = 0;
-  const oxb_input only[] = {{"input_ids", &id, 1}};
-  EXPECT_STREQ(session.run_entry(0, only, out.data(), 1).text(), "'step' needs the input 'rows'");
+  const oxb_input only[] = {{sizeof(oxb_input), "input_ids", &id, 1}};
+  EXPECT_STREQ(session.run_entry(0, only, out, 1).text(), "'step' needs the input 'rows'");
 }
 
 TEST(Outputs, AreReadByTheirNames) {
@@ -142,9 +142,10 @@ TEST(Symbols, MayBeMany) {
   const int32_t id = 1;
   std::vector<std::string> names;
   for (size_t i = 0; i < kInputs; ++i) names.push_back("i" + std::to_string(i));
-  std::vector<oxb_input> inputs = {{"input_ids", &id, 1}};
-  for (size_t i = 0; i < kInputs; ++i) inputs.push_back({names[i].c_str(), rows.data(), i});
-  const oxb::Status status = session.run_entry(0, inputs, out.data(), 1);
+  std::vector<oxb_input> inputs = {{sizeof(oxb_input), "input_ids", &id, 1}};
+  for (size_t i = 0; i < kInputs; ++i)
+    inputs.push_back({sizeof(oxb_input), names[i].c_str(), rows.data(), i});
+  const oxb::Status status = session.run_entry(0, inputs, out, 1);
   ASSERT_TRUE(status.ok()) << status.text();
   for (size_t i = 0; i < kInputs; ++i) {
     EXPECT_EQ(read_tensor(session, names[i] + ".out"),

@@ -17,28 +17,32 @@ namespace {
 // Opens the file, and if that works feeds it a few segments. Returns the status of the first failure.
 oxb_status open_and_run(std::span<const std::byte> file, oxb_error* error) {
   oxb_model* model = nullptr;
-  oxb_status status = oxb_model_open_memory(file.data(), file.size(), &model, error);
+  oxb_status status = oxb_model_open_memory(file.data(), file.size(), nullptr, &model, error);
   if (status != OXB_OK) return status;
-  oxb_model_info info;
-  oxb_model_get_info(model, &info);
-  size_t bytes = 0;
-  status = oxb_session_arena_bytes(model, nullptr, &bytes, error);
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
+  EXPECT_EQ(oxb_model_get_info(model, &info, error), OXB_OK);
+  oxb_plan plan = OXB_PLAN_INIT;
+  status = oxb_session_plan(model, nullptr, &plan, error);
+  const size_t bytes = plan.arena_bytes;
   // A changed file may honestly ask for more than this test wants to give.
-  if (status == OXB_OK && bytes < (size_t{64} << 20) && info.vocabulary < 65536) {
+  if (status == OXB_OK && bytes < (size_t{64} << 20) && info.output_width < 65536) {
     std::vector<std::byte> arena(bytes);
     oxb_session* session = nullptr;
-    status = oxb_session_create(model, nullptr, arena.data(), arena.size(), &session, error);
+    status = oxb_session_create(model, &plan, arena.data(), arena.size(), &session, error);
     if (status == OXB_OK) {
       const int32_t tokens[] = {1, 0, 2, 3, 4};
-      std::vector<float> logits(size_t{5} * info.vocabulary);
+      std::vector<float> logits(size_t{5} * info.output_width);
       for (const size_t count : {1, 5, 5, 3}) {
         if (count > info.max_segment) continue;
-        status = oxb_session_run(session, tokens, count, logits.data(), count, error);
+        status =
+            oxb_session_run(session, tokens, count, count, logits.data(), logits.size(), error);
         if (status != OXB_OK) break;
       }
       std::vector<float> rows;
-      for (size_t i = 0; i < oxb_session_tensor_count(session); ++i) {
-        oxb_tensor_info tensor;
+      size_t tensors = 0;
+      EXPECT_EQ(oxb_session_tensor_count(session, &tensors, error), OXB_OK);
+      for (size_t i = 0; i < tensors; ++i) {
+        oxb_tensor_info tensor = OXB_TENSOR_INFO_INIT;
         EXPECT_EQ(oxb_session_tensor_info(session, i, &tensor, error), OXB_OK);
         rows.resize(size_t{tensor.rows} * tensor.width);
         EXPECT_EQ(oxb_session_tensor_read(session, i, rows.data(), rows.size(), error), OXB_OK);
@@ -57,7 +61,7 @@ class HostileFile : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(HostileFile, TheUnchangedFileRuns) {
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   EXPECT_EQ(open_and_run(model_.bytes(), &error), OXB_OK) << error.text;
 }
 
@@ -67,7 +71,7 @@ TEST_P(HostileFile, EveryFlippedByteIsAnErrorOrARun) {
   for (size_t i = 0; i < model_.size; ++i) {
     const std::byte before = model_.data[i];
     model_.data[i] ^= std::byte{0xff};
-    oxb_error error = {};
+    oxb_error error = OXB_ERROR_INIT;
     const oxb_status status = open_and_run(model_.bytes(), &error);
     model_.data[i] = before;
     if (status == OXB_OK) {
@@ -92,7 +96,7 @@ TEST_P(HostileFile, EveryChangedGraphByteWithRightChecksumsIsAnErrorOrARun) {
     for (size_t i = 0; i < prefix.graph_bytes; ++i) {
       model_.data[i] ^= static_cast<std::byte>(change);
       repair_hashes(model_.bytes());
-      oxb_error error = {};
+      oxb_error error = OXB_ERROR_INIT;
       if (open_and_run(model_.bytes(), &error) != OXB_OK) {
         EXPECT_NE(error.text[0], '\0') << "byte " << i << " refused without a word";
       }
@@ -108,7 +112,7 @@ TEST_P(HostileFile, EveryWordOfTheGraphSetToExtremesIsAnErrorOrARun) {
     for (size_t i = 0; i + 4 <= prefix.graph_bytes; i += 4) {
       std::memcpy(model_.data.get() + i, &extreme, sizeof(extreme));
       repair_hashes(model_.bytes());
-      oxb_error error = {};
+      oxb_error error = OXB_ERROR_INIT;
       (void)open_and_run(model_.bytes(), &error);
       std::memcpy(model_.data.get(), good.data(), good.size());
     }
@@ -120,7 +124,7 @@ TEST_P(HostileFile, EveryTruncationIsAnError) {
     // An exact copy, so that a sanitizer sees the first byte read behind the end.
     auto* copy = static_cast<std::byte*>(std::aligned_alloc(64, (size + 63) / 64 * 64 + 64));
     std::memcpy(copy, model_.data.get(), size);
-    oxb_error error = {};
+    oxb_error error = OXB_ERROR_INIT;
     EXPECT_EQ(open_and_run({copy, size}, &error), OXB_FILE_CORRUPT) << size;
     EXPECT_NE(error.text[0], '\0');
     std::free(copy);
@@ -133,7 +137,7 @@ TEST_P(HostileFile, WeightsFullOfNanAndInfinityRunToTheEnd) {
     for (size_t i = prefix.data_offset; i + 4 <= model_.size; i += 4) {
       std::memcpy(model_.data.get() + i, &pattern, sizeof(pattern));
     }
-    oxb_error error = {};
+    oxb_error error = OXB_ERROR_INIT;
     EXPECT_EQ(open_and_run(model_.bytes(), &error), OXB_OK) << error.text;
   }
 }
@@ -143,8 +147,9 @@ TEST_P(HostileFile, DamagedWeightsAreFoundWhenAskedFor) {
   for (const bool damaged : {false, true}) {
     if (damaged) model_.data[prefix.data_offset + 5] ^= std::byte{4};
     oxb_model* model = nullptr;
-    oxb_error error = {};
-    ASSERT_EQ(oxb_model_open_memory(model_.data.get(), model_.size, &model, &error), OXB_OK);
+    oxb_error error = OXB_ERROR_INIT;
+    ASSERT_EQ(oxb_model_open_memory(model_.data.get(), model_.size, nullptr, &model, &error),
+              OXB_OK);
     EXPECT_EQ(oxb_model_check_weights(model, &error), damaged ? OXB_FILE_CORRUPT : OXB_OK);
     oxb_model_close(model);
   }
@@ -157,11 +162,11 @@ TEST(HostilePath, WhatIsNotAModelFileIsNamed) {
   const TemporaryDirectory directory;
   const auto open = [](const std::string& path, oxb_error* error) {
     oxb_model* model = nullptr;
-    const oxb_status status = oxb_model_open_file(path.c_str(), &model, error);
+    const oxb_status status = oxb_model_open_file(path.c_str(), nullptr, &model, error);
     EXPECT_EQ(model, nullptr);
     return status;
   };
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   EXPECT_EQ(open((directory / "absent.oxb").string(), &error), OXB_FILE_UNREADABLE);
   EXPECT_NE(std::strstr(error.text, "absent.oxb"), nullptr) << error.text;
   EXPECT_EQ(open(directory.path().string(), &error), OXB_FILE_UNREADABLE);

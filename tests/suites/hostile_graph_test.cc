@@ -147,12 +147,12 @@ void expect_forgotten(bool has_initial) {
   oxb::Session session = built.session();
   const std::vector<int32_t> secret = {2, 2, 2, 2}, tokens = {1, 1};
   std::vector<float> out(4 * kWidth);
-  const oxb_input fill[] = {{"input_ids", secret.data(), secret.size()}};
-  const oxb_input step[] = {{"input_ids", tokens.data(), tokens.size()}};
-  ASSERT_TRUE(session.run_entry(0, fill, out.data(), 4).ok());
+  const oxb_input fill[] = {{sizeof(oxb_input), "input_ids", secret.data(), secret.size()}};
+  const oxb_input step[] = {{sizeof(oxb_input), "input_ids", tokens.data(), tokens.size()}};
+  ASSERT_TRUE(session.run_entry(0, fill, out, 4).ok());
   session.reset();
   for (int i = 0; i < 2; ++i) {
-    const oxb::Status status = session.run_entry(1, step, out.data(), 2);
+    const oxb::Status status = session.run_entry(1, step, out, 2);
     ASSERT_TRUE(status.ok()) << status.text();
   }
   EXPECT_EQ(read_tensor(session, "shown_a"), std::vector<float>(2 * kWidth, 1.0f));

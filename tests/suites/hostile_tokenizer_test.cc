@@ -146,9 +146,9 @@ TEST(HostileMerges, ATableThatGoesInCirclesComesToAnEnd) {
 
 /// Encodes a text and decodes what comes of it and all other ids, if the file opens at all.
 void use_tokenizer(std::span<const std::byte> file, const std::string& text) {
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   oxb_model* model = nullptr;
-  if (oxb_model_open_memory(file.data(), file.size(), &model, &error) != OXB_OK) {
+  if (oxb_model_open_memory(file.data(), file.size(), nullptr, &model, &error) != OXB_OK) {
     EXPECT_NE(error.text[0], '\0') << "refused without a word";
     return;
   }
@@ -168,8 +168,8 @@ void use_tokenizer(std::span<const std::byte> file, const std::string& text) {
       all.insert(all.end(), ids.begin(), ids.begin() + static_cast<ptrdiff_t>(count));
       if (count < ids.size()) break;
     }
-    oxb_model_info info;
-    oxb_model_get_info(model, &info);
+    oxb_model_info info = OXB_MODEL_INFO_INIT;
+    EXPECT_EQ(oxb_model_get_info(model, &info, &error), OXB_OK);
     for (uint32_t id = 0; id < info.vocabulary; id += 7) all.push_back(static_cast<int32_t>(id));
     EXPECT_EQ(oxb_decoder_bytes(model, nullptr, &bytes, &error), OXB_OK) << error.text;
     std::vector<std::byte> room(bytes);
@@ -189,11 +189,10 @@ TEST(HostileText, AWordOfTooManyTokensIsToldAtTheEndOfTheTextToo) {
   with_vocabulary(256).write(directory / "in");
   std::ofstream(directory / "in/vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\n";
   const std::string path = convert(directory / "in", directory / "model.oxb", {});
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   oxb_model* model = nullptr;
-  ASSERT_EQ(oxb_model_open_file(path.c_str(), &model, &error), OXB_OK) << error.text;
-  oxb_encoder_options options;
-  oxb_encoder_options_init(&options);
+  ASSERT_EQ(oxb_model_open_file(path.c_str(), nullptr, &model, &error), OXB_OK) << error.text;
+  oxb_encoder_options options = OXB_ENCODER_OPTIONS_INIT;
   options.max_word_bytes = 64;
   size_t bytes = 0;
   ASSERT_EQ(oxb_encoder_bytes(model, &options, &bytes, &error), OXB_OK);

@@ -56,8 +56,7 @@ TEST_P(LongText, ALineOf16MiBNeedsTheUsualMemory) {
   ASSERT_EQ(
       oxb_encoder::place(*tokenizer_, options, memory.data(), memory.size(), &encoder, &error),
       Status::kOk);
-  oxb_decoder_options decoder_options;
-  oxb_decoder_options_init(&decoder_options);
+  oxb_decoder_options decoder_options = OXB_DECODER_OPTIONS_INIT;
   decoder_options.skip_special = 0;
   std::vector<std::byte> decoder_memory(oxb_decoder::bytes());
   oxb_decoder* decoder = nullptr;

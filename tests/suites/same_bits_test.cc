@@ -42,7 +42,7 @@ struct RandomInputs {
           value.real = static_cast<float>(random() % 256) / 128.0f - 1.0f;
         }
       }
-      list.push_back({input.name, values.back().data(), count});
+      list.push_back({sizeof(oxb_input), input.name, values.back().data(), count});
     }
   }
   std::vector<std::vector<Value>> values;
@@ -71,7 +71,7 @@ uint64_t output_hash(const oxb::Model& model, oxb_backend backend, uint32_t thre
       std::vector<float> output((entry.output_rows != 0 ? entry.output_rows : count) *
                                 entry.output_width);
       const oxb::Status status =
-          session->run_entry(e, inputs.list, output.data(), output.size() / entry.output_width);
+          session->run_entry(e, inputs.list, output, output.size() / entry.output_width);
       EXPECT_TRUE(status.ok()) << status.text();
       hash = hash_bytes(output.data(), output.size() * sizeof(float), hash);
     }

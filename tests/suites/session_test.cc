@@ -17,48 +17,59 @@ namespace {
 
 struct Opened {
   explicit Opened(TinyModel& bytes) {
-    oxb_error error = {};
-    const oxb_status status = oxb_model_open_memory(bytes.data.get(), bytes.size, &model, &error);
+    oxb_error error = OXB_ERROR_INIT;
+    const oxb_status status =
+        oxb_model_open_memory(bytes.data.get(), bytes.size, nullptr, &model, &error);
     if (status != OXB_OK) throw std::runtime_error(error.text);
-    oxb_model_get_info(model, &info);
+    (void)oxb_model_get_info(model, &info, nullptr);
   }
   ~Opened() { oxb_model_close(model); }
   oxb_model* model = nullptr;
-  oxb_model_info info = {};
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
 };
 
 // A session with its arena; `shift` moves the arena off every alignment.
 struct Started {
   explicit Started(const Opened& opened, uint32_t threads = 1, size_t shift = 0,
                    oxb_backend backend = OXB_BACKEND_AUTO, std::byte filler = std::byte{0})
-      : vocabulary(opened.info.vocabulary) {
-    oxb_session_options options;
-    oxb_session_options_init(&options);
+      : width(opened.info.output_width) {
+    oxb_session_options options = OXB_SESSION_OPTIONS_INIT;
     options.threads = threads;
     options.backend = backend;
-    oxb_error error = {};
-    size_t bytes = 0;
-    oxb_status status = oxb_session_arena_bytes(opened.model, &options, &bytes, &error);
-    arena.resize(bytes + shift, filler);
+    oxb_error error = OXB_ERROR_INIT;
+    oxb_plan plan = OXB_PLAN_INIT;
+    oxb_status status = oxb_session_plan(opened.model, &options, &plan, &error);
+    arena.resize(plan.arena_bytes + shift, filler);
     if (status == OXB_OK) {
-      status =
-          oxb_session_create(opened.model, &options, arena.data() + shift, bytes, &session, &error);
+      status = oxb_session_create(opened.model, &plan, arena.data() + shift, plan.arena_bytes,
+                                  &session, &error);
     }
     if (status != OXB_OK) throw std::runtime_error(error.text);
   }
   ~Started() { oxb_session_destroy(session); }
 
   std::vector<float> feed(const std::vector<int32_t>& tokens) {
-    std::vector<float> logits(tokens.size() * vocabulary);
-    oxb_error error = {};
-    EXPECT_EQ(oxb_session_run(session, tokens.data(), tokens.size(), logits.data(), tokens.size(),
-                              &error),
+    std::vector<float> logits(tokens.size() * width);
+    oxb_error error = OXB_ERROR_INIT;
+    EXPECT_EQ(oxb_session_run(session, tokens.data(), tokens.size(), tokens.size(), logits.data(),
+                              logits.size(), &error),
               OXB_OK)
         << error.text;
     return logits;
   }
 
-  uint32_t vocabulary;
+  size_t state_bytes() const {
+    size_t bytes = 0;
+    EXPECT_EQ(oxb_session_state_bytes(session, &bytes, nullptr), OXB_OK);
+    return bytes;
+  }
+  uint64_t position() const {
+    uint64_t position = 0;
+    EXPECT_EQ(oxb_session_position(session, &position, nullptr), OXB_OK);
+    return position;
+  }
+
+  uint32_t width;
   std::vector<std::byte> arena;
   oxb_session* session = nullptr;
 };
@@ -82,15 +93,16 @@ class SessionTest : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(SessionTest, TheArenaGrownByteByByteFailsCleanlyUntilItIsEnough) {
-  size_t needed = 0;
-  oxb_error error = {};
-  ASSERT_EQ(oxb_session_arena_bytes(opened_.model, nullptr, &needed, &error), OXB_OK);
-  for (size_t bytes = 0; bytes <= needed; bytes += bytes + 97 < needed ? 97 : 1) {
+  oxb_plan plan = OXB_PLAN_INIT;
+  oxb_error error = OXB_ERROR_INIT;
+  ASSERT_EQ(oxb_session_plan(opened_.model, nullptr, &plan, &error), OXB_OK);
+  const size_t needed = plan.arena_bytes;
+  for (size_t bytes = 1; bytes <= needed; bytes += bytes + 97 < needed ? 97 : 1) {
     std::vector<std::byte> arena(bytes);  // exact, so that a sanitizer sees a byte too many
     oxb_session* session = nullptr;
-    error = {};
+    error = OXB_ERROR_INIT;
     const oxb_status status =
-        oxb_session_create(opened_.model, nullptr, arena.data(), bytes, &session, &error);
+        oxb_session_create(opened_.model, &plan, arena.data(), bytes, &session, &error);
     if (bytes < needed) {
       EXPECT_EQ(status, OXB_ARENA_TOO_SMALL) << bytes;
       EXPECT_EQ(session, nullptr);
@@ -98,20 +110,29 @@ TEST_P(SessionTest, TheArenaGrownByteByByteFailsCleanlyUntilItIsEnough) {
     } else {
       EXPECT_EQ(status, OXB_OK) << error.text;
       const int32_t token = 1;
-      EXPECT_EQ(oxb_session_run(session, &token, 1, nullptr, 0, &error), OXB_OK);
+      EXPECT_EQ(oxb_session_run(session, &token, 1, 0, nullptr, 0, &error), OXB_OK);
       oxb_session_destroy(session);
     }
   }
 }
 
-TEST_P(SessionTest, TheMemoryReportAddsUp) {
-  oxb_memory memory = {};
-  size_t needed = 0;
-  oxb_error error = {};
-  ASSERT_EQ(oxb_session_memory(opened_.model, nullptr, &memory, &error), OXB_OK);
-  ASSERT_EQ(oxb_session_arena_bytes(opened_.model, nullptr, &needed, &error), OXB_OK);
-  EXPECT_EQ(memory.total, needed);
-  EXPECT_EQ(memory.session + memory.states + memory.activations + memory.scratch + 63, needed);
+TEST_P(SessionTest, ThePlanAddsUpAndSaysWhatIsTaken) {
+  oxb_plan plan = OXB_PLAN_INIT;
+  oxb_error error = OXB_ERROR_INIT;
+  ASSERT_EQ(oxb_session_plan(opened_.model, nullptr, &plan, &error), OXB_OK);
+  EXPECT_EQ(plan.session_bytes + plan.state_bytes + plan.activation_bytes + plan.scratch_bytes + 63,
+            plan.arena_bytes);
+  EXPECT_EQ(plan.device_bytes, 0u);
+  EXPECT_EQ(plan.library_bytes, 0u);
+  Started session(opened_);
+  EXPECT_EQ(session.arena.size(), plan.arena_bytes);
+  EXPECT_EQ(session.state_bytes(), plan.checkpoint_bytes);
+  oxb_session_options borrowing = OXB_SESSION_OPTIONS_INIT;
+  borrowing.lender = session.session;
+  oxb_plan beam = OXB_PLAN_INIT;
+  ASSERT_EQ(oxb_session_plan(opened_.model, &borrowing, &beam, &error), OXB_OK);
+  EXPECT_EQ(beam.arena_bytes, plan.beam_bytes);
+  EXPECT_EQ(beam.beam_bytes, 0u);
 }
 
 TEST_P(SessionTest, AnArenaOfAnyAlignmentGivesTheSameResult) {
@@ -124,8 +145,8 @@ TEST_P(SessionTest, WhatTheArenaHeldBeforeShowsNeitherInResultsNorInSavedStates)
   // As floats, 0xff bytes are NaN.
   Started clean(opened_), dirty(opened_, 1, 0, OXB_BACKEND_AUTO, std::byte{0xff});
   const auto saved = [](const Started& started) {
-    std::vector<std::byte> blob(oxb_session_state_bytes(started.session));
-    oxb_error error = {};
+    std::vector<std::byte> blob(started.state_bytes());
+    oxb_error error = OXB_ERROR_INIT;
     EXPECT_EQ(oxb_session_save(started.session, blob.data(), blob.size(), &error), OXB_OK);
     return blob;
   };
@@ -134,7 +155,7 @@ TEST_P(SessionTest, WhatTheArenaHeldBeforeShowsNeitherInResultsNorInSavedStates)
     EXPECT_EQ(clean.feed(segment), dirty.feed(segment));
     EXPECT_EQ(saved(clean), saved(dirty));
   }
-  oxb_session_reset(dirty.session);
+  (void)oxb_session_reset(dirty.session, nullptr);
   EXPECT_EQ(saved(Started(opened_)), saved(dirty)) << "rows of an earlier stream";
 }
 
@@ -143,8 +164,8 @@ TEST_P(SessionTest, ResetStartsTheSameStreamAgain) {
   std::vector<std::vector<float>> first;
   const auto segments = some_segments(12, 2);
   for (const auto& segment : segments) first.push_back(used.feed(segment));
-  oxb_session_reset(used.session);
-  EXPECT_EQ(oxb_session_position(used.session), 0u);
+  (void)oxb_session_reset(used.session, nullptr);
+  EXPECT_EQ(used.position(), 0u);
   for (size_t i = 0; i < segments.size(); ++i) EXPECT_EQ(used.feed(segments[i]), first[i]);
 }
 
@@ -152,11 +173,12 @@ TEST_P(SessionTest, FewerLogitsRowsAreTheLastOfAll) {
   Started all(opened_), some(opened_);
   const std::vector<int32_t> tokens = {1, 2, 3, 4, 0};
   const std::vector<float> every = all.feed(tokens);
-  std::vector<float> two(2 * opened_.info.vocabulary);
-  oxb_error error = {};
-  ASSERT_EQ(oxb_session_run(some.session, tokens.data(), 5, two.data(), 2, &error), OXB_OK);
+  std::vector<float> two(2 * opened_.info.output_width);
+  oxb_error error = OXB_ERROR_INIT;
+  ASSERT_EQ(oxb_session_run(some.session, tokens.data(), 5, 2, two.data(), two.size(), &error),
+            OXB_OK);
   EXPECT_EQ(two, std::vector<float>(every.end() - static_cast<long>(two.size()), every.end()));
-  ASSERT_EQ(oxb_session_run(some.session, tokens.data(), 5, nullptr, 0, &error), OXB_OK);
+  ASSERT_EQ(oxb_session_run(some.session, tokens.data(), 5, 0, nullptr, 0, &error), OXB_OK);
   all.feed(tokens);
   EXPECT_EQ(all.feed({1}), some.feed({1})) << "logits that were not wanted changed the stream";
 }
@@ -164,15 +186,15 @@ TEST_P(SessionTest, FewerLogitsRowsAreTheLastOfAll) {
 TEST_P(SessionTest, ASavedStateGoesOnInAnotherSession) {
   Started first(opened_);
   for (const auto& segment : some_segments(9, 3)) first.feed(segment);
-  std::vector<std::byte> blob(oxb_session_state_bytes(first.session));
-  oxb_error error = {};
+  std::vector<std::byte> blob(first.state_bytes());
+  oxb_error error = OXB_ERROR_INIT;
   ASSERT_EQ(oxb_session_save(first.session, blob.data(), blob.size(), &error), OXB_OK)
       << error.text;
   Started second(opened_);
   second.feed({1, 1});
   ASSERT_EQ(oxb_session_load(second.session, blob.data(), blob.size(), &error), OXB_OK)
       << error.text;
-  EXPECT_EQ(oxb_session_position(second.session), oxb_session_position(first.session));
+  EXPECT_EQ(second.position(), first.position());
   for (const auto& segment : some_segments(9, 4))
     EXPECT_EQ(first.feed(segment), second.feed(segment));
 }
@@ -180,8 +202,8 @@ TEST_P(SessionTest, ASavedStateGoesOnInAnotherSession) {
 TEST_P(SessionTest, RewindTakesBackAnyNumberOfRuns) {
   Started session(opened_);
   for (const auto& segment : some_segments(9, 5)) session.feed(segment);
-  std::vector<std::byte> checkpoint(oxb_session_state_bytes(session.session));
-  oxb_error error = {};
+  std::vector<std::byte> checkpoint(session.state_bytes());
+  oxb_error error = OXB_ERROR_INIT;
   ASSERT_EQ(oxb_session_checkpoint(session.session, checkpoint.data(), checkpoint.size(), &error),
             OXB_OK);
   const auto segments = some_segments(7, 6);
@@ -200,12 +222,12 @@ TEST_P(SessionTest, ADamagedForeignOrShortStateIsRefusedAndChangesNothing) {
     session.feed(segment);
     twin.feed(segment);
   }
-  std::vector<std::byte> blob(oxb_session_state_bytes(session.session));
-  oxb_error error = {};
+  std::vector<std::byte> blob(session.state_bytes());
+  oxb_error error = OXB_ERROR_INIT;
   ASSERT_EQ(oxb_session_save(session.session, blob.data(), blob.size(), &error), OXB_OK);
   for (size_t i = 0; i < blob.size(); ++i) {
     blob[i] ^= std::byte{0x10};
-    error = {};
+    error = OXB_ERROR_INIT;
     EXPECT_NE(oxb_session_load(session.session, blob.data(), blob.size(), &error), OXB_OK) << i;
     EXPECT_NE(error.text[0], '\0');
     blob[i] ^= std::byte{0x10};

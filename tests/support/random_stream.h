@@ -69,7 +69,7 @@ class RandomStream {
   const oxb::Model& model_;
   std::mt19937 random_;
   size_t last_ = 0;
-  oxb_entry_info entry_ = {};
+  oxb_entry_info entry_ = OXB_ENTRY_INFO_INIT;
   std::vector<int32_t> tokens_, text_;
 };
 

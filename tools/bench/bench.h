@@ -86,8 +86,8 @@ struct Report {
   DeviceState before, after;
   double seconds = 0.0;
   uint64_t tokens_fed = 0;
-  oxb_model_info model = {};
-  oxb_memory memory = {};
+  oxb_model_info model = OXB_MODEL_INFO_INIT;
+  oxb_plan memory = OXB_PLAN_INIT;
   /// Beside the arena, taken by the library behind the backend.
   size_t backend_bytes = 0;
   ResidentMemory resident;

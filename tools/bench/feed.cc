@@ -15,7 +15,7 @@ EntryFeed::EntryFeed(const oxb::Model& model, size_t entry, const std::string& p
     if (i > 0 && input->required == 0) continue;
     inputs_.push_back(*input);
     values_.emplace_back(size_t{info_.max_rows} * input->width);
-    list_.push_back({input->name, values_.back().data(), 0});
+    list_.push_back({sizeof(oxb_input), input->name, values_.back().data(), 0});
   }
   // A generator's prompt needs its last row only, a text that is encoded all of them.
   const bool last_only = info_.starts == 0 || model.info().entry_count > 1;
@@ -42,7 +42,7 @@ oxb::Status EntryFeed::run(oxb::Session& session, size_t rows, bool last) {
   const size_t wanted = info_.output_rows != 0 ? output_rows_
                         : last                 ? std::min(output_rows_, rows)
                                                : 0;
-  return session.run_entry(entry_, list_, wanted == 0 ? nullptr : output_.data(), wanted);
+  return session.run_entry(entry_, list_, output_, wanted);
 }
 
 }  // namespace oxbow::tools

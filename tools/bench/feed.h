@@ -32,7 +32,7 @@ class EntryFeed {
     float number;
   };
   size_t entry_;
-  oxb_entry_info info_ = {};
+  oxb_entry_info info_ = OXB_ENTRY_INFO_INIT;
   std::vector<oxb_input_info> inputs_;
   std::vector<std::vector<Value>> values_;
   std::vector<oxb_input> list_;

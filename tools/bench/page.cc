@@ -146,11 +146,11 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
                ? ""
                : format(", cores %llx", static_cast<unsigned long long>(report.cpu_mask))));
   out.emplace_back("arena", format("%s bytes: states %s, activations %s, scratch %s, session %s",
-                                   grouped_text(report.memory.total).c_str(),
-                                   grouped_text(report.memory.states).c_str(),
-                                   grouped_text(report.memory.activations).c_str(),
-                                   grouped_text(report.memory.scratch).c_str(),
-                                   grouped_text(report.memory.session).c_str()));
+                                   grouped_text(report.memory.arena_bytes).c_str(),
+                                   grouped_text(report.memory.state_bytes).c_str(),
+                                   grouped_text(report.memory.activation_bytes).c_str(),
+                                   grouped_text(report.memory.scratch_bytes).c_str(),
+                                   grouped_text(report.memory.session_bytes).c_str()));
   if (report.backend_bytes != 0) {
     out.emplace_back("backend memory", grouped_text(report.backend_bytes) +
                                            " bytes beside the arena, taken at creation");

@@ -63,7 +63,7 @@ class Bench {
 
   std::string path_;
   oxb::Session session_;
-  oxb_model_info info_;
+  oxb_model_info info_ = OXB_MODEL_INFO_INIT;
   BenchLimits limits_;
   RandomTokens random_;
   std::vector<EntryFeed> entries_;

@@ -93,7 +93,7 @@ class Classifier {
   const oxb::Model& model_;
   std::string path_;
   oxb::Session session_;
-  oxb_model_info info_;
+  oxb_model_info info_ = OXB_MODEL_INFO_INIT;
   bool as_ids_;
   std::vector<float> logits_;
 };

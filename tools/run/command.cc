@@ -61,8 +61,7 @@ void add_sampling_options(Args& args) {
 }
 
 oxb::SamplerOptions sampler_options(const Args& args, const oxb::Model& model) {
-  oxb::SamplerOptions options;
-  oxb_sampler_options_advised(model.get(), &options);
+  oxb::SamplerOptions options = model.sampler_options();
   options.temperature = static_cast<float>(
       args.number("temperature", static_cast<double>(options.temperature), 0.0, 1e6));
   options.top_k = static_cast<uint32_t>(args.integer("top-k", options.top_k, 0, UINT32_MAX));

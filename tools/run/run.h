@@ -19,7 +19,7 @@ struct Request {
   std::string path;
   CommonOptions common;
   oxb::SamplerOptions sampling;
-  oxb_model_info info = {};
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
   /// The prompt was given as ids, and ids are printed.
   bool as_ids = false;
   /// Most tokens to generate.

@@ -66,8 +66,7 @@ std::vector<oxb_beam_options> Verifier::beam_grid(uint32_t n_best, uint32_t colu
       for (const double penalty : kPenalties) {
         for (const bool early : {false, true}) {
           if (beam_settings_.early_stopping && !early) continue;
-          oxb_beam_options options;
-          oxb_beam_options_init(&options);
+          oxb_beam_options options = OXB_BEAM_OPTIONS_INIT;
           options.beams = beams;
           options.n_best = n_best;
           options.max_tokens = length;

@@ -11,7 +11,7 @@ oxb_input piece_of(const InputRows& input, size_t begin, size_t rows) {
   const void* values = input.floats.empty()
                            ? static_cast<const void*>(input.integers.data() + begin)
                            : static_cast<const void*>(input.floats.data() + begin * input.width);
-  return {input.name.c_str(), values, rows};
+  return {sizeof(oxb_input), input.name.c_str(), values, rows};
 }
 
 void append(Produced& to, const Produced& rows) {
@@ -129,7 +129,7 @@ void Runner::run(size_t entry_index, const std::vector<InputRows>& inputs, size_
     output.rows = entry.info.output_rows != 0 ? entry.info.output_rows : count;
     output.width = entry.info.output_width;
     output.values.resize(output.rows * output.width);
-    check(session_.run_entry(entry_index, pieces, output.values.data(), output.rows), path_);
+    check(session_.run_entry(entry_index, pieces, output.values, output.rows), path_);
     append(produced[entry.info.output], output);
     for (const auto& [name, index] : entry.kept) {
       // An output may be kept under its own name as well.

@@ -33,7 +33,7 @@ std::vector<InputRows> select_rows(const std::vector<InputRows>& inputs,
 class Runner {
  public:
   struct Entry {
-    oxb_entry_info info = {};
+    oxb_entry_info info = OXB_ENTRY_INFO_INIT;
     /// The main input first.
     std::vector<oxb_input_info> inputs;
     /// Readable tensors of the session: name and index.

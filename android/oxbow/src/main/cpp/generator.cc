@@ -88,7 +88,7 @@ jlong create(JNIEnv* env, jobject, jobject, jlong session_handle, jboolean advis
   options.undo_turns = static_cast<uint32_t>(undo_turns);
   options.literal_text = literal == JNI_TRUE;
   size_t bytes = 0;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   if (!check(env, oxb_generator_bytes(session->session, &options, &bytes, &error), error) ||
       !generator->memory.allocate(env, bytes) ||
       !check(env,
@@ -128,7 +128,7 @@ class Run {
 
   /// Why the text ended; with a Java exception: anything.
   int32_t write(jlong max_tokens) {
-    oxb_error error = {};
+    oxb_error error = OXB_ERROR_INIT;
     oxb_piece piece = OXB_PIECE_INIT;
     if (max_tokens == 0) return OXB_END_MAX_TOKENS;
     do {
@@ -161,7 +161,7 @@ void drop_prompt(const Both& both) {
 bool add_text(JNIEnv* env, const Both& both, Run& run, jbyteArray text) {
   const jint bytes = env->GetArrayLength(text);
   char part[kPromptBytes];
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   for (jint done = 0; done < bytes;) {
     const jint count = std::min(bytes - done, kPromptBytes);
     if (!run.step(0) || !read_array(env, text, done, count, part) ||
@@ -180,7 +180,7 @@ bool add_text(JNIEnv* env, const Both& both, Run& run, jbyteArray text) {
 bool add_tokens(JNIEnv* env, const Both& both, Run& run, jintArray tokens) {
   const jint count = env->GetArrayLength(tokens);
   Session& session = both.session();
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   for (jint done = 0; done < count;) {
     const jint some = std::min(count - done, static_cast<jint>(session.max_segment));
     if (!run.step(0) || !read_array(env, tokens, done, some, session.tokens.as<int32_t>()) ||
@@ -199,7 +199,7 @@ bool add_tokens(JNIEnv* env, const Both& both, Run& run, jintArray tokens) {
 bool add_message(JNIEnv* env, const Both& both, jint role, jbyteArray text) {
   const jint bytes = env->GetArrayLength(text);
   Memory memory;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   return memory.allocate(env, static_cast<size_t>(bytes)) &&
          read_array(env, text, 0, bytes, memory.as<char>()) &&
          check(env,
@@ -214,7 +214,7 @@ bool add_message(JNIEnv* env, const Both& both, jint role, jbyteArray text) {
 void tell_progress(JNIEnv* env, const Both& both, jlongArray numbers) {
   if (env->ExceptionCheck()) return;
   oxb_generation now = OXB_GENERATION_INIT;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   if (!check(env, oxb_generator_progress(both.get(), &now, &error), error)) return;
   const jlong all[] = {
       static_cast<jlong>(now.prompt_tokens),     static_cast<jlong>(now.tokens),
@@ -251,7 +251,7 @@ void say(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jint
 void undo(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle) {
   const Both both(env, handle, session_handle);
   if (!both) return;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   both.session().has_logits = false;
   check(env, oxb_generator_undo(both.get(), &error), error);
 }
@@ -260,14 +260,14 @@ void reset(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle) {
   const Both both(env, handle, session_handle);
   if (!both) return;
   both.session().has_logits = false;
-  oxb_generator_reset(both.get());
+  oxb_generator_reset(both.get(), nullptr);
 }
 
 void constrain(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jint kind,
                jbyteArray texts, jintArray lengths) {
   const Both both(env, handle, session_handle);
   if (!both) return;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   if (kind != OXB_CONSTRAINT_CHOICES) {
     check(env, oxb_generator_set_constraint(both.get(), kind, &error), error);
     return;
@@ -296,7 +296,7 @@ void state(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jb
   Bytes bytes;
   const Intent intent = load == JNI_TRUE ? Intent::kRead : Intent::kWrite;
   if (!both || !direct_bytes(env, buffer, position, length, intent, &bytes)) return;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   both.session().has_logits = false;
   check(env,
         load == JNI_TRUE ? oxb_generator_load(both.get(), bytes.data, bytes.size, &error)

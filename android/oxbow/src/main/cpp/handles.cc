@@ -141,6 +141,18 @@ Object* Handles::acquire(JNIEnv* env, jlong handle, Kind kind) {
   return nullptr;
 }
 
+void Handles::reach(JNIEnv* env, jlong handle, Kind kind, void (*use)(Object* object)) {
+  {
+    const Lock lock;
+    Slot* slot = find(handle);
+    if (slot != nullptr && slot->object != nullptr && slot->object->kind_ == kind) {
+      use(slot->object);
+      return;
+    }
+  }
+  throw_java(env, kClosed, "the %s is closed", name(kind));
+}
+
 void Handles::release(JNIEnv* env, Object* object) { forget_reference(env, object, true); }
 
 void Handles::close(JNIEnv* env, jlong handle) {

@@ -63,6 +63,8 @@ class Handles {
   /// kind, or one that another call uses.
   static Object* acquire(JNIEnv* env, jlong handle, Kind kind);
   static void release(JNIEnv* env, Object* object);
+  /// Calls `use` with an object that another call may be using, and which is not destroyed meanwhile. It must be short.
+  static void reach(JNIEnv* env, jlong handle, Kind kind, void (*use)(Object* object));
   /// The handle names nothing any more. Nothing happens when it did not before.
   static void close(JNIEnv* env, jlong handle);
 

@@ -14,8 +14,9 @@ jlong open_file(JNIEnv* env, jclass, jbyteArray path) {
   if (!read_array(env, path, 0, length, text.as<char>())) return 0;
   text.as<char>()[length] = '\0';
   Draft<Model> model(env);
-  oxb_error error = {};
-  if (!model || !check(env, oxb_model_open_file(text.as<char>(), &model->model, &error), error)) {
+  oxb_error error = OXB_ERROR_INIT;
+  if (!model ||
+      !check(env, oxb_model_open_file(text.as<char>(), nullptr, &model->model, &error), error)) {
     return 0;
   }
   return model.finish();
@@ -23,11 +24,12 @@ jlong open_file(JNIEnv* env, jclass, jbyteArray path) {
 
 jlong open_descriptor(JNIEnv* env, jclass, jint fd, jlong offset, jlong length) {
   Draft<Model> model(env);
-  oxb_error error = {};
-  if (!model || !check(env,
-                       oxb_model_open_fd(fd, static_cast<uint64_t>(offset),
-                                         static_cast<uint64_t>(length), &model->model, &error),
-                       error)) {
+  oxb_error error = OXB_ERROR_INIT;
+  if (!model ||
+      !check(env,
+             oxb_model_open_fd(fd, static_cast<uint64_t>(offset), static_cast<uint64_t>(length),
+                               nullptr, &model->model, &error),
+             error)) {
     return 0;
   }
   return model.finish();
@@ -36,9 +38,10 @@ jlong open_descriptor(JNIEnv* env, jclass, jint fd, jlong offset, jlong length) 
 jlong open_memory(JNIEnv* env, jclass, jobject bytes, jint position, jint length) {
   Draft<Model> model(env);
   if (!model || !model->bytes.borrow(env, bytes, position, length, Intent::kRead)) return 0;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   if (!check(env,
-             oxb_model_open_memory(model->bytes.data(), model->bytes.size(), &model->model, &error),
+             oxb_model_open_memory(model->bytes.data(), model->bytes.size(), nullptr, &model->model,
+                                   &error),
              error)) {
     return 0;
   }
@@ -49,8 +52,8 @@ jlong open_memory(JNIEnv* env, jclass, jobject bytes, jint position, jint length
 void read_info(JNIEnv* env, jobject, jlong handle, jlongArray values) {
   const Use<Model> model(env, handle);
   if (!model) return;
-  oxb_model_info info;
-  oxb_model_get_info(model->model, &info);
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
+  (void)oxb_model_get_info(model->model, &info, nullptr);
   const jlong all[] = {
       info.vocabulary,
       info.max_segment,
@@ -76,8 +79,8 @@ void read_info(JNIEnv* env, jobject, jlong handle, jlongArray values) {
 jbyteArray text(JNIEnv* env, jobject, jlong handle, jint which, jint index) {
   const Use<Model> model(env, handle);
   if (!model) return nullptr;
-  oxb_model_info info;
-  oxb_model_get_info(model->model, &info);
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
+  (void)oxb_model_get_info(model->model, &info, nullptr);
   const char* found = nullptr;
   switch (which) {
     case 0:
@@ -96,6 +99,18 @@ jbyteArray text(JNIEnv* env, jobject, jlong handle, jint which, jint index) {
   return found == nullptr ? new_bytes(env, "", 0) : new_bytes(env, found, std::strlen(found));
 }
 
+jbyteArray metadata(JNIEnv* env, jobject, jlong handle, jbyteArray key) {
+  const Use<Model> model(env, handle);
+  if (!model) return nullptr;
+  const jsize length = env->GetArrayLength(key);
+  Memory name;
+  if (!name.allocate(env, static_cast<size_t>(length) + 1)) return nullptr;
+  if (!read_array(env, key, 0, length, name.as<char>())) return nullptr;
+  name.as<char>()[length] = '\0';
+  const char* found = oxb_model_find_metadata(model->model, name.as<char>());
+  return found == nullptr ? nullptr : new_bytes(env, found, std::strlen(found));
+}
+
 jboolean ends_text(JNIEnv* env, jobject, jlong handle, jint token) {
   const Use<Model> model(env, handle);
   return model && oxb_model_ends_text(model->model, token) != 0 ? JNI_TRUE : JNI_FALSE;
@@ -106,7 +121,7 @@ jbyteArray token_bytes(JNIEnv* env, jobject, jlong handle, jint token) {
   if (!model) return nullptr;
   char some[256];
   size_t count = 0;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   if (!check(env, oxb_model_token_bytes(model->model, token, some, sizeof(some), &count, &error),
              error)) {
     return nullptr;
@@ -124,7 +139,7 @@ jbyteArray token_bytes(JNIEnv* env, jobject, jlong handle, jint token) {
 void check_weights(JNIEnv* env, jobject, jlong handle) {
   const Use<Model> model(env, handle);
   if (!model) return;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   check(env, oxb_model_check_weights(model->model, &error), error);
 }
 
@@ -132,18 +147,18 @@ jlong arena_bytes(JNIEnv* env, jobject, jlong handle, jint threads, jint backend
   const Use<Model> model(env, handle);
   if (!model) return 0;
   const oxb_session_options options = session_options(threads, backend, cpu_mask);
-  size_t bytes = 0;
-  oxb_error error = {};
-  check(env, oxb_session_arena_bytes(model->model, &options, &bytes, &error), error);
-  return static_cast<jlong>(bytes);
+  oxb_plan plan = OXB_PLAN_INIT;
+  oxb_error error = OXB_ERROR_INIT;
+  check(env, oxb_session_plan(model->model, &options, &plan, &error), error);
+  return static_cast<jlong>(plan.arena_bytes);
 }
 
 /// In the order in which Model.java reads them. A double holds all values of these types.
 void advised_sampling(JNIEnv* env, jobject, jlong handle, jdoubleArray values) {
   const Use<Model> model(env, handle);
   if (!model) return;
-  oxb_sampler_options options;
-  oxb_sampler_options_advised(model->model, &options);
+  oxb_sampler_options options = OXB_SAMPLER_OPTIONS_INIT;
+  (void)oxb_sampler_options_advised(model->model, &options, nullptr);
   const jdouble all[] = {static_cast<jdouble>(options.temperature),
                          static_cast<jdouble>(options.top_k), static_cast<jdouble>(options.top_p),
                          static_cast<jdouble>(options.repetition_penalty),
@@ -160,6 +175,7 @@ bool register_model(JNIEnv* env) {
       method("openMemory", "(Ljava/nio/ByteBuffer;II)J", open_memory),
       method("readInfo", "(J[J)V", read_info),
       method("text", "(JII)[B", text),
+      method("metadata", "(J[B)[B", metadata),
       method("endsText", "(JI)Z", ends_text),
       method("tokenBytes", "(JI)[B", token_bytes),
       method("checkWeights", "(J)V", check_weights),

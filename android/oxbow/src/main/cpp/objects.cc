@@ -78,8 +78,7 @@ void Generator::destroy(JNIEnv* env) {
 }
 
 oxb_session_options session_options(jint threads, jint backend, jlong cpu_mask) {
-  oxb_session_options options;
-  oxb_session_options_init(&options);
+  oxb_session_options options = OXB_SESSION_OPTIONS_INIT;
   options.threads = static_cast<uint32_t>(threads);
   options.backend = static_cast<oxb_backend>(backend);
   options.cpu_mask = static_cast<uint64_t>(cpu_mask);
@@ -88,8 +87,7 @@ oxb_session_options session_options(jint threads, jint backend, jlong cpu_mask) 
 
 oxb_sampler_options sampler_options(jfloat temperature, jint top_k, jfloat top_p, jfloat penalty,
                                     jint window, jlong seed) {
-  oxb_sampler_options options;
-  oxb_sampler_options_init(&options);
+  oxb_sampler_options options = OXB_SAMPLER_OPTIONS_INIT;
   options.temperature = temperature;
   options.top_k = static_cast<uint32_t>(top_k);
   options.top_p = top_p;

@@ -13,7 +13,7 @@ jlong create(JNIEnv* env, jclass, jint vocabulary, jfloat temperature, jint top_
   if (!sampler) return 0;
   sampler->vocabulary = static_cast<uint32_t>(vocabulary);
   size_t bytes = 0;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   if (!check(env, oxb_sampler_bytes(sampler->vocabulary, &options, &bytes, &error), error) ||
       !sampler->memory.allocate(env, bytes) ||
       !check(env,
@@ -27,7 +27,7 @@ jlong create(JNIEnv* env, jclass, jint vocabulary, jfloat temperature, jint top_
 
 void accept(JNIEnv* env, jobject, jlong handle, jint token) {
   const Use<Sampler> sampler(env, handle);
-  if (sampler) oxb_sampler_accept(sampler->sampler, token);
+  if (sampler) (void)oxb_sampler_accept(sampler->sampler, token, nullptr);
 }
 
 jint pick(JNIEnv* env, jobject, jlong handle, jobject buffer, jint position, jint length) {
@@ -38,8 +38,9 @@ jint pick(JNIEnv* env, jobject, jlong handle, jobject buffer, jint position, jin
     return 0;
   }
   int32_t token = 0;
-  oxb_error error = {};
-  check(env, oxb_sampler_pick(sampler->sampler, logits, &token, &error), error);
+  oxb_error error = OXB_ERROR_INIT;
+  check(env, oxb_sampler_pick(sampler->sampler, logits, sampler->vocabulary, &token, &error),
+        error);
   return token;
 }
 

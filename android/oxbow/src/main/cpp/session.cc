@@ -10,13 +10,13 @@ namespace {
 
 /// Room for the tokens of a segment and for the logits of one.
 bool allocate_room(JNIEnv* env, oxb_model* model, Session* session) {
-  oxb_model_info info;
-  oxb_model_get_info(model, &info);
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
+  oxb_error error = OXB_ERROR_INIT;
+  if (!check(env, oxb_model_get_info(model, &info, &error), error)) return false;
   session->max_segment = info.max_segment;
   session->output_width = info.output_width;
   for (size_t i = 0; i < info.entry_count; ++i) {
-    oxb_entry_info entry;
-    oxb_error error = {};
+    oxb_entry_info entry = OXB_ENTRY_INFO_INIT;
     if (!check(env, oxb_model_entry_info(model, i, &entry, &error), error)) return false;
     session->most_tokens = std::max(session->most_tokens, entry.max_rows);
   }
@@ -29,11 +29,9 @@ jlong create(JNIEnv* env, jobject, jlong model_handle, jint threads, jint backen
   const Use<Model> model(env, model_handle);
   if (!model) return 0;
   const oxb_session_options options = session_options(threads, backend, cpu_mask);
-  oxb_error error = {};
-  size_t needed = 0;
-  if (!check(env, oxb_session_arena_bytes(model->model, &options, &needed, &error), error)) {
-    return 0;
-  }
+  oxb_error error = OXB_ERROR_INIT;
+  oxb_plan plan = OXB_PLAN_INIT;
+  if (!check(env, oxb_session_plan(model->model, &options, &plan, &error), error)) return 0;
   Draft<Session> session(env);
   if (!session || !allocate_room(env, model->model, session.get())) return 0;
   session->model.keep(model.get());
@@ -43,12 +41,12 @@ jlong create(JNIEnv* env, jobject, jlong model_handle, jint threads, jint backen
     memory = session->lent_arena.data();
     session->arena_bytes = session->lent_arena.size();
   } else {
-    if (!session->own_arena.allocate(env, needed)) return 0;
+    if (!session->own_arena.allocate(env, plan.arena_bytes)) return 0;
     memory = session->own_arena.get();
-    session->arena_bytes = needed;
+    session->arena_bytes = plan.arena_bytes;
   }
   if (!check(env,
-             oxb_session_create(model->model, &options, memory, session->arena_bytes,
+             oxb_session_create(model->model, &plan, memory, session->arena_bytes,
                                 &session->session, &error),
              error)) {
     return 0;
@@ -75,7 +73,7 @@ void feed(JNIEnv* env, jobject, jlong handle, jintArray tokens, jint offset, jin
         static_cast<jint>(std::min(static_cast<uint32_t>(count - done), session->max_segment));
     if (!take_tokens(env, session.get(), tokens, offset + done, step)) return;
     done += step;
-    oxb_error error = {};
+    oxb_error error = OXB_ERROR_INIT;
     if (!check(env,
                session->run(session->tokens.as<int32_t>(), static_cast<size_t>(step), done == count,
                             &error),
@@ -88,7 +86,7 @@ void feed(JNIEnv* env, jobject, jlong handle, jintArray tokens, jint offset, jin
 void feed_one(JNIEnv* env, jobject, jlong handle, jint token) {
   const Use<Session> session(env, handle);
   if (!session) return;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   check(env, session->run(&token, 1, true, &error), error);
 }
 
@@ -109,8 +107,10 @@ jint sample(JNIEnv* env, jobject, jlong handle, jobject, jlong sampler_handle) {
     return 0;
   }
   int32_t token = 0;
-  oxb_error error = {};
-  check(env, oxb_sampler_pick(sampler->sampler, session->logits.as<float>(), &token, &error),
+  oxb_error error = OXB_ERROR_INIT;
+  check(env,
+        oxb_sampler_pick(sampler->sampler, session->logits.as<float>(), session->output_width,
+                         &token, &error),
         error);
   return token;
 }
@@ -135,10 +135,10 @@ void run(JNIEnv* env, jobject, jlong handle, jintArray tokens, jint offset, jint
                                           session->output_width, Intent::kWrite, &floats)) {
     return;
   }
-  oxb_error error = {};
-  const oxb_status status =
-      oxb_session_run(session->session, session->tokens.as<int32_t>(), static_cast<size_t>(count),
-                      floats, static_cast<size_t>(rows), &error);
+  oxb_error error = OXB_ERROR_INIT;
+  const oxb_status status = oxb_session_run(
+      session->session, session->tokens.as<int32_t>(), static_cast<size_t>(count),
+      static_cast<size_t>(rows), floats, static_cast<size_t>(rows) * session->output_width, &error);
   session->moved(status, false);
   check(env, status, error);
 }
@@ -146,23 +146,51 @@ void run(JNIEnv* env, jobject, jlong handle, jintArray tokens, jint offset, jint
 void encode(JNIEnv* env, jobject, jlong handle, jintArray tokens, jint count) {
   const Use<Session> session(env, handle);
   if (!session || !take_tokens(env, session.get(), tokens, 0, count)) return;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   const oxb_status status = oxb_session_encode(session->session, session->tokens.as<int32_t>(),
                                                static_cast<size_t>(count), &error);
   session->moved(status, false);
   check(env, status, error);
 }
 
+void embed(JNIEnv* env, jobject, jlong handle, jintArray tokens, jint count, jint pooling,
+           jboolean normalise, jfloatArray row) {
+  const Use<Session> session(env, handle);
+  if (!session || !take_tokens(env, session.get(), tokens, 0, count)) return;
+  // Rows of all tokens: what is kept from call to call is one.
+  Memory rows;
+  const size_t numbers = std::max<size_t>(static_cast<size_t>(count), 1) * session->output_width;
+  if (!rows.allocate(env, numbers, sizeof(float))) return;
+  oxb_embed_options options = OXB_EMBED_OPTIONS_INIT;
+  options.pooling = pooling;
+  options.normalise = normalise == JNI_TRUE ? 1 : 0;
+  oxb_error error = OXB_ERROR_INIT;
+  const oxb_status status =
+      oxb_session_embed(session->session, session->tokens.as<int32_t>(), static_cast<size_t>(count),
+                        &options, rows.as<float>(), numbers, &error);
+  session->moved(status, false);
+  if (!check(env, status, error)) return;
+  env->SetFloatArrayRegion(row, 0, static_cast<jsize>(session->output_width), rows.as<float>());
+}
+
+void cancel(JNIEnv* env, jobject, jlong handle) {
+  Handles::reach(env, handle, Session::kKind, [](Object* object) {
+    (void)oxb_session_cancel(static_cast<Session*>(object)->session);
+  });
+}
+
 void reset(JNIEnv* env, jobject, jlong handle) {
   const Use<Session> session(env, handle);
   if (!session) return;
-  oxb_session_reset(session->session);
+  (void)oxb_session_reset(session->session, nullptr);
   session->has_logits = false;
 }
 
 jlong position(JNIEnv* env, jobject, jlong handle) {
   const Use<Session> session(env, handle);
-  return session ? static_cast<jlong>(oxb_session_position(session->session)) : 0;
+  uint64_t tokens = 0;
+  if (session) (void)oxb_session_position(session->session, &tokens, nullptr);
+  return static_cast<jlong>(tokens);
 }
 
 jlong arena_bytes(JNIEnv* env, jobject, jlong handle) {
@@ -172,12 +200,16 @@ jlong arena_bytes(JNIEnv* env, jobject, jlong handle) {
 
 jlong backend_bytes(JNIEnv* env, jobject, jlong handle) {
   const Use<Session> session(env, handle);
-  return session ? static_cast<jlong>(oxb_session_backend_bytes(session->session)) : 0;
+  size_t bytes = 0;
+  if (session) (void)oxb_session_backend_bytes(session->session, &bytes, nullptr);
+  return static_cast<jlong>(bytes);
 }
 
 jlong state_bytes(JNIEnv* env, jobject, jlong handle) {
   const Use<Session> session(env, handle);
-  return session ? static_cast<jlong>(oxb_session_state_bytes(session->session)) : 0;
+  size_t bytes = 0;
+  if (session) (void)oxb_session_state_bytes(session->session, &bytes, nullptr);
+  return static_cast<jlong>(bytes);
 }
 
 /// `way` is one of the constants in Session.java.
@@ -192,7 +224,7 @@ void state(JNIEnv* env, jobject, jlong handle, jint way, jobject buffer, jint po
     return;
   }
   oxb_session* inner = session->session;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   oxb_status status = OXB_OK;
   switch (way) {
     case 0:
@@ -214,15 +246,18 @@ void state(JNIEnv* env, jobject, jlong handle, jint way, jobject buffer, jint po
 }  // namespace
 
 oxb_status Session::run(const int32_t* ids, size_t count, bool keep_logits, oxb_error* error) {
-  const oxb_status status = oxb_session_run(
-      session, ids, count, keep_logits ? logits.as<float>() : nullptr, keep_logits ? 1 : 0, error);
+  const oxb_status status = oxb_session_run(session, ids, count, keep_logits ? 1 : 0,
+                                            logits.as<float>(), output_width, error);
   moved(status, keep_logits);
   return status;
 }
 
 void Session::moved(oxb_status status, bool kept_logits) {
   // What was refused has changed nothing.
-  if (status == OXB_INVALID_ARGUMENT || status == OXB_STREAM_FULL) return;
+  if (status == OXB_INVALID_ARGUMENT || status == OXB_BUFFER_TOO_SMALL ||
+      status == OXB_STREAM_FULL) {
+    return;
+  }
   has_logits = status == OXB_OK && kept_logits;
 }
 
@@ -235,6 +270,8 @@ bool register_session(JNIEnv* env) {
       method("readLogits", "(JLjava/nio/ByteBuffer;II)V", read_logits),
       method("run", "(J[IIILjava/nio/ByteBuffer;III)V", run),
       method("encode", "(J[II)V", encode),
+      method("embed", "(J[IIIZ[F)V", embed),
+      method("cancel", "(J)V", cancel),
       method("reset", "(J)V", reset),
       method("position", "(J)J", position),
       method("arenaBytes", "(J)J", arena_bytes),

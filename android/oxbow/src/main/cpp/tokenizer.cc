@@ -15,16 +15,14 @@ jlong create(JNIEnv* env, jobject, jlong model_handle, jboolean add_template,
              jboolean parse_special, jboolean skip_special, jint max_word_bytes) {
   const Use<Model> model(env, model_handle);
   if (!model) return 0;
-  oxb_encoder_options encoding;
-  oxb_encoder_options_init(&encoding);
+  oxb_encoder_options encoding = OXB_ENCODER_OPTIONS_INIT;
   encoding.add_template = add_template;
   encoding.parse_special = parse_special;
   encoding.max_word_bytes = max_word_bytes < 0 ? 0 : static_cast<uint32_t>(max_word_bytes);
-  oxb_decoder_options decoding;
-  oxb_decoder_options_init(&decoding);
+  oxb_decoder_options decoding = OXB_DECODER_OPTIONS_INIT;
   decoding.skip_special = skip_special;
 
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   size_t encoder_bytes = 0, decoder_bytes = 0;
   if (!check(env, oxb_encoder_bytes(model->model, &encoding, &encoder_bytes, &error), error) ||
       !check(env, oxb_decoder_bytes(model->model, &decoding, &decoder_bytes, &error), error)) {
@@ -65,7 +63,7 @@ jlong step_result(bool over, size_t taken, size_t written) {
 void restart(JNIEnv* env, jobject, jlong handle) {
   const Use<Tokenizer> tokenizer(env, handle);
   if (!tokenizer) return;
-  oxb_encoder_reset(tokenizer->encoder);
+  (void)oxb_encoder_reset(tokenizer->encoder, nullptr);
   size_t ignored = 0;
   oxb_decoder_finish(tokenizer->decoder, tokenizer->text.as<char>(), tokenizer->text.size(),
                      &ignored, nullptr);
@@ -85,7 +83,7 @@ jlong encode(JNIEnv* env, jobject, jlong handle, jbyteArray text, jint offset, j
   const bool last = there == static_cast<size_t>(length);
   const size_t room = std::min(kIds, static_cast<size_t>(env->GetArrayLength(ids)));
   size_t count = 0, taken = 0;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   const oxb_status status =
       oxb_encoder_run(tokenizer->encoder, bytes, there, last ? 1 : 0, tokenizer->ids.as<int32_t>(),
                       room, &count, &taken, &error);
@@ -120,7 +118,7 @@ jlong decode(JNIEnv* env, jobject, jlong handle, jintArray ids, jint offset, jin
   const size_t room = tokenizer->text.size();
   char* bytes = tokenizer->text.as<char>();
   size_t taken = 0, written = 0, some = 0;
-  oxb_error error = {};
+  oxb_error error = OXB_ERROR_INIT;
   for (; taken < there && room - written >= most; ++taken, written += some) {
     if (!check(env,
                oxb_decoder_run(tokenizer->decoder, tokens[taken], bytes + written, room - written,

@@ -85,7 +85,7 @@ public final class Model extends NativeObject {
     }
 
     public Task getTask() {
-        return Task.values()[(int) info[TASK]];
+        return Task.of(info[TASK]);
     }
 
     /** Token ids are below this. */
@@ -167,6 +167,15 @@ public final class Model extends NativeObject {
         return Text.decode(text(handle(), LABEL, index));
     }
 
+    /**
+     * What the file says of itself: "architecture", "licence", "converter", "source_hash", "settings.KEY", "sizes.KEY" or
+     * "quality.KEY"; null when it has no such key.
+     */
+    public String getMetadata(String key) {
+        byte[] found = metadata(handle(), Text.encode(key));
+        return found == null ? null : Text.decode(found);
+    }
+
     /** What a model that was trained to answer wants before a question; empty when it was not. */
     public String getChatBefore() {
         return Text.decode(text(handle(), CHAT_BEFORE, 0));
@@ -219,6 +228,8 @@ public final class Model extends NativeObject {
     private native void readInfo(long handle, long[] info);
 
     private native byte[] text(long handle, int which, int index);
+
+    private native byte[] metadata(long handle, byte[] key);
 
     private native boolean endsText(long handle, int token);
 

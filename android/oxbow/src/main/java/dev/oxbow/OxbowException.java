@@ -13,6 +13,8 @@ public final class OxbowException extends RuntimeException {
     public static final int NEEDS_RESET = 13;
     /** The stream has reached the length this model was made for. */
     public static final int STREAM_FULL = 14;
+    /** {@link Session#cancel} ended the run. */
+    public static final int CANCELLED = 15;
     public static final int FILE_UNREADABLE = 20;
     public static final int FILE_CORRUPT = 21;
     public static final int FILE_UNSUPPORTED = 22;
@@ -46,7 +48,7 @@ public final class OxbowException extends RuntimeException {
         return new OxbowException(INVALID_ARGUMENT, message);
     }
 
-    /** One of the constants of this class. */
+    /** One of the constants of this class, or one that only a newer native library knows. */
     public int getCode() {
         return code;
     }

@@ -103,6 +103,26 @@ public final class Session extends NativeObject {
         encode(handle(), tokens, tokens.length);
     }
 
+    /**
+     * One row for a whole text, of a model whose runs start anew each time, such as an encoder.
+     *
+     * @param normalise whether the row is divided by its length, so that its products with others are cosines
+     */
+    public float[] embed(int[] tokens, Pooling pooling, boolean normalise) {
+        float[] row = new float[model.getOutputWidth()];
+        embed(handle(), tokens, tokens.length, pooling.ordinal(), normalise, row);
+        return row;
+    }
+
+    /**
+     * Ends the run of this session that is under way, or the next one: it throws {@link OxbowException#CANCELLED}. The
+     * one method that may be called while another thread uses the session. A run that was ended half-way leaves the
+     * session refusing to run until {@link #reset}, {@link #load} or {@link #rewind}.
+     */
+    public void cancel() {
+        cancel(handle());
+    }
+
     /** Back to the empty stream. */
     public void reset() {
         reset(handle());
@@ -167,6 +187,10 @@ public final class Session extends NativeObject {
             long handle, int[] tokens, int offset, int count, ByteBuffer logits, int position, int length, int rows);
 
     private native void encode(long handle, int[] tokens, int count);
+
+    private native void embed(long handle, int[] tokens, int count, int pooling, boolean normalise, float[] row);
+
+    private native void cancel(long handle);
 
     private native void reset(long handle);
 

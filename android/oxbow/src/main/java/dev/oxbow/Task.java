@@ -12,5 +12,13 @@ public enum Task {
     /** Gives logits of the tokens themselves. */
     FILL_MASK,
     /** Gives hidden states. */
-    ENCODE
+    ENCODE,
+    /** Something that a newer native library knows and these classes do not. */
+    UNKNOWN;
+
+    private static final Task[] ALL = values();
+
+    static Task of(long number) {
+        return number >= 0 && number < UNKNOWN.ordinal() ? ALL[(int) number] : UNKNOWN;
+    }
 }

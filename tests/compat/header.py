@@ -1,0 +1,28 @@
+"""Functions and constants of oxbow.h, as the checks of this folder want them."""
+
+import re
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return re.sub(r"/\*.*?\*/", " ", file.read(), flags=re.S)
+
+
+def functions(text):
+    """Name -> (what it returns, [(type, name)])."""
+    found = {}
+    for returns, name, parameters in re.findall(r"OXB_API ([^;(]*?)\b(oxb_\w+)\(([^;]*?)\);", text):
+        split = []
+        for parameter in re.sub(r"\s+", " ", parameters).split(","):
+            match = re.fullmatch(r"(.*?[ *])(\w+)", parameter.strip())
+            if match and parameter.strip() != "void":
+                split.append((match.group(1).strip(), match.group(2)))
+        found[name] = (returns.strip(), split)
+    return found
+
+
+def constants(text):
+    """Name -> number, of all enumerations."""
+    return {name: int(number)
+            for body in re.findall(r"enum \{(.*?)\}", text, flags=re.S)
+            for name, number in re.findall(r"(OXB_[A-Z0-9_]+) = (\d+)", body)}

@@ -1,0 +1,284 @@
+// What an application asks of the interface besides running: names, metadata, ways to open, cancelling, embeddings. With
+// the model files of tests/compat, so no converter is needed.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "host/testing/paths.h"
+#include "runtime/api/oxbow.hpp"
+
+namespace oxbow::testing {
+namespace {
+
+std::string file(const char* name) {
+  return source_dir() + "/tests/compat/0.1/files/" + name + ".oxb";
+}
+
+oxb::Model open(const char* name, const oxb_open_options& options = oxb::OpenOptions()) {
+  oxb::Expected<oxb::Model> model = oxb::Model::open(file(name).c_str(), options);
+  EXPECT_TRUE(model.ok()) << model.status().text();
+  return std::move(*model);
+}
+
+oxb::Session start(const oxb::Model& model,
+                   const oxb_session_options& options = oxb::SessionOptions()) {
+  oxb::Expected<oxb::Session> session = oxb::Session::create(model, options);
+  EXPECT_TRUE(session.ok()) << session.status().text();
+  return std::move(*session);
+}
+
+const char* const kGenerator = "gpt2-g1_tied-int8";
+const char* const kEndless = "hf_transfo_xl-t2_plain-f32";
+const char* const kClassifier = "distilbert-db1_cls-f32";
+const char* const kTranslator = "marian-ma1-int8";
+
+TEST(Api, MetadataIsKeysAndValues) {
+  const oxb::Model model = open(kGenerator);
+  const size_t count = model.info().metadata_count;
+  ASSERT_GE(count, 3u);
+  for (size_t i = 0; i < count; ++i) {
+    const auto entry = model.metadata(i);
+    ASSERT_TRUE(entry.ok());
+    EXPECT_STREQ(model.find_metadata(entry->first), entry->second);
+  }
+  EXPECT_STREQ(model.find_metadata("architecture"), model.info().architecture);
+  EXPECT_EQ(model.find_metadata("nothing"), nullptr);
+  EXPECT_EQ(model.metadata(count).status().code(), OXB_INVALID_ARGUMENT);
+}
+
+TEST(Api, PartsAreFoundByTheirNames) {
+  const oxb::Model model = open(kTranslator);
+  EXPECT_EQ(*model.find_entry("encode"), 0u);
+  EXPECT_EQ(*model.find_entry("step"), 1u);
+  EXPECT_EQ(model.find_entry("other").status().code(), OXB_INVALID_ARGUMENT);
+  const auto input = model.input_info(0, 0);
+  ASSERT_TRUE(input.ok());
+  EXPECT_EQ(*model.find_input(0, input->name), 0u);
+  EXPECT_FALSE(model.find_input(0, "nothing").ok());
+  EXPECT_FALSE(model.find_input(2, input->name).ok());
+  const auto output = model.output_info(1, 0);
+  ASSERT_TRUE(output.ok());
+  EXPECT_STREQ(output->name, model.entry_info(1)->output);
+  EXPECT_EQ(output->width, model.info().output_width);
+  EXPECT_FALSE(model.output_info(1, model.entry_info(1)->output_count).ok());
+  oxb::Session session = start(model);
+  const auto first = session.tensor_info(0);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(*session.find_tensor(first->name), 0u);
+  EXPECT_FALSE(session.find_tensor("nothing").ok());
+}
+
+TEST(Api, AFileIsMappedOrReadAndRunsTheSame) {
+  const std::vector<int32_t> tokens = {1, 2, 3};
+  const oxb::Model mapped = open(kGenerator);
+  const size_t width = mapped.info().output_width;
+  std::vector<float> expected(width), logits(width);
+  ASSERT_TRUE(start(mapped).run(tokens, expected).ok());
+  const size_t bytes = mapped.info().file_bytes;
+  std::vector<std::byte> memory(bytes + 64);
+  std::byte* aligned = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+  oxb::OpenOptions options;
+  options.prefetch = options.check_weights = 1;
+  for (int way = 0; way < 3; ++way) {
+    if (way > 0) options.access = OXB_ACCESS_READ;
+    if (way > 1) options.memory = aligned, options.memory_bytes = bytes;
+    const oxb::Model model = open(kGenerator, options);
+    ASSERT_TRUE(start(model).run(tokens, logits).ok());
+    EXPECT_EQ(logits, expected) << way;
+  }
+  options.memory_bytes = bytes - 1;
+  EXPECT_EQ(oxb::Model::open(file(kGenerator).c_str(), options).status().code(),
+            OXB_BUFFER_TOO_SMALL);
+  options.access = 7;
+  EXPECT_EQ(oxb::Model::open(file(kGenerator).c_str(), options).status().code(),
+            OXB_INVALID_ARGUMENT);
+}
+
+TEST(Api, TheCapacityOfAnOutputIsRespected) {
+  const oxb::Model model = open(kGenerator);
+  oxb::Session session = start(model);
+  const size_t width = model.info().output_width;
+  std::vector<float> logits(2 * width - 1);
+  const int32_t tokens[] = {1, 2};
+  oxb_error error = OXB_ERROR_INIT;
+  EXPECT_EQ(oxb_session_run(session.get(), tokens, 2, 2, logits.data(), logits.size(), &error),
+            OXB_BUFFER_TOO_SMALL);
+  EXPECT_EQ(error.code, OXB_BUFFER_TOO_SMALL);
+  EXPECT_EQ(oxb_session_run(session.get(), tokens, 2, SIZE_MAX, logits.data(), SIZE_MAX, &error),
+            OXB_BUFFER_TOO_SMALL);
+  EXPECT_EQ(session.position(), 0u);
+  oxb_output wanted = {sizeof(oxb_output), model.entry_info(0)->output, logits.data(),
+                       logits.size(), 2};
+  const oxb_input input = oxb::input(model.input_info(0, 0)->name, tokens);
+  EXPECT_EQ(session.run_entry(0, {&input, 1}, {&wanted, 1}).code(), OXB_BUFFER_TOO_SMALL);
+  wanted.rows = 1;
+  EXPECT_TRUE(session.run_entry(0, {&input, 1}, {&wanted, 1}).ok());
+  wanted.name = "nothing";
+  EXPECT_EQ(session.run_entry(0, {&input, 1}, {&wanted, 1}).code(), OXB_INVALID_ARGUMENT);
+  oxb_output twice[] = {wanted, wanted};
+  twice[0].name = twice[1].name = model.entry_info(0)->output;
+  EXPECT_EQ(session.run_entry(0, {&input, 1}, twice).code(), OXB_INVALID_ARGUMENT);
+}
+
+TEST(Api, ACancelBetweenRunsEndsTheNextAndChangesNothing) {
+  const oxb::Model model = open(kGenerator);
+  oxb::Session session = start(model);
+  const std::vector<int32_t> tokens = {1, 2, 3};
+  ASSERT_TRUE(session.run(tokens).ok());
+  session.cancel();
+  EXPECT_EQ(session.run(tokens).code(), OXB_CANCELLED);
+  EXPECT_EQ(session.position(), 3u);
+  EXPECT_TRUE(session.run(tokens).ok());
+  session.cancel();
+  session.reset();
+  EXPECT_TRUE(session.run(tokens).ok());
+}
+
+// From the profile, which is told of every step: at a step that is known.
+TEST(Api, ACancelDuringARunEndsItAfterTheStep) {
+  const oxb::Model model = open(kGenerator);
+  oxb::Session session = start(model);
+  std::vector<std::byte> before(session.state_bytes());
+  const std::vector<int32_t> tokens = {1, 2, 3};
+  ASSERT_TRUE(session.run(tokens).ok());
+  ASSERT_TRUE(session.checkpoint(before).ok());
+  struct Seen {
+    oxb_session* session;
+    uint32_t last = 0;
+  } seen = {session.get()};
+  session.set_profile(
+      [](void* context, uint32_t step, const char*, const char*, uint64_t) {
+        auto* to = static_cast<Seen*>(context);
+        to->last = step;
+        if (step == 2) (void)oxb_session_cancel(to->session);
+      },
+      &seen);
+  EXPECT_EQ(session.run(tokens).code(), OXB_CANCELLED);
+  EXPECT_EQ(seen.last, 2u);
+  EXPECT_EQ(session.run(tokens).code(), OXB_NEEDS_RESET);
+  session.set_profile(nullptr, nullptr);
+  ASSERT_TRUE(session.rewind(before).ok());
+  EXPECT_TRUE(session.run(tokens).ok());
+}
+
+TEST(Api, ACancelOfAnotherThreadIsSeen) {
+  const oxb::Model model = open(kEndless);
+  oxb::Session session = start(model);
+  std::atomic<bool> running = false;
+  std::thread other([&] {
+    while (!running) std::this_thread::yield();
+    session.cancel();
+  });
+  oxb::Status status;
+  while (status.ok()) {
+    status = session.run(std::vector<int32_t>{1});
+    running = true;
+  }
+  other.join();
+  EXPECT_EQ(status.code(), OXB_CANCELLED);
+}
+
+TEST(Api, AFailedEncodeIsNotForgottenByWhoBorrows) {
+  const oxb::Model model = open(kTranslator);
+  oxb::Session lender = start(model);
+  oxb::SessionOptions borrowing;
+  borrowing.lender = lender.get();
+  oxb::Session borrower = start(model, borrowing);
+  const std::vector<int32_t> source = {5, 6, 7, 2}, token = {1};
+  ASSERT_TRUE(lender.encode(source).ok());
+  std::vector<std::byte> state(borrower.state_bytes());
+  ASSERT_TRUE(borrower.checkpoint(state).ok());
+  lender.set_profile([](void* context, uint32_t, const char*, const char*,
+                        uint64_t) { (void)oxb_session_cancel(static_cast<oxb_session*>(context)); },
+                     lender.get());
+  EXPECT_EQ(lender.encode(source).code(), OXB_CANCELLED);
+  lender.set_profile(nullptr, nullptr);
+  EXPECT_EQ(borrower.run(token).code(), OXB_NEEDS_RESET);
+  borrower.reset();
+  EXPECT_EQ(borrower.run(token).code(), OXB_NEEDS_RESET);
+  ASSERT_TRUE(borrower.rewind(state).ok());
+  EXPECT_EQ(borrower.run(token).code(), OXB_NEEDS_RESET);
+  // The stream is whole again, what it shares is not.
+  ASSERT_TRUE(lender.copy(borrower).ok());
+  EXPECT_EQ(lender.run(token).code(), OXB_NEEDS_RESET);
+  ASSERT_TRUE(lender.encode(source).ok());
+  EXPECT_TRUE(borrower.run(token).ok());
+}
+
+TEST(Api, EmbeddingsArePooledRows) {
+  const oxb::Model model = open(kClassifier);
+  oxb::Session session = start(model);
+  const std::vector<int32_t> tokens = {1, 2, 3, 4};
+  std::vector<float> row(model.info().output_width);
+  ASSERT_TRUE(session.run(tokens, row).ok());
+  oxb::EmbedOptions options;
+  EXPECT_EQ(*session.embed(tokens, options), row);  // Of one row the mean is that row.
+  options.normalise = 1;
+  const auto unit = session.embed(tokens, options);
+  ASSERT_TRUE(unit.ok());
+  double squares = 0.0;
+  for (const float value : *unit) squares += double{value} * double{value};
+  EXPECT_NEAR(squares, 1.0, 1e-6);
+  options.pooling = 9;
+  EXPECT_EQ(session.embed(tokens, options).status().code(), OXB_INVALID_ARGUMENT);
+  const oxb::Model generator = open(kGenerator);
+  EXPECT_EQ(start(generator).embed(tokens).status().code(), OXB_INVALID_ARGUMENT);
+}
+
+TEST(Api, WhatWasMovedFromIsEmptyAndRefused) {
+  const oxb::Model model = open(kGenerator);
+  auto encoder = oxb::Encoder::create(model);
+  auto decoder = oxb::Decoder::create(model);
+  auto sampler = oxb::Sampler::create(model.info().output_width);
+  ASSERT_TRUE(encoder.ok() && decoder.ok() && sampler.ok());
+  oxb::Session session = start(model);
+  const oxb::Encoder other_encoder = std::move(*encoder);
+  const oxb::Decoder other_decoder = std::move(*decoder);
+  const oxb::Sampler other_sampler = std::move(*sampler);
+  const oxb::Session other_session = std::move(session);
+  EXPECT_EQ(encoder->get(), nullptr);
+  EXPECT_EQ(encoder->encode("a").status().code(), OXB_INVALID_ARGUMENT);
+  EXPECT_EQ(decoder->run(0).status().code(), OXB_INVALID_ARGUMENT);
+  EXPECT_EQ(sampler->pick(std::vector<float>(3)).status().code(), OXB_INVALID_ARGUMENT);
+  EXPECT_EQ(session.run(std::vector<int32_t>{1}).code(), OXB_INVALID_ARGUMENT);
+}
+
+TEST(Api, AnEncoderGivesAllTokensOfAText) {
+  const oxb::Model model = open(kGenerator);
+  auto encoder = oxb::Encoder::create(model);
+  auto decoder = oxb::Decoder::create(model);
+  ASSERT_TRUE(encoder.ok() && decoder.ok());
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "The quick brown fox. ";
+  const auto ids = encoder->encode(text);
+  ASSERT_TRUE(ids.ok()) << ids.status().text();
+  std::string back;
+  for (const int32_t id : *ids) back += *decoder->run(id);
+  back += *decoder->finish();
+  EXPECT_EQ(back, text);
+  EXPECT_TRUE(encoder->encode("")->empty());
+  EXPECT_FALSE(encoder->encode("\x01").ok());
+  EXPECT_EQ(encoder->encode("ab")->size(), 2u);
+}
+
+TEST(Api, AnErrorKnowsItsCode) {
+  const oxb::Model model = open(kGenerator);
+  oxb::Session session = start(model);
+  const oxb::Status status = session.run(std::vector<int32_t>{-1});
+  EXPECT_EQ(status.code(), OXB_INVALID_ARGUMENT);
+  EXPECT_EQ(status.step(), -1);
+  EXPECT_EQ(status.op(), nullptr);
+  EXPECT_STREQ(oxb_status_name(999), "unknown status");
+}
+
+}  // namespace
+}  // namespace oxbow::testing
