@@ -6,6 +6,7 @@
 namespace oxbow::tools {
 
 int run_command(int argc, char** argv);
+int chat_command(int argc, char** argv);
 int tokenize_command(int argc, char** argv);
 int bench_command(int argc, char** argv);
 int inspect_command(int argc, char** argv);

@@ -19,6 +19,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", oxbow::tools::run_command, "continue a text"},
+    {"chat", oxbow::tools::chat_command, "ask and be answered, in turns"},
     {"tokenize", oxbow::tools::tokenize_command, "show a text as the tokens a model sees"},
     {"bench", oxbow::tools::bench_command, "measure time and memory, also over long streams"},
     {"inspect", oxbow::tools::inspect_command, "show what is in a file and what it will need"},

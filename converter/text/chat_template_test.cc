@@ -73,10 +73,66 @@ TEST(ChatTemplate, GivesTheTextsOfTheOriginal) {
   }
 }
 
+/// A chat as the runtime writes it: see converter/text/chat_template.h.
+std::string put_together(const ChatTexts& texts, const std::vector<std::string>& turns,
+                         const std::string& system) {
+  std::string out =
+      system.empty() ? texts.before : *texts.system_before + system + *texts.system_after;
+  for (size_t i = 0; i < turns.size(); ++i) {
+    out += i % 2 == 0 ? turns[i] + texts.after : texts.lead + turns[i] + *texts.next;
+  }
+  return out;
+}
+
+TEST(ChatTemplate, ChatsArePutTogetherAsTheOriginalWritesThem) {
+  const std::vector<std::string> two = {"One?", "Eins.", "Two?"};
+  const std::vector<std::string> three = {"One?", "Eins.", "Two?", "Zwei.", "Three?"};
+  size_t talks = 0, systems = 0, trims = 0;
+  for (const std::filesystem::path& path : templates()) {
+    SCOPED_TRACE(path.filename());
+    const nlohmann::json chats = nlohmann::json::parse(
+        read_text(std::filesystem::path(path).replace_extension(".json")))["chats"];
+    const ChatTexts texts = render_chat(read_text(path), kTokens);
+    if (texts.next) {
+      ++talks;
+      EXPECT_EQ(put_together(texts, two, ""), chats[0].get<std::string>());
+      EXPECT_EQ(put_together(texts, three, ""), chats[1].get<std::string>());
+    } else {
+      EXPECT_NE(texts.next_note, "");
+    }
+    if (texts.system_before) {
+      ++systems;
+      EXPECT_EQ(put_together(texts, {"One?"}, "Count."), chats[2].get<std::string>());
+      if (texts.next) {
+        EXPECT_EQ(put_together(texts, three, "Count."), chats[3].get<std::string>());
+      }
+    } else {
+      EXPECT_NE(texts.system_note, "");
+    }
+    const bool trimmed = (texts.trims & kChatUser) != 0;
+    trims += trimmed;
+    EXPECT_EQ(put_together(texts, {trimmed ? "One?" : " One? \n"}, ""),
+              chats[4].get<std::string>());
+  }
+  // As many as there are today.
+  EXPECT_GE(talks, 12u);
+  EXPECT_GE(systems, 9u);
+  EXPECT_GE(trims, 3u);
+}
+
+TEST(ChatTemplate, AChatThatChangesWhatWasSaidHasOneQuestion) {
+  const ChatTexts texts =
+      render_chat("{% for m in messages[-1:] %}[{{ m.content }}]{% endfor %}", kTokens);
+  EXPECT_EQ(texts.before, "[");
+  EXPECT_FALSE(texts.next);
+  EXPECT_THAT(texts.next_note, HasSubstr("not shown as it was"));
+  EXPECT_FALSE(texts.system_before);
+}
+
 TEST(ChatTemplate, SaysWhatItDoesNotSupportAndWhere) {
   const std::map<std::string, std::string> expected = {
       {"date", "line 1: \"strftime_now\" is not supported: the text would depend on the day"},
-      {"system_needed", "line 2: the template refuses a chat of one question: \"A system message"},
+      {"system_needed", "line 2: the template refuses the chat: \"A system message"},
       {"selectattr", "line 1: the filter \"selectattr\" is not supported"},
       {"upper", "does not show the message as it is"},
       {"json", "does not show the message as it is"},

@@ -59,6 +59,7 @@ oxb_status oxb_beam_search_create(oxb_session* session, const oxb_beam_options* 
   if (search == nullptr) return missing(error, "search");
   *search = nullptr;
   if (session == nullptr) return missing(error, "session");
+  if (memory == nullptr) return missing(error, "memory");
   return outer(search_create(*inner(session), options, memory, bytes, search, words(error)));
 }
 

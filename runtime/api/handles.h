@@ -48,6 +48,9 @@ inline oxb_status check_entry(const Model& model, size_t entry, oxb_error* error
                     entry, model.entry_count()));
 }
 
+/// What the model's makers advise (sampler_api.cc).
+oxb_sampler_options advised_sampling(const Model& model);
+
 inline Status bad_size(const char* what, size_t size, Error* error) {
   return fail(error, Status::kInvalidArgument,
               "%s: size is %zu: let the struct start as its OXB_..._INIT", what, size);

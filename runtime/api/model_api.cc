@@ -12,6 +12,7 @@
 #include "runtime/api/handles.h"
 #include "runtime/api/oxbow.h"
 #include "runtime/base/hash.h"
+#include "runtime/generate/ends_text.h"
 #include "runtime/model/model.h"
 #include "schema/model_generated.h"
 
@@ -242,14 +243,7 @@ const char* oxb_model_find_metadata(const oxb_model* model, const char* key) {
 }
 
 oxb_bool oxb_model_ends_text(const oxb_model* model, int32_t token) {
-  if (model == nullptr) return 0;
-  const auto* generation = model->model.graph->generation();
-  if (generation == nullptr || token < 0) return 0;
-  const auto* more = generation->more_end_tokens();
-  const bool ends =
-      token == generation->end_token() ||
-      (more != nullptr && std::find(more->begin(), more->end(), token) != more->end());
-  return ends ? 1 : 0;
+  return model != nullptr && oxbow::ends_text(model->model, token) ? 1 : 0;
 }
 
 const char* oxb_model_label(const oxb_model* model, size_t index) {

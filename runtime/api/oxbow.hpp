@@ -21,6 +21,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -773,6 +774,140 @@ class LogMel {
  private:
   LogMel() = default;
   detail::Owned<oxb_log_mel, oxb_log_mel_destroy> mel_;
+};
+
+struct GeneratorOptions : oxb_generator_options {
+  GeneratorOptions() : oxb_generator_options OXB_GENERATOR_OPTIONS_INIT {}
+};
+
+struct Piece : oxb_piece {
+  Piece() : oxb_piece OXB_PIECE_INIT {}
+  std::string_view view() const { return {text, text_bytes}; }
+  /// It was the text's last.
+  bool last() const { return end != OXB_END_NONE; }
+};
+
+struct Generation : oxb_generation {
+  Generation() : oxb_generation OXB_GENERATION_INIT {}
+};
+
+/// Prompt in, text out. The session outlives it.
+class Generator {
+ public:
+  static Expected<Generator> create(Session& session,
+                                    const oxb_generator_options& options = GeneratorOptions()) {
+    size_t bytes = 0;
+    Status status = Status::of([&](oxb_error* error) {
+      return oxb_generator_bytes(session.get(), &options, &bytes, error);
+    });
+    if (!status.ok()) return status;
+    Generator made;
+    made.memory_.reset(new (std::nothrow) std::byte[bytes]);
+    if (made.memory_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the generator");
+    oxb_generator* generator = nullptr;
+    status = Status::of([&](oxb_error* error) {
+      return oxb_generator_create(session.get(), &options, made.memory_.get(), bytes, &generator,
+                                  error);
+    });
+    if (!status.ok()) return status;
+    made.generator_.reset(generator);
+    return made;
+  }
+
+  oxb_generator* get() const { return generator_.get(); }
+
+  Status add(std::string_view text) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_generator_add_text(get(), text.data(), text.size(), error);
+    });
+  }
+  Status add(std::span<const int32_t> tokens) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_generator_add_tokens(get(), tokens.data(), tokens.size(), error);
+    });
+  }
+  /// One of OXB_ROLE_...
+  Status add_message(int32_t role, std::string_view text) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_generator_add_message(get(), role, text.data(), text.size(), error);
+    });
+  }
+  Status undo() {
+    return Status::of([&](oxb_error* error) { return oxb_generator_undo(get(), error); });
+  }
+
+  Expected<Piece> next() {
+    Piece piece;
+    const Status status =
+        Status::of([&](oxb_error* error) { return oxb_generator_next(get(), &piece, error); });
+    if (!status.ok()) return status;
+    return piece;
+  }
+  /// Tells `hear` of each piece's text until the text ends or it gives false; gives OXB_END_...
+  template <typename Hear>
+  Expected<int32_t> run(Hear hear) {
+    int32_t end = OXB_END_NONE;
+    const auto callback = [](void* context, const oxb_piece* piece) -> int32_t {
+      const bool more =
+          (*static_cast<Hear*>(context))(std::string_view(piece->text, piece->text_bytes));
+      return more ? 0 : 1;
+    };
+    const Status status = Status::of(
+        [&](oxb_error* error) { return oxb_generator_run(get(), callback, &hear, &end, error); });
+    if (!status.ok()) return status;
+    return end;
+  }
+  /// The whole text at once.
+  Expected<std::string> text() {
+    std::string all;
+    const Expected<int32_t> end = run([&](std::string_view piece) {
+      all += piece;
+      return true;
+    });
+    if (!end) return end.status();
+    return all;
+  }
+  /// From any thread.
+  void cancel() { (void)oxb_generator_cancel(get()); }
+  void reset() { (void)oxb_generator_reset(get(), nullptr); }
+  Generation progress() const {
+    Generation out;
+    oxb_generator_progress(get(), &out, nullptr);
+    return out;
+  }
+
+  /// One of OXB_CONSTRAINT_..., but choices.
+  Status set_constraint(int32_t constraint) {
+    return Status::of(
+        [&](oxb_error* error) { return oxb_generator_set_constraint(get(), constraint, error); });
+  }
+  /// The texts stay where they are until another constraint is set.
+  Status set_choices(std::span<const char* const> texts) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_generator_set_choices(get(), texts.data(), texts.size(), error);
+    });
+  }
+
+  size_t state_bytes() const { return oxb_generator_state_bytes(get()); }
+  Status save(std::span<std::byte> state) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_generator_save(get(), state.data(), state.size(), error);
+    });
+  }
+  Status load(std::span<const std::byte> state) {
+    return Status::of([&](oxb_error* error) {
+      return oxb_generator_load(get(), state.data(), state.size(), error);
+    });
+  }
+
+ private:
+  struct Destroy {
+    void operator()(oxb_generator* generator) const { oxb_generator_destroy(generator); }
+  };
+
+  Generator() = default;
+  std::unique_ptr<std::byte[]> memory_;
+  std::unique_ptr<oxb_generator, Destroy> generator_;
 };
 
 }  // namespace oxb

@@ -30,19 +30,24 @@ Status sampler_create(uint32_t vocabulary, const oxb_sampler_options* given, voi
 
 }  // namespace
 
-oxb_status oxb_sampler_options_advised(const oxb_model* model, oxb_sampler_options* options,
-                                       oxb_error* error) {
-  if (model == nullptr) return missing(error, "model");
-  if (options == nullptr) return missing(error, "options");
+oxb_sampler_options oxbow::advised_sampling(const Model& model) {
   oxb_sampler_options advised = OXB_SAMPLER_OPTIONS_INIT;
-  if (const auto* generation = model->model.graph->generation(); generation != nullptr) {
+  if (const auto* generation = model.graph->generation(); generation != nullptr) {
     advised.temperature = generation->temperature().value_or(advised.temperature);
     advised.top_k = generation->top_k().value_or(advised.top_k);
     advised.top_p = generation->top_p().value_or(advised.top_p);
     advised.repetition_penalty =
         generation->repetition_penalty().value_or(advised.repetition_penalty);
   }
-  return outer(write_info("sampler options", advised, options, words(error)));
+  return advised;
+}
+
+oxb_status oxb_sampler_options_advised(const oxb_model* model, oxb_sampler_options* options,
+                                       oxb_error* error) {
+  if (model == nullptr) return missing(error, "model");
+  if (options == nullptr) return missing(error, "options");
+  return outer(
+      write_info("sampler options", oxbow::advised_sampling(model->model), options, words(error)));
 }
 
 oxb_status oxb_sampler_bytes(uint32_t vocabulary, const oxb_sampler_options* options, size_t* bytes,
@@ -55,6 +60,7 @@ oxb_status oxb_sampler_create(uint32_t vocabulary, const oxb_sampler_options* op
                               size_t bytes, oxb_sampler** sampler, oxb_error* error) {
   if (sampler == nullptr) return missing(error, "sampler");
   *sampler = nullptr;
+  if (memory == nullptr) return missing(error, "memory");
   return outer(sampler_create(vocabulary, options, memory, bytes, sampler, words(error)));
 }
 

@@ -84,6 +84,7 @@ oxb_status oxb_encoder_create(const oxb_model* model, const oxb_encoder_options*
   if (model == nullptr) return missing(error, "model");
   if (encoder == nullptr) return missing(error, "encoder");
   *encoder = nullptr;
+  if (memory == nullptr) return missing(error, "memory");
   return outer(encoder_create(model, options, memory, bytes, encoder, words(error)));
 }
 
@@ -125,6 +126,7 @@ oxb_status oxb_decoder_create(const oxb_model* model, const oxb_decoder_options*
   if (model == nullptr) return missing(error, "model");
   if (decoder == nullptr) return missing(error, "decoder");
   *decoder = nullptr;
+  if (memory == nullptr) return missing(error, "memory");
   return outer(decoder_create(model, options, memory, bytes, decoder, words(error)));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <cstring>
 #include <new>
 
 #include "runtime/base/checked.h"
@@ -106,6 +107,56 @@ void oxb_sampler::accept(int32_t token) {
   window_[window_next_] = token;
   window_next_ = (window_next_ + 1) % window_.size();
   window_count_ = std::min(window_count_ + 1, window_.size());
+}
+
+void oxb_sampler::restart(uint64_t seed) {
+  random_ = seed;
+  window_count_ = window_next_ = 0;
+}
+
+/// The window's tokens follow.
+struct oxb_sampler::Saved {
+  uint64_t random;
+  uint32_t count;
+  uint32_t next;
+};
+
+size_t oxb_sampler::saved_bytes(const oxb_sampler_options& options) {
+  return sizeof(Saved) + options.repetition_window * sizeof(int32_t);
+}
+
+void oxb_sampler::save(std::byte* saved) const {
+  const Saved head = {random_, static_cast<uint32_t>(window_count_),
+                      static_cast<uint32_t>(window_next_)};
+  std::memcpy(saved, &head, sizeof(head));
+  std::memset(saved + sizeof(head), 0, window_.size_bytes());
+  if (window_count_ > 0) {
+    std::memcpy(saved + sizeof(head), window_.data(), window_count_ * sizeof(int32_t));
+  }
+}
+
+Status oxb_sampler::load(const std::byte* saved, Error* error) {
+  Saved head;
+  std::memcpy(&head, saved, sizeof(head));
+  const size_t size = window_.size();
+  // Until the window is full its tokens are the first ones.
+  bool sound = head.count <= size && (size == 0 ? head.next == 0 : head.next < size) &&
+               (head.count == size || head.next == head.count);
+  for (size_t i = 0; sound && i < head.count; ++i) {
+    int32_t token = 0;
+    std::memcpy(&token, saved + sizeof(head) + i * sizeof(token), sizeof(token));
+    sound = token >= 0 && static_cast<size_t>(token) < logits_.size();
+  }
+  if (!sound) {
+    return fail(error, Status::kStateCorrupt, "sampler state: the window is out of range");
+  }
+  random_ = head.random;
+  window_count_ = head.count;
+  window_next_ = head.next;
+  if (head.count > 0) {
+    std::memcpy(window_.data(), saved + sizeof(head), head.count * sizeof(int32_t));
+  }
+  return Status::kOk;
 }
 
 /// Fills logits_ and finds the most likely token.

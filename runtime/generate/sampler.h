@@ -25,10 +25,19 @@ struct oxb_sampler {
 
   void accept(int32_t token);
   size_t vocabulary() const { return logits_.size(); }
+  /// The random numbers begin again, and no token was seen.
+  void restart(uint64_t seed);
+
+  /// The random numbers and the window as bytes, to save them.
+  static size_t saved_bytes(const oxb_sampler_options& options);
+  void save(std::byte* saved) const;
+  oxbow::Status load(const std::byte* saved, oxbow::Error* error);
+
   oxbow::Status pick(const float* logits, int32_t* token, oxbow::Error* error);
 
  private:
   struct Layout;
+  struct Saved;
 
   oxb_sampler() = default;
   oxbow::Status copy_and_penalise(const float* logits, oxbow::Error* error);

@@ -37,6 +37,11 @@ void CharacterWriter::add(std::span<const char> bytes) {
   for (const char byte : bytes) add(byte);
 }
 
+void CharacterWriter::wait_for(std::span<const char> bytes) {
+  held_ = std::min(bytes.size(), sizeof(waiting_));
+  std::copy_n(bytes.data(), held_, waiting_);
+}
+
 void CharacterWriter::flush() {
   if (held_ > 0 && !replace_each_byte_) held_ = 1;
   for (; held_ > 0; --held_) put(std::span("\xef\xbf\xbd", 3));
@@ -50,8 +55,7 @@ using oxbow::Status;
 
 size_t oxb_decoder::bytes() { return sizeof(oxb_decoder) + alignof(oxb_decoder) - 1; }
 
-size_t oxb_decoder::most_text() const {
-  const oxbow::Tokenizer& tokenizer = *state_.tokenizer;
+size_t oxb_decoder::most_text(const oxbow::Tokenizer& tokenizer) {
   size_t longest = tokenizer.longest_text;
   if (tokenizer.table->unknown_text() != nullptr) {
     longest = std::max<size_t>(longest, tokenizer.table->unknown_text()->size());
@@ -75,6 +79,53 @@ Status oxb_decoder::place(const oxbow::Tokenizer& tokenizer, const oxb_decoder_o
   return Status::kOk;
 }
 
+bool oxb_decoder::gives_text(uint32_t token) const {
+  const oxbow::Tokenizer& tokenizer = *state_.tokenizer;
+  // A model may have more tokens than its tokenizer, to round their number up.
+  if (token >= tokenizer.tokens) return false;
+  return options_.skip_special == 0 || tokenizer.roles.empty() ||
+         tokenizer.role(token) != oxbow::schema::TokenRole::Special;
+}
+
+oxb_decoder::Preview oxb_decoder::preview(uint32_t token, std::span<char> text) const {
+  Preview out;
+  if (!gives_text(token)) return out;
+  oxbow::DecoderState state = state_;
+  state.out.start(text);
+  state.tokenizer->def->decode(state, token);
+  out.text = text.first(state.out.written());
+  const std::span<const char> waiting = state.out.waiting();
+  std::copy(waiting.begin(), waiting.end(), out.waiting);
+  out.waiting_count = waiting.size();
+  return out;
+}
+
+oxb_decoder::Saved oxb_decoder::save() const {
+  Saved saved;
+  const std::span<const char> waiting = state_.out.waiting();
+  std::copy(waiting.begin(), waiting.end(), saved.waiting);
+  saved.waiting_count = static_cast<uint8_t>(waiting.size());
+  saved.replace_each_byte = state_.out.replaces_each_byte();
+  saved.text_start = state_.text_start;
+  saved.leading = state_.leading;
+  return saved;
+}
+
+Status oxb_decoder::load(const Saved& saved, Error* error) {
+  const size_t count = saved.waiting_count;
+  using Kind = oxbow::Utf8Character::Kind;
+  if (count >= sizeof(saved.waiting) ||
+      (count > 0 && oxbow::read_utf8({saved.waiting, count}).kind != Kind::kIncomplete)) {
+    return fail(error, Status::kStateCorrupt, "decoder state: no part of a character waits");
+  }
+  state_.out = {};
+  state_.out.wait_for({saved.waiting, count});
+  if (saved.replace_each_byte != 0) state_.out.replace_each_byte();
+  state_.text_start = saved.text_start != 0;
+  state_.leading = saved.leading != 0;
+  return Status::kOk;
+}
+
 Status oxb_decoder::run(int32_t id, std::span<char> text, size_t* count, Error* error) {
   const oxbow::Tokenizer& tokenizer = *state_.tokenizer;
   *count = 0;
@@ -87,12 +138,7 @@ Status oxb_decoder::run(int32_t id, std::span<char> text, size_t* count, Error* 
                 text.size(), most_text());
   }
   const auto token = static_cast<uint32_t>(id);
-  // A model may have more tokens than its tokenizer, to round their number up.
-  if (token >= tokenizer.tokens) return Status::kOk;
-  if (options_.skip_special != 0 && !tokenizer.roles.empty() &&
-      tokenizer.role(token) == oxbow::schema::TokenRole::Special) {
-    return Status::kOk;
-  }
+  if (!gives_text(token)) return Status::kOk;
   state_.out.start(text);
   tokenizer.def->decode(state_, token);
   state_.text_start = false;

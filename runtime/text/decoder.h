@@ -33,8 +33,11 @@ class CharacterWriter {
   /// begin one.
   void replace_each_byte() { replace_each_byte_ = true; }
   size_t written() const { return written_; }
-  /// Part of a character is held back.
-  bool waiting() const { return held_ > 0; }
+  /// Part of a character that is held back.
+  std::span<const char> waiting() const { return {waiting_, held_}; }
+  /// Restores what waiting() gave; `bytes` are those of a character that is not whole.
+  void wait_for(std::span<const char> bytes);
+  bool replaces_each_byte() const { return replace_each_byte_; }
 
  private:
   void put(std::span<const char> bytes);
@@ -65,14 +68,36 @@ struct oxb_decoder {
                              oxbow::Error* error);
   static size_t bytes();
   /// Bytes that a token becomes at most.
-  size_t most_text() const;
+  size_t most_text() const { return most_text(*state_.tokenizer); }
+  static size_t most_text(const oxbow::Tokenizer& tokenizer);
 
   oxbow::Status run(int32_t id, std::span<char> text, size_t* count, oxbow::Error* error);
+  /// What the token would give now: whole characters in `text`, which has room for most_text(), and the part of one
+  /// that would then wait, at most three bytes. Changes nothing.
+  struct Preview {
+    std::span<const char> text;
+    char waiting[4] = {};
+    size_t waiting_count = 0;
+  };
+  Preview preview(uint32_t token, std::span<char> text) const;
+
+  /// What a text under way consists of, to save it: plain data.
+  struct Saved {
+    char waiting[4] = {};
+    uint8_t waiting_count = 0;
+    uint8_t replace_each_byte = 0;
+    uint8_t text_start = 1;
+    uint8_t leading = 1;
+  };
+  Saved save() const;
+  oxbow::Status load(const Saved& saved, oxbow::Error* error);
+
   /// The text ends; the next token begins another.
   oxbow::Status finish(std::span<char> text, size_t* count, oxbow::Error* error);
 
  private:
   oxb_decoder() = default;
+  bool gives_text(uint32_t token) const;
 
   oxb_decoder_options options_;
   oxbow::DecoderState state_;

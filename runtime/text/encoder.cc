@@ -93,6 +93,14 @@ void oxb_encoder::reset() {
   look_again_at_ = 0;
 }
 
+void oxb_encoder::begin(Beginning beginning, bool parse_special) {
+  reset();
+  options_.parse_special = parse_special;
+  options_.add_template = beginning == Beginning::kTemplate;
+  // As behind a special token, no space belongs before it.
+  state_.sentencepiece.behind_token = beginning == Beginning::kContinued;
+}
+
 void oxb_encoder::add_template(const flatbuffers::Vector<uint32_t>* tokens, size_t* done) {
   if (tokens == nullptr || options_.add_template == 0) return;
   for (; *done < tokens->size() && state_.pending.left() > 0; ++*done) {

@@ -67,6 +67,9 @@ struct oxb_encoder {
   oxbow::Status run(std::span<const char> text, bool last, std::span<int32_t> ids,
                     oxbow::Encoded* encoded, oxbow::Error* error);
   void reset();
+  /// Forgets the text and begins another: with the model's template around it, or behind text that the stream has.
+  enum class Beginning { kTemplate, kPlain, kContinued };
+  void begin(Beginning beginning, bool parse_special);
 
  private:
   struct Layout;

@@ -48,12 +48,36 @@ def render(text, messages):
     )
 
 
+def messages(*texts, system=None):
+    """Of the user and the assistant in turn."""
+    turns = [{"role": ["user", "assistant"][i % 2], "content": text} for i, text in enumerate(texts)]
+    return turns if system is None else [{"role": "system", "content": system}] + turns
+
+
+CHATS = [
+    messages("One?", "Eins.", "Two?"),
+    messages("One?", "Eins.", "Two?", "Zwei.", "Three?"),
+    messages("One?", system="Count."),
+    messages("One?", "Eins.", "Two?", "Zwei.", "Three?", system="Count."),
+    messages(" One? \n"),
+]
+
+
+def chat(text, turns):
+    """What the template makes of it; null when it refuses."""
+    try:
+        return render(text, turns)
+    except jinja2.exceptions.TemplateError:
+        return None
+
+
 def main():
     question = "Which way does the water go?"
     for path in sorted((HERE / "templates").glob("*.jinja")):
         text = path.read_bytes().decode()
         before, after = render(text, [{"role": "user", "content": question}]).split(question)
-        expected = json.dumps({"before": before, "after": after}, ensure_ascii=False, indent=1)
+        record = {"before": before, "after": after, "chats": [chat(text, messages) for messages in CHATS]}
+        expected = json.dumps(record, ensure_ascii=False, indent=1)
         path.with_suffix(".json").write_text(expected + "\n")
 
     out = []

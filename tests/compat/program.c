@@ -96,8 +96,8 @@ static void classify(const char* path) {
   EXPECT(info.task == OXB_TASK_CLASSIFY);
   size_t entry;
   oxb_entry_info part = OXB_ENTRY_INFO_INIT;
-  EXPECT(oxb_model_find_entry(model, "step", &entry, &error) == OXB_OK);
-  EXPECT(oxb_model_entry_info(model, entry, &part, &error) == OXB_OK);
+  EXPECT(oxb_model_entry_info(model, 0, &part, &error) == OXB_OK);
+  EXPECT(oxb_model_find_entry(model, part.name, &entry, &error) == OXB_OK && entry == 0);
   EXPECT(part.starts && part.output_rows == 1 && part.output_count >= 1);
   oxb_input_info main_input = OXB_INPUT_INFO_INIT;
   EXPECT(oxb_model_input_info(model, entry, 0, &main_input, &error) == OXB_OK);

@@ -84,6 +84,32 @@ bool search_without_allocating(oxb_session* session) {
          oxb_beam_search_run(search, prompt, 1000, &error) == OXB_INVALID_ARGUMENT && count == 20;
 }
 
+// Tokens in, tokens out, saved and loaded in between, in memory that is there before the trap is set.
+bool generate_without_allocating(oxb_session* session) {
+  static std::byte memory[1 << 20], state[1 << 20];
+  oxb_generator_options options = OXB_GENERATOR_OPTIONS_INIT;
+  options.max_tokens = 20;
+  options.undo_turns = 1;
+  oxb_generator* generator = nullptr;
+  oxb_error error = OXB_ERROR_INIT;
+  const int32_t prompt[3] = {1, 2, 3};
+  if (oxb_generator_create(session, &options, memory, sizeof(memory), &generator, &error) !=
+          OXB_OK ||
+      oxb_generator_add_tokens(generator, prompt, 3, &error) != OXB_OK) {
+    return false;
+  }
+  oxb_piece piece = OXB_PIECE_INIT;
+  const size_t bytes = oxb_generator_state_bytes(generator);
+  bool good = bytes <= sizeof(state);
+  for (int i = 0; i < 20 && good; ++i) {
+    good = oxb_generator_next(generator, &piece, &error) == OXB_OK &&
+           oxb_generator_save(generator, state, sizeof(state), &error) == OXB_OK &&
+           oxb_generator_load(generator, state, bytes, &error) == OXB_OK;
+  }
+  oxb_generator_destroy(generator);
+  return good && piece.end == OXB_END_MAX_TOKENS;
+}
+
 void expect_no_allocation(const char* weights, const char* activations, uint32_t threads,
                           oxb_backend backend = OXB_BACKEND_AUTO) {
   TinyModel bytes(weights, activations);
@@ -143,6 +169,8 @@ void expect_no_allocation(const char* weights, const char* activations, uint32_t
   }
   (void)oxb_session_reset(session, &error);
   good = good && search_without_allocating(session);
+  (void)oxb_session_reset(session, &error);
+  good = good && generate_without_allocating(session);
   trapping = false;
   EXPECT_TRUE(good) << error.text;
   EXPECT_EQ(trapped.load(), 0u);

@@ -24,12 +24,12 @@ TEST_P(ArenaSize, IsWhatItWas) {
   const std::string file = golden_model(pinned.pack, {"--weights", pinned.weights});
   const auto model = oxb::Model::open(file.c_str());
   ASSERT_TRUE(model.ok()) << model.status().text();
-  const auto memory = model->memory();
+  const auto memory = model->plan();
   ASSERT_TRUE(memory.ok()) << memory.status().text();
-  EXPECT_EQ(memory->session, pinned.session);
-  EXPECT_EQ(memory->states, pinned.states);
-  EXPECT_EQ(memory->activations, pinned.activations);
-  EXPECT_EQ(memory->scratch, pinned.scratch);
+  EXPECT_EQ(memory->session_bytes, pinned.session);
+  EXPECT_EQ(memory->state_bytes, pinned.states);
+  EXPECT_EQ(memory->activation_bytes, pinned.activations);
+  EXPECT_EQ(memory->scratch_bytes, pinned.scratch);
 }
 
 INSTANTIATE_TEST_SUITE_P(

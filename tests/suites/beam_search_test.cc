@@ -129,7 +129,7 @@ TEST_P(BeamSearchOnSessions, MemoryThatIsTooSmallIsRefusedAtAnyAddress) {
   oxb_error error = OXB_ERROR_INIT;
   ASSERT_EQ(oxb_beam_search_bytes(searching.get(), &options, &needed, &error), OXB_OK);
   oxb_beam_search* search = nullptr;
-  for (size_t bytes = 0; bytes < needed; bytes += bytes + 131 < needed ? 131 : 1) {
+  for (size_t bytes = 1; bytes < needed; bytes += bytes + 131 < needed ? 131 : 1) {
     std::vector<std::byte> memory(bytes);  // exact, so that a sanitizer sees a byte too many
     EXPECT_EQ(
         oxb_beam_search_create(searching.get(), &options, memory.data(), bytes, &search, &error),

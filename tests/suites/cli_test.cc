@@ -422,7 +422,7 @@ TEST(CliOutputs, NoOutputDestroysAnInput) {
 TEST(CliHelp, EveryCommandExplainsItself) {
   EXPECT_EQ(oxbow({"--help"}).exit_code, 0);
   EXPECT_EQ(oxbow({"--version"}).out, "oxbow 0.1.0\n");
-  for (const char* command : {"run", "tokenize", "bench", "inspect", "verify", "eval"}) {
+  for (const char* command : {"run", "chat", "tokenize", "bench", "inspect", "verify", "eval"}) {
     const CommandResult result = oxbow({command, "--help"});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.err, "");

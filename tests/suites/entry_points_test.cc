@@ -71,8 +71,9 @@ TEST(EntryPoints, WrongInputsAreRefusedByName) {
   EXPECT_TRUE(run({main, mask}).ok());
   EXPECT_TRUE(run({mask, main}).ok());
   expect_refused(run({mask}), wrong, "needs the input 'input_ids'");
-  expect_refused(run({}), wrong, "input_ids");
-  expect_refused(run({main, {"attention", ones.data(), 4}}), wrong, "'attention'");
+  expect_refused(run({}), wrong, "inputs is null");
+  expect_refused(run({main, {sizeof(oxb_input), "attention", ones.data(), 4}}), wrong,
+                 "'attention'");
   expect_refused(run({main, mask, mask}), wrong, "given twice");
   expect_refused(run({main, {sizeof(oxb_input), "attention_mask", ones.data(), 3}}), wrong,
                  "attention_mask' has 3");

@@ -18,7 +18,7 @@ EntryFeed::EntryFeed(const oxb::Model& model, const schema::ModelT& graph, size_
     if (i > 0 && input->required == 0) continue;
     inputs_.push_back(*input);
     values_.emplace_back(size_t{info_.max_rows} * input->width);
-    list_.push_back({input->name, values_.back().data(), 0});
+    list_.push_back({sizeof(oxb_input), input->name, values_.back().data(), 0});
   }
   // A generator's prompt needs its last row only, a text that is encoded all of them.
   const bool last_only = info_.starts == 0 || model.info().entry_count > 1;

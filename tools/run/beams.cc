@@ -6,6 +6,23 @@
 #include "tools/run/run.h"
 
 namespace oxbow::tools {
+namespace {
+
+/// A whole text: ids, or words up to the first of --stop.
+std::string shown(const Request& request, std::span<const int32_t> tokens) {
+  std::string out;
+  if (request.as_ids) {
+    for (const int32_t id : tokens) out += (out.empty() ? "" : " ") + std::to_string(id);
+    return out;
+  }
+  oxb::Decoder decoder = open_decoder(request.model);
+  out = decode(decoder, tokens);
+  for (const std::string& stop : request.args.texts("stop"))
+    out.resize(std::min(out.find(stop), out.size()));
+  return out;
+}
+
+}  // namespace
 
 oxb::BeamOptions beam_options(const Args& args, const schema::GenerationT& advised) {
   oxb::BeamOptions options;
@@ -37,14 +54,13 @@ int run_beams(const Request& request, oxb::BeamOptions options, oxb::Session& se
     const oxb::Expected<oxb::BeamSearch::Text> text = search->result(i);
     check(text.status(), request.path);
     if (options.n_best > 1) std::printf("%.6f  ", static_cast<double>(text->score));
-    Printer printer(request);
     // The first token is the start, and an end is told apart from the text.
-    for (size_t t = 1; t < text->tokens.size(); ++t) {
-      if (request.model.ends_text(text->tokens[t])) break;
-      speed.generated += i == 0;
-      if (!printer.add(text->tokens[t])) break;
-    }
-    printer.end_text();
+    std::span<const int32_t> tokens = text->tokens.subspan(1);
+    const auto end = std::find_if(tokens.begin(), tokens.end(),
+                                  [&](int32_t id) { return request.model.ends_text(id); });
+    tokens = tokens.first(static_cast<size_t>(end - tokens.begin()));
+    if (i == 0) speed.generated = tokens.size();
+    std::fputs(shown(request, tokens).c_str(), stdout);
     std::printf("\n");
   }
   std::fflush(stdout);

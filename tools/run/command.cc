@@ -3,9 +3,12 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
+#include "host/io_file.h"
 #include "tools/commands.h"
 #include "tools/inputs.h"
 #include "tools/run/run.h"
@@ -14,20 +17,6 @@ namespace oxbow::tools {
 namespace {
 
 volatile sig_atomic_t interrupted = 0;
-
-/// What the options say; else what the model's makers advise.
-oxb::SamplerOptions sampler_options(const Args& args, const oxb::Model& model) {
-  oxb::SamplerOptions options = model.sampler_options();
-  options.temperature = static_cast<float>(
-      args.number("temperature", static_cast<double>(options.temperature), 0.0, 1e6));
-  options.top_k = static_cast<uint32_t>(args.integer("top-k", options.top_k, 0, UINT32_MAX));
-  options.top_p =
-      static_cast<float>(args.number("top-p", static_cast<double>(options.top_p), 1e-6, 1.0));
-  options.repetition_penalty = static_cast<float>(args.number(
-      "repetition-penalty", static_cast<double>(options.repetition_penalty), 1e-3, 1e3));
-  options.seed = args.integer("seed", 0, 0, UINT64_MAX);
-  return options;
-}
 
 double rate(uint64_t tokens, double seconds) {
   return seconds > 0.0 ? static_cast<double>(tokens) / seconds : 0.0;
@@ -48,7 +37,23 @@ void add_options(Args& args) {
               "fill the text up with padding to N tokens, as a model without a mask was trained");
   args.flag("chat", "the prompt is a question to a model that was trained to answer");
   args.option("tokens", "N", "how many tokens to generate at most (default 200)");
+  args.option("save", "FILE", "save the text where it was cut off, to go on later");
+  args.option("resume", "FILE", "go on with a text that was saved, in the same model");
   args.repeated("stop", "TEXT", "end before this text; may be given several times");
+  add_sampling_options(args);
+  args.option("beams", "N",
+              "translate by following N texts at a time, 1 to 64 (default: advised, else 1)");
+  args.option("length-penalty", "X",
+              "of --beams: above 0 prefers longer texts (default: advised, else 1)");
+  args.option("n-best", "N", "of --beams: print the N best with their scores (default 1)");
+  args.option("mask", "ID",
+              "the token to replace, of a model that fills masks (default: the tokenizer's own)");
+  add_common_options(args);
+}
+
+}  // namespace
+
+void add_sampling_options(Args& args) {
   args.option("temperature", "X",
               "0 always takes the most likely token (default: what the model's makers advise, else "
               "0.8; 0 for translators)");
@@ -61,17 +66,20 @@ void add_options(Args& args) {
   args.option("repetition-penalty", "X",
               "makes the last 64 tokens less likely when above 1 (default: advised, else 1)");
   args.option("seed", "S", "same seed, same text (default 0)");
-  args.option("beams", "N",
-              "translate by following N texts at a time, 1 to 64 (default: advised, else 1)");
-  args.option("length-penalty", "X",
-              "of --beams: above 0 prefers longer texts (default: advised, else 1)");
-  args.option("n-best", "N", "of --beams: print the N best with their scores (default 1)");
-  args.option("mask", "ID",
-              "the token to replace, of a model that fills masks (default: the tokenizer's own)");
-  add_common_options(args);
 }
 
-}  // namespace
+oxb::SamplerOptions sampler_options(const Args& args, const oxb::Model& model) {
+  oxb::SamplerOptions options = model.sampler_options();
+  options.temperature = static_cast<float>(
+      args.number("temperature", static_cast<double>(options.temperature), 0.0, 1e6));
+  options.top_k = static_cast<uint32_t>(args.integer("top-k", options.top_k, 0, UINT32_MAX));
+  options.top_p =
+      static_cast<float>(args.number("top-p", static_cast<double>(options.top_p), 1e-6, 1.0));
+  options.repetition_penalty = static_cast<float>(args.number(
+      "repetition-penalty", static_cast<double>(options.repetition_penalty), 1e-3, 1e3));
+  options.seed = args.integer("seed", 0, 0, UINT64_MAX);
+  return options;
+}
 
 void stop_on_interrupt() {
   struct sigaction action = {};
@@ -134,6 +142,21 @@ std::vector<int32_t> read_prompt(const Request& request, uint32_t most) {
   return ids;
 }
 
+std::vector<std::byte> read_state_file(const std::string& path) {
+  const std::string bytes = read_file(path, size_t{1} << 40);
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
+  return {begin, begin + bytes.size()};
+}
+
+void write_state_file(const std::string& path, std::span<const std::byte> state) {
+  std::FILE* file = std::fopen(path.c_str(), "wbe");
+  const bool written =
+      file != nullptr && std::fwrite(state.data(), 1, state.size(), file) == state.size();
+  if (file == nullptr || std::fclose(file) != 0 || !written) {
+    throw InputError("cannot write " + path + ": " + std::strerror(errno));
+  }
+}
+
 void print_speed(const Speed& speed) {
   // The first token comes from the prompt's logits, so a run of n tokens decodes n - 1 steps.
   const uint64_t steps = speed.generated > 0 ? speed.generated - 1 : 0;
@@ -151,6 +174,12 @@ void print_speed(const Speed& speed) {
 static void refuse_options_of_other_tasks(const Args& args, oxb_task task) {
   if (args.has("chat") && task != OXB_TASK_GENERATE) {
     throw UsageError("--chat is for models that generate; this one does not");
+  }
+  for (const char* name : {"save", "resume"}) {
+    if (args.has(name) && task != OXB_TASK_GENERATE) {
+      throw UsageError(std::string("--") + name +
+                       " is for models that generate; this one does not");
+    }
   }
   if (args.has("stop") && task != OXB_TASK_GENERATE && task != OXB_TASK_TRANSLATE) {
     throw UsageError("--stop is for models that generate or translate; this one does not");
@@ -192,8 +221,10 @@ int run_command(int argc, char** argv) {
 
   const std::string path = *args.text("model.oxb");
   const oxb::Model model = open_model(path);
-  const oxb::SamplerOptions sampling = sampler_options(args, model);
+  oxb::SamplerOptions sampling = sampler_options(args, model);
   const oxb_model_info info = model.info();
+  // A translation has one text that is right, more or less.
+  if (info.task == OXB_TASK_TRANSLATE && !args.has("temperature")) sampling.temperature = 0.0f;
   const bool numbers = model.input_info(0, 0)->type != OXB_TYPE_I32;
   if (numbers != args.has("input")) {
     throw UsageError(numbers ? "the model takes numbers: give them with --input FILE"

@@ -3,13 +3,12 @@
 // oxbow run: what a model is for decides what is done with the prompt.
 
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "host/describe.h"
 #include "tools/common.h"
-#include "tools/run/stop_words.h"
 #include "tools/text.h"
 
 namespace oxbow::tools {
@@ -38,6 +37,19 @@ struct Speed {
 /// One line about speed and memory, on standard error.
 void print_speed(const Speed& speed);
 
+/// With --stop, and a limit unless it is 0.
+oxb::Generator open_generator(const Request& request, oxb::Session& session, uint64_t most);
+/// Prints what it gives: `most` pieces, or until the text ends or somebody interrupts.
+Speed print_text(const Request& request, oxb::Generator& generator, uint64_t most);
+
+/// How tokens are picked: what the options say, else what the model's makers advise.
+void add_sampling_options(Args& args);
+oxb::SamplerOptions sampler_options(const Args& args, const oxb::Model& model);
+
+/// What --save wrote. Throw InputError.
+std::vector<std::byte> read_state_file(const std::string& path);
+void write_state_file(const std::string& path, std::span<const std::byte> state);
+
 /// Each prints what comes out and returns an exit code.
 int run_generate(const Request& request);
 int run_translate(const Request& request);
@@ -59,24 +71,19 @@ TextReader open_prompt(const Request& request);
 /// The whole prompt. Throws InputError when there is none, or more than `most` tokens.
 std::vector<int32_t> read_prompt(const Request& request, uint32_t most);
 
-/// Prints tokens as they come: text, or ids with spaces between.
+/// Prints what is generated as it comes: text, or ids with spaces between.
 class Printer {
  public:
-  explicit Printer(const Request& request);
-  /// False when no more is wanted: one of --stop came, or nothing can be written any more.
-  bool add(int32_t token);
-  /// What waited for a token that does not come.
-  void end_text();
-  /// The same, and ends the line where one is open and it is wanted.
+  explicit Printer(const Request& request) : request_(request) {}
+  /// False when nothing can be written any more.
+  bool add(const oxb::Piece& piece);
+  /// Ends the line where one is open and it is wanted.
   void finish();
 
  private:
   void write(std::string_view text);
 
   const Request& request_;
-  /// Not when ids are printed.
-  std::optional<oxb::Decoder> decoder_;
-  StopWords stop_;
   uint64_t count_ = 0;
   bool line_open_ = false;
 };

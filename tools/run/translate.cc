@@ -1,7 +1,6 @@
 // Encodes a text and generates its translation, or a recording and generates its text.
 
 #include <algorithm>
-#include <limits>
 
 #include "host/describe.h"
 #include "tools/run/run.h"
@@ -30,11 +29,7 @@ int run_translate(const Request& request) {
   const oxb::BeamOptions beams = beam_options(request.args, rules);
   std::vector<int32_t> source;
   if (!request.takes_numbers()) source = source_text(request);
-  oxb::SamplerOptions sampling = request.sampling;
-  if (!request.args.has("temperature")) sampling.temperature = 0.0f;
   oxb::Session session = open_session(request.model, request.path, request.common);
-  oxb::Expected<oxb::Sampler> sampler = oxb::Sampler::create(request.info.output_width, sampling);
-  check(sampler.status(), request.path);
 
   stop_on_interrupt();
   Speed speed;
@@ -52,27 +47,10 @@ int run_translate(const Request& request) {
   uint64_t most = request.tokens;
   if (request.info.capacity != 0) most = std::min(most, request.info.capacity);
   if (beams.beams > 1) return run_beams(request, beams, session, most, speed);
-  std::vector<float> logits(request.info.output_width);
-  Printer printer(request);
-  int32_t token = std::max(rules.start_token, 0);
-  const Stopwatch decode_time;
-  while (speed.generated < most && !stop_wanted()) {
-    sampler->accept(token);
-    check(session.run({&token, 1}, logits), request.path);
-    for (const int32_t forbidden : rules.forbidden_tokens) {
-      if (forbidden >= 0 && static_cast<size_t>(forbidden) < logits.size()) {
-        logits[static_cast<size_t>(forbidden)] = -std::numeric_limits<float>::infinity();
-      }
-    }
-    const oxb::Expected<int32_t> picked = sampler->pick(logits);
-    check(picked.status(), request.path);
-    token = *picked;
-    if (request.model.ends_text(token)) break;
-    ++speed.generated;
-    if (!printer.add(token)) break;
-  }
-  speed.decode_seconds = decode_time.seconds();
-  printer.finish();
+  oxb::Generator generator = open_generator(request, session, most);
+  const Speed decoded = print_text(request, generator, most);
+  speed.generated = decoded.generated;
+  speed.decode_seconds = decoded.decode_seconds;
   print_speed(speed);
   return kExitGood;
 }

@@ -388,7 +388,7 @@ class Evaluator {
     if (function->name == "raise_exception") {
       check_positions(arguments, 1, "raise_exception");
       const Value* text = arguments.find(0, "message");
-      meter_.refuse("the template refuses a chat of one question: " +
+      meter_.refuse("the template refuses the chat: " +
                     quoted(text == nullptr ? "" : to_text(meter_, *text)));
     }
     meter_.refuse(quoted(std::string(function->name)) +

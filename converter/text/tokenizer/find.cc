@@ -24,7 +24,8 @@ namespace {
 
 using nlohmann::json;
 
-// The vocabularies of large models have a quarter of a million tokens and their merges.
+// The vocabularies of large models have a quarter of a million tokens and their
+// merges.
 constexpr size_t kMaxFileBytes = size_t{256} << 20;
 // What T5's own tokenizer adds when nothing else is said.
 constexpr uint32_t kDefaultExtraIds = 100;
@@ -38,6 +39,21 @@ void read_chat(const std::string& chat_template, const std::map<std::string, std
     found.notes.push_back("chat template: a question goes between " +
                           printable(json(texts.before).dump(), 60) + " and " +
                           printable(json(texts.after).dump(), 60));
+    if (texts.next) {
+      found.tokenizer->chat_next = *texts.next;
+      found.tokenizer->chat_answer = texts.lead;
+      found.notes.push_back("chat template: an answer and the next question have " +
+                            printable(json(*texts.next).dump(), 60) + " between them");
+    } else {
+      found.notes.push_back("chat template: one question only: " + texts.next_note);
+    }
+    if (texts.system_before) {
+      found.tokenizer->chat_system_before = *texts.system_before;
+      found.tokenizer->chat_system_after = *texts.system_after;
+    } else {
+      found.notes.push_back("chat template: no text of the system: " + texts.system_note);
+    }
+    found.tokenizer->chat_trims = texts.trims;
   } catch (const InputError& error) {
     found.notes.push_back(std::string("chat template left out: ") + error.what());
   }
@@ -62,8 +78,8 @@ class Finder {
   Finder(std::string directory, const TokenizerModel& model)
       : directory_(std::move(directory)), model_(model) {}
 
-  /// In this order: a file made for Oxbow first, then what the model was trained with, then what was
-  /// made from that.
+  /// In this order: a file made for Oxbow first, then what the model was
+  /// trained with, then what was made from that.
   FoundTokenizer find() {
     if (has("char_vocab.json")) return read("char_vocab.json");
     if (has("source.spm") && has("vocab.json")) return read("source.spm");
@@ -106,8 +122,8 @@ class Finder {
  private:
   bool has(const std::string& name) const { return file_exists(directory_ + "/" + name); }
 
-  /// SentencePiece's own file says more than what was made from it. Llama 3's file of the same name
-  /// is another format, whose tokenizer.json is complete.
+  /// SentencePiece's own file says more than what was made from it. Llama 3's
+  /// file of the same name is another format, whose tokenizer.json is complete.
   bool is_outdone(const std::string& name) const {
     if (name != "tokenizer.json") return name == "vocab.json" && !has("merges.txt");
     const json file = read_json(directory_ + "/" + name, kMaxFileBytes);
@@ -182,7 +198,8 @@ class Finder {
     if (settings_.flag("add_eos_token", t5)) {
       options.after = {special(pieces, "eos_token", "</s>")};
     }
-    // transformers calls it legacy that every part between special tokens gets a space.
+    // transformers calls it legacy that every part between special tokens gets
+    // a space.
     options.space_at_start_only = !settings_.flag("legacy", true);
     found_.tokenizer = make_sentencepiece(pieces, options, model_.vocabulary);
   }

@@ -1,5 +1,5 @@
-// The native methods of dev.oxbow.Generator: the loop that turns a stream into text. It calls back into Java with numbers
-// only, over a byte array that Java gave, so it creates no references however long it runs.
+// The native methods of dev.oxbow.Generator, over oxb_generator. Text goes to Java in a byte array that Java gave, so a
+// generation creates no references however long it runs.
 
 #include <algorithm>
 
@@ -11,244 +11,311 @@ namespace {
 jclass run_class = nullptr;
 jmethodID on_step = nullptr;
 
-/// In the order of Generation.Reason.
-enum Reason : jlong { kEndOfText, kMaxTokens, kStopText, kCancelled, kStreamFull };
-constexpr int kReasonBits = 8;
+/// Bytes of a prompt that are given at a time, so that it can be cancelled.
+constexpr jint kPromptBytes = 4096;
 
-/// Takes on the stop texts, which follow each other in `words`.
-bool take_stop_texts(JNIEnv* env, Generator* generator, jbyteArray words, jintArray lengths,
-                     size_t most_text) {
-  const jsize bytes = env->GetArrayLength(words);
+/// Texts one after the other in `bytes` become terminated ones, and `texts` points to them.
+bool take_texts(JNIEnv* env, jbyteArray bytes, jintArray lengths, Memory* words, Memory* texts) {
+  const jsize total = env->GetArrayLength(bytes);
   const jsize count = env->GetArrayLength(lengths);
-  if (!generator->stop_words.allocate(env, static_cast<size_t>(bytes)) ||
-      !generator->stop_lengths.allocate(env, static_cast<size_t>(count), sizeof(int32_t)) ||
-      !read_array(env, words, 0, bytes, generator->stop_words.as<char>()) ||
-      !read_array(env, lengths, 0, count, generator->stop_lengths.as<int32_t>())) {
+  Memory all, sizes;
+  if (!all.allocate(env, static_cast<size_t>(total)) ||
+      !sizes.allocate(env, static_cast<size_t>(count), sizeof(int32_t)) ||
+      !read_array(env, bytes, 0, total, all.as<char>()) ||
+      !read_array(env, lengths, 0, count, sizes.as<int32_t>()) ||
+      !words->allocate(env, static_cast<size_t>(total) + static_cast<size_t>(count)) ||
+      !texts->allocate(env, static_cast<size_t>(count), sizeof(const char*))) {
     return false;
   }
-  const auto* all = generator->stop_lengths.as<int32_t>();
-  int64_t total = 0;
-  int32_t longest = 0;
-  bool sound = true;
+  const char* from = all.as<char>();
+  char* to = words->as<char>();
+  int64_t left = total;
   for (jsize i = 0; i < count; ++i) {
-    sound = sound && all[i] > 0;
-    total += all[i];
-    longest = std::max(longest, all[i]);
+    const int32_t length = sizes.as<int32_t>()[i];
+    if (length <= 0 || length > left) {
+      throw_java(env, OXB_INVALID_ARGUMENT, "a text is empty");
+      return false;
+    }
+    texts->as<const char*>()[i] = to;
+    to = std::copy_n(from, length, to);
+    *to++ = '\0';
+    from += length;
+    left -= length;
   }
-  if (!sound || total != bytes) {
-    throw_java(env, OXB_INVALID_ARGUMENT, "a stop text is empty");
-    return false;
-  }
-  return generator->held.allocate(env, static_cast<size_t>(longest) + most_text);
+  return true;
 }
 
-jlong create(JNIEnv* env, jobject, jlong model_handle, jfloat temperature, jint top_k, jfloat top_p,
-             jfloat penalty, jint window, jlong seed, jbyteArray stop_words,
-             jintArray stop_lengths) {
-  const Use<Model> model(env, model_handle);
+/// A generator and its session, both for this call.
+class Both {
+ public:
+  Both(JNIEnv* env, jlong handle, jlong session_handle)
+      : generator_(env, handle), session_(env, generator_ ? session_handle : 0) {
+    if (!*this || generator_->session_handle == session_handle) return;
+    throw_java(env, OXB_INVALID_ARGUMENT, "the session is not that of the generator");
+    mine_ = false;
+  }
+  explicit operator bool() const { return mine_ && generator_ && session_; }
+  Generator* operator->() const { return generator_.get(); }
+  oxb_generator* get() const { return generator_->generator; }
+  Session& session() const { return *session_.get(); }
+  bool closed() const { return generator_->closed() || session_->closed(); }
+
+ private:
+  Use<Generator> generator_;
+  Use<Session> session_;
+  bool mine_ = true;
+};
+
+jlong create(JNIEnv* env, jobject, jobject, jlong session_handle, jboolean advised,
+             jfloat temperature, jint top_k, jfloat top_p, jfloat penalty, jint window, jlong seed,
+             jbyteArray stop_texts, jintArray stop_lengths, jlong max_tokens, jint undo_turns,
+             jboolean literal) {
+  const Use<Session> session(env, session_handle);
   Draft<Generator> generator(env);
-  if (!model || !generator) return 0;
-  generator->model.keep(model.get());
-  generator->sampling = sampler_options(temperature, top_k, top_p, penalty, window, seed);
-  oxb_model_info info = OXB_MODEL_INFO_INIT;
-  (void)oxb_model_get_info(model->model, &info, nullptr);
-  size_t sampler_bytes = 0, decoder_bytes = 0;
-  oxb_error error = OXB_ERROR_INIT;
-  if (!check(env,
-             oxb_sampler_bytes(info.output_width, &generator->sampling, &sampler_bytes, &error),
-             error) ||
-      !check(env, oxb_decoder_bytes(model->model, nullptr, &decoder_bytes, &error), error) ||
-      !generator->sampler_memory.allocate(env, sampler_bytes) ||
-      !generator->decoder_memory.allocate(env, decoder_bytes) ||
-      !check(env,
-             oxb_decoder_create(model->model, nullptr, generator->decoder_memory.get(),
-                                decoder_bytes, &generator->decoder, &error),
-             error)) {
+  Memory words, texts;
+  if (!session || !generator || !take_texts(env, stop_texts, stop_lengths, &words, &texts)) {
     return 0;
   }
-  const size_t most_text = oxb_decoder_most_text(generator->decoder);
-  if (!generator->text.allocate(env, most_text) ||
-      !take_stop_texts(env, generator.get(), stop_words, stop_lengths, most_text)) {
+  generator->model.keep(session->model.get());
+  generator->session_handle = session_handle;
+  const oxb_sampler_options sampling =
+      sampler_options(temperature, top_k, top_p, penalty, window, seed);
+  oxb_generator_options options = OXB_GENERATOR_OPTIONS_INIT;
+  if (advised == JNI_FALSE) options.sampling = &sampling;
+  options.stop_texts = texts.as<const char*>();
+  options.stop_text_count = texts.size() / sizeof(const char*);
+  options.max_tokens = static_cast<uint64_t>(max_tokens);
+  options.undo_turns = static_cast<uint32_t>(undo_turns);
+  options.literal_text = literal == JNI_TRUE;
+  size_t bytes = 0;
+  oxb_error error = OXB_ERROR_INIT;
+  if (!check(env, oxb_generator_bytes(session->session, &options, &bytes, &error), error) ||
+      !generator->memory.allocate(env, bytes) ||
+      !check(env,
+             oxb_generator_create(session->session, &options, generator->memory.get(), bytes,
+                                  &generator->generator, &error),
+             error)) {
     return 0;
   }
   return generator.finish();
 }
 
-jint piece_bytes(JNIEnv* env, jobject, jlong handle) {
-  const Use<Generator> generator(env, handle);
-  return generator ? static_cast<jint>(generator->held.size()) : 0;
-}
-
 /// One call of generate().
 class Run {
  public:
-  Run(JNIEnv* env, Generator* generator, Session* session, jobject listener, jbyteArray piece)
-      : env_(env),
-        generator_(*generator),
-        session_(*session),
-        listener_(listener),
-        piece_(piece),
-        decoder_(generator->decoder) {}
-  ~Run() {
-    // Half a character of this text is not the beginning of the next.
-    size_t ignored = 0;
-    oxb_decoder_finish(decoder_, text(), generator_.text.size(), &ignored, nullptr);
+  Run(JNIEnv* env, const Both& both, jobject listener, jbyteArray piece)
+      : env_(env), both_(both), listener_(listener), piece_(piece) {
+    most_ = static_cast<size_t>(std::max(env->GetArrayLength(piece), 4));
   }
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
 
-  /// Why the text ended and its tokens, as Generator.java takes it apart. With a Java exception: 0.
-  jlong generate(jintArray prompt, jint count, jint first_token, jlong max_tokens) {
-    generator_.stop.start(generator_.stop_words.as<char>(), generator_.stop_lengths.as<int32_t>(),
-                          generator_.stop_lengths.size() / sizeof(int32_t),
-                          generator_.held.as<char>());
-    if (!check(env_,
-               oxb_sampler_create(session_.output_width, &generator_.sampling,
-                                  generator_.sampler_memory.get(), generator_.sampler_memory.size(),
-                                  &sampler_, &error_),
-               error_) ||
-        !feed_prompt(prompt, count, first_token)) {
-      return result(kCancelled);
-    }
-    const Reason reason = write(max_tokens);
-    const bool complete = reason != kCancelled && reason != kStopText;
-    if (complete && !env_->ExceptionCheck()) end_text();
-    return result(reason);
+  /// False: no more is wanted, maybe because of an exception.
+  bool step(size_t bytes) {
+    const jboolean more = env_->CallBooleanMethod(listener_, on_step, static_cast<jint>(bytes));
+    return !env_->ExceptionCheck() && more == JNI_TRUE && !both_.closed();
+  }
+
+  /// As many steps as the array is too small for it.
+  bool show(const char* text, size_t bytes) {
+    do {
+      size_t count = std::min(bytes, most_);
+      while (count < bytes && (text[count] & 0xc0) == 0x80) --count;
+      if (!write_array(env_, piece_, count, text) || !step(count)) return false;
+      text += count;
+      bytes -= count;
+    } while (bytes > 0);
+    return true;
+  }
+
+  /// Why the text ended; with a Java exception: anything.
+  int32_t write(jlong max_tokens) {
+    oxb_error error = OXB_ERROR_INIT;
+    oxb_piece piece = OXB_PIECE_INIT;
+    if (max_tokens == 0) return OXB_END_MAX_TOKENS;
+    do {
+      if (!check(env_, oxb_generator_next(both_.get(), &piece, &error), error)) {
+        return OXB_END_CANCELLED;
+      }
+      both_.session().has_logits = false;
+      if (!show(piece.text, piece.text_bytes) && piece.end == OXB_END_NONE) {
+        return OXB_END_CANCELLED;
+      }
+    } while (piece.end == OXB_END_NONE && !env_->ExceptionCheck());
+    return piece.end;
   }
 
  private:
-  jlong result(Reason reason) const { return tokens_ << kReasonBits | reason; }
-  char* text() { return generator_.text.as<char>(); }
-
-  /// Shows `bytes` of the text that may be shown. False when no more is wanted, maybe because of an exception.
-  bool step(size_t bytes) {
-    if (bytes > 0) {
-      if (!write_array(env_, piece_, bytes, generator_.stop.text())) return false;
-      generator_.stop.drop(bytes);
-    }
-    const jboolean more =
-        env_->CallBooleanMethod(listener_, on_step, prompt_tokens_, static_cast<jint>(bytes));
-    return !env_->ExceptionCheck() && more == JNI_TRUE && !generator_.closed() &&
-           !session_.closed();
-  }
-
-  bool feed_prompt(jintArray prompt, jint count, jint first_token) {
-    if (count == 0) return feed_nothing(first_token);
-    for (jint done = 0; done < count; prompt_tokens_ = done) {
-      if (!step(0)) return false;
-      const auto some =
-          static_cast<jint>(std::min(static_cast<uint32_t>(count - done), session_.max_segment));
-      auto* tokens = session_.tokens.as<int32_t>();
-      if (!read_array(env_, prompt, done, some, tokens)) return false;
-      done += some;
-      for (jint i = 0; i < some; ++i) (void)oxb_sampler_accept(sampler_, tokens[i], nullptr);
-      if (!check(env_, session_.run(tokens, static_cast<size_t>(some), done == count, &error_),
-                 error_)) {
-        return false;
-      }
-    }
-    return step(0);
-  }
-
-  /// Goes on where the stream is.
-  bool feed_nothing(jint first_token) {
-    if (!session_.has_logits) {
-      uint64_t position = 0;
-      (void)oxb_session_position(session_.session, &position, nullptr);
-      if (position != 0) {
-        throw_java(env_, OXB_INVALID_ARGUMENT,
-                   "there is no prompt, and no logits to go on from: feed a token first");
-        return false;
-      }
-      (void)oxb_sampler_accept(sampler_, first_token, nullptr);
-      if (!check(env_, session_.run(&first_token, 1, true, &error_), error_)) return false;
-      prompt_tokens_ = 1;
-    }
-    return step(0);
-  }
-
-  /// Picks, shows and feeds tokens. What was picked is always fed, also when nothing more is wanted.
-  Reason write(jlong max_tokens) {
-    while (tokens_ < max_tokens) {
-      int32_t token = 0;
-      if (!check(env_,
-                 oxb_sampler_pick(sampler_, session_.logits.as<float>(), session_.output_width,
-                                  &token, &error_),
-                 error_)) {
-        return kCancelled;
-      }
-      const bool ends = oxb_model_ends_text(*session_.model, token) != 0;
-      bool more = true;
-      if (!ends) {
-        ++tokens_;
-        more = show(token);
-      }
-      (void)oxb_sampler_accept(sampler_, token, nullptr);
-      const oxb_status status = session_.run(&token, 1, true, &error_);
-      if (ends && (status == OXB_OK || status == OXB_STREAM_FULL)) return kEndOfText;
-      if (generator_.stop.reached()) return kStopText;
-      if (!more) return kCancelled;
-      if (status == OXB_STREAM_FULL) return kStreamFull;
-      if (!check(env_, status, error_)) return kCancelled;
-    }
-    return kMaxTokens;
-  }
-
-  bool show(int32_t token) {
-    size_t bytes = 0;
-    if (!check(env_,
-               oxb_decoder_run(decoder_, token, text(), generator_.text.size(), &bytes, &error_),
-               error_)) {
-      return false;
-    }
-    return step(generator_.stop.add(text(), bytes));
-  }
-
-  /// What waited for a token that does not come.
-  void end_text() {
-    size_t bytes = 0;
-    if (!check(env_, oxb_decoder_finish(decoder_, text(), generator_.text.size(), &bytes, &error_),
-               error_)) {
-      return;
-    }
-    const size_t shown = generator_.stop.add(text(), bytes);
-    if (shown > 0 && !step(shown)) return;
-    if (const size_t rest = generator_.stop.finish(); rest > 0) step(rest);
-  }
-
   JNIEnv* env_;
-  Generator& generator_;
-  Session& session_;
+  const Both& both_;
   jobject listener_;
   jbyteArray piece_;
-  oxb_decoder* decoder_;
-  oxb_sampler* sampler_ = nullptr;
-  jlong prompt_tokens_ = 0;
-  jlong tokens_ = 0;
-  oxb_error error_ = OXB_ERROR_INIT;
+  size_t most_ = 0;
 };
 
-jlong generate(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jintArray prompt,
-               jint count, jint first_token, jlong max_tokens, jobject run, jbyteArray piece) {
-  const Use<Generator> generator(env, handle);
-  if (!generator) return 0;
-  const Use<Session> session(env, session_handle);
-  if (!session) return 0;
-  if (session->model.get() != generator->model.get()) {
-    throw_java(env, OXB_INVALID_ARGUMENT, "the session is of another model");
-    return 0;
+/// The rest of a prompt that nobody wants any more must not begin the next one.
+void drop_prompt(const Both& both) {
+  oxb_piece ignored = OXB_PIECE_INIT;
+  oxb_generator_cancel(both.get());
+  oxb_generator_next(both.get(), &ignored, nullptr);
+}
+
+bool add_text(JNIEnv* env, const Both& both, Run& run, jbyteArray text) {
+  const jint bytes = env->GetArrayLength(text);
+  char part[kPromptBytes];
+  oxb_error error = OXB_ERROR_INIT;
+  for (jint done = 0; done < bytes;) {
+    const jint count = std::min(bytes - done, kPromptBytes);
+    if (!run.step(0) || !read_array(env, text, done, count, part) ||
+        !check(env, oxb_generator_add_text(both.get(), part, static_cast<size_t>(count), &error),
+               error)) {
+      drop_prompt(both);
+      return false;
+    }
+    done += count;
   }
-  return Run(env, generator.get(), session.get(), run, piece)
-      .generate(prompt, count, first_token, max_tokens);
+  // A text without anything has what the model expects around one.
+  if (bytes == 0) return check(env, oxb_generator_add_text(both.get(), part, 0, &error), error);
+  return true;
+}
+
+bool add_tokens(JNIEnv* env, const Both& both, Run& run, jintArray tokens) {
+  const jint count = env->GetArrayLength(tokens);
+  Session& session = both.session();
+  oxb_error error = OXB_ERROR_INIT;
+  for (jint done = 0; done < count;) {
+    const jint some = std::min(count - done, static_cast<jint>(session.max_segment));
+    if (!run.step(0) || !read_array(env, tokens, done, some, session.tokens.as<int32_t>()) ||
+        !check(env,
+               oxb_generator_add_tokens(both.get(), session.tokens.as<int32_t>(),
+                                        static_cast<size_t>(some), &error),
+               error)) {
+      return false;
+    }
+    done += some;
+  }
+  return true;
+}
+
+/// A role of -1: a text that is no message.
+bool add_message(JNIEnv* env, const Both& both, jint role, jbyteArray text) {
+  const jint bytes = env->GetArrayLength(text);
+  Memory memory;
+  oxb_error error = OXB_ERROR_INIT;
+  return memory.allocate(env, static_cast<size_t>(bytes)) &&
+         read_array(env, text, 0, bytes, memory.as<char>()) &&
+         check(env,
+               role < 0 ? oxb_generator_add_text(both.get(), memory.as<char>(),
+                                                 static_cast<size_t>(bytes), &error)
+                        : oxb_generator_add_message(both.get(), role, memory.as<char>(),
+                                                    static_cast<size_t>(bytes), &error),
+               error);
+}
+
+/// Tokens of the prompt, tokens of the text, position, nanoseconds of both, choice: as Generation.java reads them.
+void tell_progress(JNIEnv* env, const Both& both, jlongArray numbers) {
+  if (env->ExceptionCheck()) return;
+  oxb_generation now = OXB_GENERATION_INIT;
+  oxb_error error = OXB_ERROR_INIT;
+  if (!check(env, oxb_generator_progress(both.get(), &now, &error), error)) return;
+  const jlong all[] = {
+      static_cast<jlong>(now.prompt_tokens),     static_cast<jlong>(now.tokens),
+      static_cast<jlong>(now.position),          static_cast<jlong>(now.prompt_nanoseconds),
+      static_cast<jlong>(now.token_nanoseconds), now.choice};
+  env->SetLongArrayRegion(numbers, 0, static_cast<jsize>(std::size(all)), all);
+}
+
+/// `text` or `tokens` is null; `role` is that of a message, or -1. Returns why the text ended.
+jint generate(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jint role,
+              jbyteArray text, jintArray tokens, jlong max_tokens, jobject listener,
+              jbyteArray piece, jlongArray numbers) {
+  const Both both(env, handle, session_handle);
+  if (!both) return 0;
+  both.session().has_logits = false;
+  Run run(env, both, listener, piece);
+  // What is known of the text before is not of this one.
+  if (!run.step(0)) return OXB_END_CANCELLED;
+  bool added = true;
+  if (text != nullptr && role >= 0) added = add_message(env, both, role, text);
+  if (text != nullptr && role < 0) added = add_text(env, both, run, text);
+  if (tokens != nullptr) added = add_tokens(env, both, run, tokens);
+  const int32_t end = added && run.step(0) ? run.write(max_tokens) : OXB_END_CANCELLED;
+  tell_progress(env, both, numbers);
+  return end;
+}
+
+void say(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jint role,
+         jbyteArray text) {
+  const Both both(env, handle, session_handle);
+  if (both) add_message(env, both, role, text);
+}
+
+void undo(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle) {
+  const Both both(env, handle, session_handle);
+  if (!both) return;
+  oxb_error error = OXB_ERROR_INIT;
+  both.session().has_logits = false;
+  check(env, oxb_generator_undo(both.get(), &error), error);
+}
+
+void reset(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle) {
+  const Both both(env, handle, session_handle);
+  if (!both) return;
+  both.session().has_logits = false;
+  oxb_generator_reset(both.get(), nullptr);
+}
+
+void constrain(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jint kind,
+               jbyteArray texts, jintArray lengths) {
+  const Both both(env, handle, session_handle);
+  if (!both) return;
+  oxb_error error = OXB_ERROR_INIT;
+  if (kind != OXB_CONSTRAINT_CHOICES) {
+    check(env, oxb_generator_set_constraint(both.get(), kind, &error), error);
+    return;
+  }
+  // The generator keeps no copy, so what it has now must stay until it has the new ones.
+  Memory words, pointers;
+  if (!take_texts(env, texts, lengths, &words, &pointers) ||
+      !check(env,
+             oxb_generator_set_choices(both.get(), pointers.as<const char*>(),
+                                       pointers.size() / sizeof(const char*), &error),
+             error)) {
+    return;
+  }
+  both->choice_words.swap(words);
+  both->choices.swap(pointers);
+}
+
+jlong state_bytes(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle) {
+  const Both both(env, handle, session_handle);
+  return both ? static_cast<jlong>(oxb_generator_state_bytes(both.get())) : 0;
+}
+
+void state(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jboolean load,
+           jobject buffer, jint position, jint length) {
+  const Both both(env, handle, session_handle);
+  Bytes bytes;
+  const Intent intent = load == JNI_TRUE ? Intent::kRead : Intent::kWrite;
+  if (!both || !direct_bytes(env, buffer, position, length, intent, &bytes)) return;
+  oxb_error error = OXB_ERROR_INIT;
+  both.session().has_logits = false;
+  check(env,
+        load == JNI_TRUE ? oxb_generator_load(both.get(), bytes.data, bytes.size, &error)
+                         : oxb_generator_save(both.get(), bytes.data, bytes.size, &error),
+        error);
 }
 
 }  // namespace
 
 bool register_generator(JNIEnv* env) {
   const JNINativeMethod methods[] = {
-      method("create", "(JFIFFIJ[B[I)J", create),
-      method("pieceBytes", "(J)I", piece_bytes),
-      method("generate", "(JLdev/oxbow/Session;J[IIIJLdev/oxbow/Generator$Run;[B)J", generate),
+      method("create", "(Ldev/oxbow/Session;JZFIFFIJ[B[IJIZ)J", create),
+      method("generate", "(JLdev/oxbow/Session;JI[B[IJLdev/oxbow/Generator$Run;[B[J)I", generate),
+      method("say", "(JLdev/oxbow/Session;JI[B)V", say),
+      method("undo", "(JLdev/oxbow/Session;J)V", undo),
+      method("reset", "(JLdev/oxbow/Session;J)V", reset),
+      method("constrain", "(JLdev/oxbow/Session;JI[B[I)V", constrain),
+      method("stateBytes", "(JLdev/oxbow/Session;J)J", state_bytes),
+      method("state", "(JLdev/oxbow/Session;JZLjava/nio/ByteBuffer;II)V", state),
   };
   if (!register_methods(env, "dev/oxbow/Generator", methods)) return false;
   const jclass local = env->FindClass("dev/oxbow/Generator$Run");
@@ -256,7 +323,7 @@ bool register_generator(JNIEnv* env) {
   run_class = static_cast<jclass>(env->NewGlobalRef(local));
   env->DeleteLocalRef(local);
   if (run_class == nullptr) return false;
-  on_step = env->GetMethodID(run_class, "onStep", "(JI)Z");
+  on_step = env->GetMethodID(run_class, "onStep", "(I)Z");
   return on_step != nullptr;
 }
 

@@ -72,7 +72,10 @@ void Session::destroy(JNIEnv* env) {
 
 void Tokenizer::destroy(JNIEnv* env) { model.drop(env); }
 
-void Generator::destroy(JNIEnv* env) { model.drop(env); }
+void Generator::destroy(JNIEnv* env) {
+  oxb_generator_destroy(generator);
+  model.drop(env);
+}
 
 oxb_session_options session_options(jint threads, jint backend, jlong cpu_mask) {
   oxb_session_options options = OXB_SESSION_OPTIONS_INIT;

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 #include "android/oxbow/src/main/cpp/handles.h"
 #include "android/oxbow/src/main/cpp/java.h"
-#include "android/oxbow/src/main/cpp/stop_texts.h"
 #include "runtime/api/oxbow.h"
 
 namespace oxbow::jni {
@@ -25,6 +25,10 @@ class Memory {
   bool allocate(JNIEnv* env, size_t bytes);
   /// The same for `count` things of that size.
   bool allocate(JNIEnv* env, size_t count, size_t bytes_of_one);
+  void swap(Memory& other) {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+  }
   void* get() const { return data_; }
   template <typename T>
   T* as() const {
@@ -129,13 +133,12 @@ struct Generator final : Object {
   void destroy(JNIEnv* env) override;
 
   ModelReference model;
-  oxb_sampler_options sampling = {};
-  Memory sampler_memory, decoder_memory;
-  oxb_decoder* decoder = nullptr;
-  /// Text of one token.
-  Memory text;
-  Memory stop_words, stop_lengths, held;
-  StopTexts stop;
+  /// The session it was made for, which every call brings along and thereby keeps.
+  jlong session_handle = 0;
+  Memory memory;
+  oxb_generator* generator = nullptr;
+  /// What it may choose from.
+  Memory choice_words, choices;
 };
 
 /// Options from their Java fields.

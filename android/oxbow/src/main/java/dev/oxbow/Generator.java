@@ -1,6 +1,7 @@
 package dev.oxbow;
 
 import java.io.ByteArrayOutputStream;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 
@@ -8,54 +9,48 @@ import java.util.Objects;
  * Continues a session's stream with text: feeds a prompt, picks tokens, and tells of their text piece by piece. Serves
  * one thread at a time, and its session is busy while it generates.
  *
- * <p>Afterwards the stream holds the prompt and every token that was picked, so a next call continues the same text; for
- * a new one reset the session. The random numbers begin again at the seed with every call: same stream, same prompt,
- * same text.
+ * <p>Afterwards the stream holds the prompt and the tokens that were picked, but for the last: that one is fed with what
+ * follows it. A next call continues the same text; for a new one reset the generator or the session, whereupon the random
+ * numbers begin again at the seed: same prompt, same text.
  */
 public final class Generator extends NativeObject {
-    private static final int REASON_BITS = 8;
+    private static final int PIECE_BYTES = 4096;
+    private static final int NUMBERS = 6;
+    private static final int NO_ROLE = -1;
 
     private final Session session;
-    private final Tokenizer tokenizer;
     private final long maxTokens;
-    private final String before;
-    private final String after;
-    private final int firstToken;
-    private final int pieceBytes;
+    private final boolean chat;
 
-    private Generator(Session session, GeneratorOptions options, Tokenizer tokenizer) {
-        Model model = session.getModel();
+    private Generator(Session session, GeneratorOptions options) {
         this.session = session;
-        this.tokenizer = tokenizer;
         maxTokens = options.maxTokens;
-        before = options.chat ? model.getChatBefore() : "";
-        after = options.chat ? model.getChatAfter() : "";
-        if (options.chat && before.isEmpty() && after.isEmpty()) {
+        chat = options.chat;
+        Model model = session.getModel();
+        boolean answers = !model.getChatBefore().isEmpty() || !model.getChatAfter().isEmpty();
+        if (chat && !answers) {
             throw OxbowException.invalid(
                     "the file does not say how to ask the model: it was not trained to answer, or was converted "
                             + "without its chat template");
         }
-        firstToken = firstToken(model, tokenizer);
-        ByteArrayOutputStream stopTexts = new ByteArrayOutputStream();
-        int[] stopLengths = new int[options.stopTexts.length];
-        for (int i = 0; i < stopLengths.length; ++i) {
-            byte[] text = Text.encode(options.stopTexts[i]);
-            stopTexts.write(text, 0, text.length);
-            stopLengths[i] = text.length;
-        }
-        SamplerOptions sampling = options.sampling != null ? options.sampling : model.getAdvisedSampling();
+        Texts stops = new Texts(options.stopTexts);
+        SamplerOptions sampling = options.sampling != null ? options.sampling : new SamplerOptions();
         own(
                 create(
-                        model.handle(),
+                        session,
+                        session.handle(),
+                        options.sampling == null,
                         sampling.temperature,
                         sampling.topK,
                         sampling.topP,
                         sampling.repetitionPenalty,
                         sampling.repetitionWindow,
                         sampling.seed,
-                        stopTexts.toByteArray(),
-                        stopLengths));
-        pieceBytes = pieceBytes(handle());
+                        stops.bytes,
+                        stops.lengths,
+                        maxTokens,
+                        options.undoTurns,
+                        options.literalText));
     }
 
     /** 200 tokens at most, picked as the model's makers advise. */
@@ -64,29 +59,21 @@ public final class Generator extends NativeObject {
     }
 
     public static Generator create(Session session, GeneratorOptions options) {
-        // A chat template brings its own special tokens.
-        TokenizerOptions tokens = new TokenizerOptions().addTemplate(!options.chat);
-        Tokenizer tokenizer = Tokenizer.create(session.getModel(), tokens);
-        try {
-            return new Generator(session, options, tokenizer);
-        } catch (RuntimeException | Error e) {
-            tokenizer.close();
-            throw e;
-        }
+        return new Generator(session, options);
     }
 
     public Session getSession() {
         return session;
     }
 
-    /** Continues the stream with this prompt and then with what the model writes. */
+    /** Continues the stream with this prompt and then with what the model writes. In a chat it is the next question. */
     public Generation generate(String prompt, TextListener listener) {
         return generate(prompt, listener, new Cancellation());
     }
 
     /** The same, until another thread cancels it. */
     public Generation generate(String prompt, TextListener listener, Cancellation cancellation) {
-        return generate(tokenizer.encode(before + prompt + after), listener, cancellation);
+        return generate(chat ? Role.USER.ordinal() : NO_ROLE, Text.encode(prompt), null, listener, cancellation);
     }
 
     /**
@@ -94,12 +81,16 @@ public final class Generator extends NativeObject {
      * empty stream begins with the model's start token, or with a line break.
      */
     public Generation generate(int[] prompt, TextListener listener, Cancellation cancellation) {
-        Run run = new Run(listener, cancellation, new byte[pieceBytes]);
-        long result =
-                generate(
-                        handle(), session, session.handle(), prompt, prompt.length, firstToken, maxTokens, run, run.piece);
-        int reason = (int) (result & ((1 << REASON_BITS) - 1));
-        return new Generation(reason, run.promptTokens, result >>> REASON_BITS);
+        return generate(NO_ROLE, null, Objects.requireNonNull(prompt), listener, cancellation);
+    }
+
+    private Generation generate(
+            int role, byte[] text, int[] tokens, TextListener listener, Cancellation cancellation) {
+        Run run = new Run(listener, cancellation);
+        long[] numbers = new long[NUMBERS];
+        int end =
+                generate(handle(), session, session.handle(), role, text, tokens, maxTokens, run, run.piece, numbers);
+        return new Generation(end, numbers);
     }
 
     /** The whole text at once. */
@@ -114,22 +105,74 @@ public final class Generator extends NativeObject {
         return text.toString();
     }
 
-    @Override
-    public void close() {
-        super.close();
-        tokenizer.close();
+    /** Adds to the prompt and generates nothing; what is generated next continues it. */
+    public void add(String text) {
+        say(handle(), session, session.handle(), NO_ROLE, Text.encode(text));
     }
 
-    /** Where an empty stream begins: at the model's start token, after a line break, or else at the first token. */
-    private static int firstToken(Model model, Tokenizer tokenizer) {
-        if (model.getStartToken() >= 0) {
-            return model.getStartToken();
-        }
-        try {
-            int[] lineBreak = tokenizer.encode("\n");
-            return lineBreak.length == 1 ? lineBreak[0] : 0;
-        } catch (OxbowException e) {
-            return 0; // The vocabulary has none.
+    /**
+     * Adds a message of a chat, with what the model's own template puts around it, and generates nothing: the system's
+     * text, or what was said earlier. What was said stays in the stream and is not fed again.
+     */
+    public void say(Role role, String text) {
+        say(handle(), session, session.handle(), role.ordinal(), Text.encode(text));
+    }
+
+    /** Takes back the last question and its answer; see {@link GeneratorOptions#undoTurns}. */
+    public void undo() {
+        undo(handle(), session, session.handle());
+    }
+
+    /** An empty stream, as after creation. */
+    public void reset() {
+        reset(handle(), session, session.handle());
+    }
+
+    /** What texts may be from now on: tokens that would make them anything else become impossible. */
+    public void setConstraint(Constraint constraint) {
+        constrain(handle(), session, session.handle(), constraint.code, new byte[0], new int[0]);
+    }
+
+    /** From now on each text is one of these; {@link Generation#getChoice} tells which. */
+    public void setChoices(String... choices) {
+        Texts texts = new Texts(choices);
+        constrain(handle(), session, session.handle(), Constraint.CHOICES, texts.bytes, texts.lengths);
+    }
+
+    /** Bytes of a saved state, the same at every position of the stream. */
+    public long getStateBytes() {
+        return stateBytes(handle(), session, session.handle());
+    }
+
+    /**
+     * The stream and the text under way, random numbers included, into a direct buffer from its position on. A generator
+     * with the same options that loads it, in this process or in another, goes on as this one would have.
+     */
+    public void save(ByteBuffer state) {
+        DirectBuffers.checkWritable(state, "the buffer for the state");
+        state(handle(), session, session.handle(), false, state, state.position(), state.remaining());
+    }
+
+    /** Continues where {@link #save} was called; the buffer holds that state and nothing else. */
+    public void load(ByteBuffer state) {
+        DirectBuffers.checkReadable(state, "the state");
+        state(handle(), session, session.handle(), true, state, state.position(), state.remaining());
+    }
+
+    /** Texts as the native side takes them: their bytes one after the other. */
+    private static final class Texts {
+        final byte[] bytes;
+        final int[] lengths;
+
+        Texts(String[] texts) {
+            ByteArrayOutputStream all = new ByteArrayOutputStream();
+            lengths = new int[texts.length];
+            for (int i = 0; i < lengths.length; ++i) {
+                byte[] text = Text.encode(texts[i]);
+                all.write(text, 0, text.length);
+                lengths[i] = text.length;
+            }
+            bytes = all.toByteArray();
         }
     }
 
@@ -138,18 +181,15 @@ public final class Generator extends NativeObject {
         private final TextListener listener;
         private final Cancellation cancellation;
         /** Where the native side puts the bytes of the next piece. */
-        private final byte[] piece;
-        private long promptTokens;
+        private final byte[] piece = new byte[PIECE_BYTES];
 
-        Run(TextListener listener, Cancellation cancellation, byte[] piece) {
+        Run(TextListener listener, Cancellation cancellation) {
             this.listener = Objects.requireNonNull(listener);
             this.cancellation = Objects.requireNonNull(cancellation);
-            this.piece = piece;
         }
 
-        /** Called before every segment of the prompt and with every token; false: no more is wanted. */
-        private boolean onStep(long promptTokensFed, int bytes) {
-            promptTokens = promptTokensFed;
+        /** Called before every part of the prompt and with every token; false: no more is wanted. */
+        private boolean onStep(int bytes) {
             if (bytes > 0 && !listener.onText(new String(piece, 0, bytes, StandardCharsets.UTF_8))) {
                 return false;
             }
@@ -158,7 +198,9 @@ public final class Generator extends NativeObject {
     }
 
     private native long create(
-            long model,
+            Session session,
+            long sessionHandle,
+            boolean advised,
             float temperature,
             int topK,
             float topP,
@@ -166,18 +208,34 @@ public final class Generator extends NativeObject {
             int window,
             long seed,
             byte[] stopTexts,
-            int[] stopLengths);
+            int[] stopLengths,
+            long maxTokens,
+            int undoTurns,
+            boolean literalText);
 
-    private native int pieceBytes(long handle);
-
-    private native long generate(
+    private native int generate(
             long handle,
             Session session,
             long sessionHandle,
-            int[] prompt,
-            int promptLength,
-            int firstToken,
+            int role,
+            byte[] text,
+            int[] tokens,
             long maxTokens,
             Run run,
-            byte[] piece);
+            byte[] piece,
+            long[] numbers);
+
+    private native void say(long handle, Session session, long sessionHandle, int role, byte[] text);
+
+    private native void undo(long handle, Session session, long sessionHandle);
+
+    private native void reset(long handle, Session session, long sessionHandle);
+
+    private native void constrain(
+            long handle, Session session, long sessionHandle, int kind, byte[] texts, int[] lengths);
+
+    private native long stateBytes(long handle, Session session, long sessionHandle);
+
+    private native void state(
+            long handle, Session session, long sessionHandle, boolean load, ByteBuffer buffer, int position, int length);
 }

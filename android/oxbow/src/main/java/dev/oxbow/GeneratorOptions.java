@@ -9,6 +9,8 @@ public final class GeneratorOptions {
     long maxTokens = 200;
     String[] stopTexts = {};
     boolean chat;
+    boolean literalText;
+    int undoTurns;
 
     /** How tokens are picked; unless set, {@link Model#getAdvisedSampling as the model's makers advise}. */
     public GeneratorOptions sampling(SamplerOptions options) {
@@ -36,9 +38,24 @@ public final class GeneratorOptions {
         return this;
     }
 
-    /** Whether prompts are questions to a model that was trained to answer, and are put between what it wants. Off. */
+    /** Whether prompts are questions of a {@link Generator#say chat}, with a model that was trained to answer. Off. */
     public GeneratorOptions chat(boolean on) {
         chat = on;
+        return this;
+    }
+
+    /** Whether the text of a special token in a prompt is text like any other; a message that has one is refused. Off. */
+    public GeneratorOptions literalText(boolean on) {
+        literalText = on;
+        return this;
+    }
+
+    /** Turns of a chat that {@link Generator#undo} can take back; each needs memory for a state. None unless set. */
+    public GeneratorOptions undoTurns(int count) {
+        if (count < 0) {
+            throw OxbowException.invalid(count + " turns");
+        }
+        undoTurns = count;
         return this;
     }
 }

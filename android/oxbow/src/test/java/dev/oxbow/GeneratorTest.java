@@ -114,12 +114,14 @@ public class GeneratorTest extends Fixture {
             assertEquals(Generation.Reason.MAX_TOKENS, result.getReason());
             assertEquals(prompt.length, result.getPromptTokens());
             assertEquals(10, result.getTokens());
-            assertEquals(prompt.length + 10, session.getPosition());
+            assertEquals(prompt.length + 10, result.getPosition());
+            // The last token waits for what follows it.
+            assertEquals(prompt.length + 9, session.getPosition());
             result = generator.generate(new int[0], piece -> false, new Cancellation());
             assertEquals(Generation.Reason.CANCELLED, result.getReason());
             assertEquals(0, result.getPromptTokens());
             assertEquals(1, result.getTokens());
-            assertEquals(prompt.length + 11, session.getPosition());
+            assertEquals(prompt.length + 11, result.getPosition());
         }
         try (Model model = open("gpt2.oxb");
                 Session session = Session.create(model);
@@ -150,9 +152,8 @@ public class GeneratorTest extends Fixture {
             generator.generate(new int[0], pieces::add, new Cancellation());
             session.reset();
             assertEquals(whole.generateText(read("prompt.txt")), String.join("", pieces));
-            java.nio.ByteBuffer state = direct((int) session.getStateBytes());
-            session.save(state);
-            session.load(state);
+            session.reset();
+            session.feed(1);
             refused(
                     OxbowException.INVALID_ARGUMENT,
                     () -> generator.generate(new int[0], piece -> true, new Cancellation()));
@@ -183,7 +184,7 @@ public class GeneratorTest extends Fixture {
             Generation result = running.get();
             assertEquals(Generation.Reason.CANCELLED, result.getReason());
             assertTrue(result.getTokens() >= 5);
-            assertEquals(result.getPromptTokens() + result.getTokens(), session.getPosition());
+            assertEquals(result.getPromptTokens() + result.getTokens(), result.getPosition());
             thread.shutdown();
             // One that was cancelled before feeds nothing.
             long position = session.getPosition();
@@ -210,7 +211,7 @@ public class GeneratorTest extends Fixture {
             } catch (IllegalStateException e) {
                 assertEquals(thrown, e);
             }
-            assertEquals(readIds("prompt.ids").length + 1, session.getPosition());
+            assertEquals(readIds("prompt.ids").length, session.getPosition());
             session.reset();
             assertEquals(read("demo.txt"), generator.generateText(read("prompt.txt")));
         }
@@ -229,6 +230,65 @@ public class GeneratorTest extends Fixture {
                         return false;
                     });
             session.feed(1);
+        }
+    }
+
+    @Test
+    public void aTextThatWasCutOffResumesElsewhere() throws IOException {
+        try (Model model = demo();
+                Session session = Session.create(model);
+                Session elsewhere = Session.create(model);
+                Generator generator = Generator.create(session, Tool.options());
+                Generator other = Generator.create(elsewhere, Tool.options())) {
+            StringBuilder text = new StringBuilder();
+            TextListener listener =
+                    piece -> {
+                        text.append(piece);
+                        return text.length() != 50;
+                    };
+            assertEquals(Generation.Reason.CANCELLED, generator.generate(read("prompt.txt"), listener).getReason());
+            java.nio.ByteBuffer state = direct((int) generator.getStateBytes());
+            generator.save(state);
+            other.load(state);
+            other.generate(new int[0], listener, new Cancellation());
+            assertEquals(read("demo.txt"), text.toString());
+        }
+    }
+
+    @Test
+    public void aTextIsOneOfTheChoices() throws IOException {
+        try (Model model = demo();
+                Session session = Session.create(model);
+                Generator generator = Generator.create(session, Tool.options())) {
+            generator.setChoices("water", "wind");
+            StringBuilder text = new StringBuilder();
+            Generation result =
+                    generator.generate(
+                            "The ",
+                            piece -> {
+                                text.append(piece);
+                                return true;
+                            });
+            assertEquals(Generation.Reason.CONSTRAINT, result.getReason());
+            assertEquals(new String[] {"water", "wind"}[result.getChoice()], text.toString());
+            refused(OxbowException.INVALID_ARGUMENT, () -> generator.setChoices());
+            refused(OxbowException.INVALID_ARGUMENT, () -> generator.setChoices("a", ""));
+            generator.setConstraint(Constraint.NONE);
+            generator.reset();
+            assertEquals(read("demo.txt"), generator.generateText(read("prompt.txt")));
+        }
+    }
+
+    @Test
+    public void aTurnOfAChatIsTakenBack() throws IOException {
+        try (Model model = open("chat.oxb");
+                Session session = Session.create(model);
+                Generator generator =
+                        Generator.create(session, Tool.advisedOptions(model).chat(true).undoTurns(1))) {
+            assertEquals(read("chat.answer.txt"), generator.generateText("Where is it?"));
+            generator.undo();
+            assertEquals(0, session.getPosition());
+            assertEquals(read("chat.answer.txt"), generator.generateText("Where is it?"));
         }
     }
 }

@@ -38,6 +38,9 @@ public class ModelTest extends Fixture {
             assertTrue(model.getParameters() > 1_000_000);
             assertTrue(model.getMacsPerToken() > 0);
             assertTrue(model.getHash() != 0);
+            assertEquals(model.getArchitecture(), model.getMetadata("architecture"));
+            assertEquals(null, model.getMetadata("nothing"));
+            assertEquals(Task.UNKNOWN, Task.of(99));
             assertEquals("", model.getChatBefore());
             assertEquals(0, model.getLabelCount());
             assertEquals(-1, model.getMaskToken());

@@ -39,6 +39,41 @@ public class SessionTest extends Fixture {
     }
 
     @Test
+    public void aCancelEndsTheRunUnderWayOrTheNext() throws Exception {
+        int[] prompt = readIds("prompt.ids");
+        try (Model model = demo();
+                Session session = Session.create(model)) {
+            session.feed(prompt[0]);
+            session.cancel();
+            refused(OxbowException.CANCELLED, () -> session.feed(prompt[1]));
+            assertEquals(1, session.getPosition());
+            session.feed(prompt[1]);
+            session.cancel();
+            session.reset();
+            session.feed(prompt[0]);
+            Thread other = new Thread(session::cancel);
+            other.start();
+            try {
+                while (true) {
+                    session.feed(prompt[0]);
+                }
+            } catch (OxbowException e) {
+                assertEquals(OxbowException.CANCELLED, e.getCode());
+            }
+            other.join();
+        }
+    }
+
+    @Test
+    public void aStreamHasNoEmbedding() throws IOException {
+        int[] prompt = readIds("prompt.ids");
+        try (Model model = demo();
+                Session session = Session.create(model)) {
+            refused(OxbowException.INVALID_ARGUMENT, () -> session.embed(prompt, Pooling.MEAN, true));
+        }
+    }
+
+    @Test
     public void anyNumberOfThreadsAndBackendsGiveTheSameTokens() throws IOException {
         int[] prompt = readIds("prompt.ids");
         try (Model model = demo()) {

@@ -5,31 +5,41 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
-namespace oxbow::jni {
+namespace oxbow {
 
 class StopTexts {
  public:
   /// `words` follow each other, none of them empty; `held` has room for the longest and the longest piece.
-  void start(const char* words, const int32_t* lengths, size_t count, char* held);
+  void place(std::span<const char> words, std::span<const uint32_t> lengths, std::span<char> held) {
+    words_ = words;
+    lengths_ = lengths;
+    held_ = held;
+  }
+  /// A text begins.
+  void start() {
+    size_ = 0;
+    reached_ = false;
+  }
 
   /// Takes on a piece and tells how many bytes of text() can be shown now: neither a stop text or what follows it, nor
   /// an end that may become one.
-  size_t add(const char* piece, size_t bytes);
+  size_t add(std::span<const char> piece);
   /// The text ended: what was held back is no stop text.
   size_t finish() const { return reached_ ? 0 : size_; }
-  const char* text() const { return held_; }
+  const char* text() const { return held_.data(); }
+  size_t size() const { return size_; }
   /// Forgets the first bytes of text(), which were shown.
   void drop(size_t bytes);
   bool reached() const { return reached_; }
 
  private:
-  const char* words_ = nullptr;
-  const int32_t* lengths_ = nullptr;
-  size_t count_ = 0;
-  char* held_ = nullptr;
+  std::span<const char> words_;
+  std::span<const uint32_t> lengths_;
+  std::span<char> held_;
   size_t size_ = 0;
   bool reached_ = false;
 };
 
-}  // namespace oxbow::jni
+}  // namespace oxbow

@@ -1,0 +1,53 @@
+/* A text as numbers, the mean of its tokens' hidden states: embed model.oxb TEXT. */
+#include <oxbow/oxbow.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static oxb_error error = OXB_ERROR_INIT;
+
+/* Says what failed and ends the program. */
+static void check(oxb_status status) {
+  if (status == OXB_OK) return;
+  fprintf(stderr, "%s: %s\n", oxb_status_name(status), error.text);
+  exit(1);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  oxb_model* model;
+  oxb_session* session;
+  size_t bytes;
+  check(oxb_model_open_file(argv[1], NULL, &model, &error));
+  oxb_plan plan = OXB_PLAN_INIT;
+  check(oxb_session_plan(model, NULL, &plan, &error));
+  void* arena = malloc(plan.arena_bytes);
+  check(oxb_session_create(model, &plan, arena, plan.arena_bytes, &session, &error));
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
+  check(oxb_model_get_info(model, &info, &error));
+  size_t most = info.max_segment < 512 ? info.max_segment : 512;
+  size_t count, consumed;
+  int32_t tokens[512];
+  check(oxb_encoder_bytes(model, NULL, &bytes, &error));
+  void* memory = malloc(bytes);
+  oxb_encoder* encoder;
+  check(oxb_encoder_create(model, NULL, memory, bytes, &encoder, &error));
+  check(oxb_encoder_run(encoder, argv[2], strlen(argv[2]), 1, tokens, most, &count, &consumed,
+                        &error));
+
+  size_t width = info.output_width;
+  float* rows = malloc(count * width * sizeof(float));
+  check(oxb_session_run(session, tokens, count, count, rows, count * width, &error));
+  for (size_t column = 0; column < width; ++column) {
+    float sum = 0.0f;
+    for (size_t row = 0; row < count; ++row) sum += rows[row * width + column];
+    printf("%.4f ", (double)sum / (double)count);
+  }
+  putchar('\n');
+
+  oxb_session_destroy(session);
+  oxb_model_close(model);
+  free(arena);
+  free(memory);
+  free(rows);
+}

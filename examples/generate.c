@@ -1,0 +1,47 @@
+/* Continues a text: generate model.oxb PROMPT. All memory is taken before the first token. */
+#include <oxbow/oxbow.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static oxb_error error = OXB_ERROR_INIT;
+
+/* Says what failed and ends the program. */
+static void check(oxb_status status) {
+  if (status == OXB_OK) return;
+  fprintf(stderr, "%s: %s\n", oxb_status_name(status), error.text);
+  exit(1);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  oxb_model* model;
+  oxb_session* session;
+  size_t bytes;
+  check(oxb_model_open_file(argv[1], NULL, &model, &error));
+  oxb_plan plan = OXB_PLAN_INIT;
+  check(oxb_session_plan(model, NULL, &plan, &error));
+  void* arena = malloc(plan.arena_bytes);
+  check(oxb_session_create(model, &plan, arena, plan.arena_bytes, &session, &error));
+  oxb_generator_options options = OXB_GENERATOR_OPTIONS_INIT;
+  options.max_tokens = 100;
+  oxb_generator* generator;
+  check(oxb_generator_bytes(session, &options, &bytes, &error));
+  void* memory = malloc(bytes);
+  check(oxb_generator_create(session, &options, memory, bytes, &generator, &error));
+
+  check(oxb_generator_add_text(generator, argv[2], strlen(argv[2]), &error));
+  oxb_piece piece = OXB_PIECE_INIT;
+  do {
+    check(oxb_generator_next(generator, &piece, &error));
+    fwrite(piece.text, 1, piece.text_bytes, stdout);
+    fflush(stdout);
+  } while (piece.end == OXB_END_NONE);
+  putchar('\n');
+
+  oxb_generator_destroy(generator);
+  oxb_session_destroy(session);
+  oxb_model_close(model);
+  free(arena);
+  free(memory);
+}
