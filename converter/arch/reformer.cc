@@ -261,7 +261,8 @@ class Builder {
       builder_.output("last_hidden_state", last);
       return;
     }
-    graph_.model.task = config_.causal ? schema::Task::Generate : schema::Task::FillMask;
+    // Without an entry point that continues a text, a decoder tells what follows each token but generates nothing.
+    graph_.model.task = config_.causal ? schema::Task::Encode : schema::Task::FillMask;
     const bool own_bias = checkpoint_.has_tensor("lm_head.bias");
     // Another name of the same numbers.
     if (own_bias) checkpoint_.ignore_tensor("lm_head.decoder.bias");

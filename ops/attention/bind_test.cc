@@ -328,7 +328,20 @@ TEST_P(AttentionBind, RefusesPatternsThatMakeNoSense) {
   };
   const auto no_length = [](schema::PatternT& p) { p.length = 0; };
   const Breaks breaks = {
-      {"an unknown kind", pattern(static_cast<Kind>(10), [](schema::PatternT&) {})},
+      {"an unknown kind",
+       pattern(static_cast<Kind>(static_cast<int>(Kind::MAX) + 1), [](schema::PatternT&) {})},
+      {"listed blocks of nothing", pattern(Kind::ListedBlocks, no_length)},
+      {"segments of nothing", pattern(Kind::Segments, no_length)},
+      {"a circle of nothing", pattern(Kind::Circle, no_length)},
+      {"segments with a dilation of 0",
+       pattern(Kind::Segments, [](schema::PatternT& p) { p.dilation = {0}; })},
+      {"segments with two dilations", pattern(Kind::Segments,
+                                              [](schema::PatternT& p) {
+                                                p.dilation = {1, 2};
+                                              })},
+      {"a circle of no rounds", pattern(Kind::Circle, [](schema::PatternT& p) { p.rounds = 0; })},
+      {"a circle of too many chunks",
+       pattern(Kind::Circle, [](schema::PatternT& p) { p.before = 1025; })},
       {"chunks of nothing", pattern(Kind::Chunked, no_length)},
       {"strides of nothing", pattern(Kind::Strided, no_length)},
       {"groups of nothing", pattern(Kind::Fixed, no_length)},

@@ -197,7 +197,7 @@ TEST(AttentionShaders, HaveWhatTheListsSayAndNothingElse) {
   for (unsigned number = 0; number < 256; ++number) {
     PatternParams p;
     p.kind = static_cast<Kind>(number);
-    const bool on_cpu = p.kind == Kind::Fixed || p.kind == Kind::Block2D || p.kind > Kind::MAX;
+    const bool on_cpu = p.kind == Kind::Fixed || p.kind == Kind::Block2D || p.kind > Kind::Past;
     EXPECT_EQ(shader_knows(p), !on_cpu) << number;
     TermList terms;
     terms.count = 1;
