@@ -142,9 +142,12 @@ int run(int argc, char** argv) {
   };
   std::vector<std::string> warnings, notes;
   options.note = [&](const std::string& note) { notes.push_back(note); };
-  {
+  try {
     const ClearLine clear{terminal};
     warnings = convert(options);
+  } catch (const InputError& error) {
+    if (!file_exists(options.output)) throw;
+    throw InputError(std::string(error.what()) + "; " + options.output + " is still the older one");
   }
   for (const std::string& note : notes) {
     std::fprintf(stderr, "%s: note: %s\n", kProgram, note.c_str());

@@ -89,7 +89,8 @@ const char* oxb_status_name(oxb_status status) {
 oxb_status oxb_model_open_file(const char* path, oxb_model** model, oxb_error* error) {
   if (path == nullptr) return missing(error, "path");
   return open_handle(model, error, [&](Model* opened) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    // Without O_NONBLOCK a FIFO that nobody writes to would never be opened.
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info = {};
     if (fd < 0 || fstat(fd, &info) != 0) {
       const int reason = errno;
