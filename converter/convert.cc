@@ -160,10 +160,9 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     if (options.progress) options.progress(what);
   };
   progress("reading " + options.directory);
-  const Checkpoint checkpoint(options.directory, options.extra_tensors, options.key);
-  if (options.note) {
-    for (const std::string& note : checkpoint.notes()) options.note(note);
-  }
+  Checkpoint checkpoint(options.directory, options.extra_tensors, options.key);
+  for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
+  for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
   const TokenSource source = read_calibration(options.calibration_file);
   ModelTexts texts(checkpoint, options.tokenizer);
 
@@ -177,6 +176,7 @@ std::vector<std::string> convert(const ConvertOptions& options) {
   progress("building the graph");
   Built built = build(checkpoint, options, texts, options.quantize, calibration);
   if (options.note) {
+    for (const std::string& note : checkpoint.notes()) options.note(note);
     for (const std::string& note : texts.notes()) options.note(note);
   }
   check_source(source, built.graph);
