@@ -236,10 +236,9 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     if (options.progress) options.progress(what);
   };
   progress("reading " + options.directory);
-  const Checkpoint checkpoint(options.directory, options.extra_tensors, options.key);
-  if (options.note) {
-    for (const std::string& note : checkpoint.notes()) options.note(note);
-  }
+  Checkpoint checkpoint(options.directory, options.extra_tensors, options.key);
+  for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
+  for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
   TokenSource source = read_tokens(options.calibration_file, "calibration text");
   const TokenSource quality_source = read_tokens(options.quality_file, "quality text");
   ModelTexts texts(checkpoint, options.tokenizer);
@@ -287,6 +286,7 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     }
   }
   if (options.note) {
+    for (const std::string& note : checkpoint.notes()) options.note(note);
     for (const std::string& note : texts.notes()) options.note(note);
   }
   if (!complaint.empty()) built.graph.warnings.push_back(complaint);

@@ -33,6 +33,9 @@ struct ConvertOptions {
   std::string extra_tensors;
   /// Which dictionary of a nested checkpoint holds the tensors; see open_tensor_file().
   std::string key;
+  /// Keys of config.json, and patterns of tensors' names, that are taken as not there.
+  std::vector<std::string> ignored_keys;
+  std::vector<std::string> ignored_tensors;
   bool debug_outputs = false;
   /// Told what is being done, when set.
   std::function<void(const std::string&)> progress;

@@ -10,6 +10,7 @@
 
 #include "converter/blocks/parts.h"
 #include "converter/convert.h"
+#include "converter/importers.h"
 #include "converter/passes/weight_formats.h"
 #include "host/args.h"
 #include "host/describe.h"
@@ -40,7 +41,7 @@ Args declare() {
   Args args(kProgram,
             "Converts a checkpoint directory (config.json and tensors as .safetensors, or as "
             "torch.save writes them) or a GGUF file to one .oxb file.");
-  args.positional("DIR", "the checkpoint directory, or a .gguf file");
+  args.positional("DIR", "the checkpoint directory, a tensor file in it, or a .gguf file", false);
   args.option("output", "FILE", "the model file to write, by convention *.oxb (required)", 'o');
   args.option("weights", "TYPE", weights_help());
   args.option("activations", "TYPE",
@@ -68,6 +69,10 @@ Args declare() {
   args.option("key", "NAME",
               "which dictionary of a torch checkpoint holds the tensors, e.g. model or ema.model "
               "(default: the only one that does)");
+  args.repeated("ignore-key", "NAME", "take this key of config.json as not there");
+  args.repeated("ignore-tensor", "PATTERN",
+                "take the tensors whose names match, with * and ?, as not there");
+  args.flag("list", "print the model types that can be converted, and do nothing else");
   args.flag("debug-outputs", "keep hidden activations and all memories readable");
   args.option("report", "FILE.html", "write a page with sizes, quality, memory plan and graph");
   args.flag("json", "print the summary as JSON only");
@@ -94,6 +99,7 @@ const WeightFormat& weights_choice(const Args& args) {
 ConvertOptions read_options(const Args& args) {
   ConvertOptions options;
   options.directory = args.text("DIR", "");
+  if (!args.has("DIR")) throw UsageError("missing DIR: the checkpoint to convert; see --help");
   if (!args.has("output")) throw UsageError("missing -o FILE: the model file to write; see --help");
   options.output = args.text("output", "");
   if (options.output.empty()) throw UsageError("-o needs the name of a file");
@@ -132,6 +138,8 @@ ConvertOptions read_options(const Args& args) {
   options.extra_tensors = args.text("tensors", "");
   options.key = args.text("key", "");
   if (args.has("key") && options.key.empty()) throw UsageError("--key needs a name");
+  options.ignored_keys = args.texts("ignore-key");
+  options.ignored_tensors = args.texts("ignore-tensor");
   options.debug_outputs = args.has("debug-outputs");
   for (const char* name : {"tokenizer", "calibrate", "quality-text", "tensors", "report"}) {
     if (args.has(name) && args.text(name, "").empty()) {
@@ -162,6 +170,10 @@ int run(int argc, char** argv) {
     std::fputs(args.help().c_str(), stdout);
     return kExitGood;
   }
+  if (args.has("list")) {
+    for (const std::string& type : supported_model_types()) std::printf("%s\n", type.c_str());
+    return kExitGood;
+  }
   ConvertOptions options = read_options(args);
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   if (terminal) {
@@ -178,9 +190,12 @@ int run(int argc, char** argv) {
   };
   std::vector<std::string> warnings, notes;
   options.note = [&](const std::string& note) { notes.push_back(note); };
-  {
+  try {
     const ClearLine clear{terminal};
     warnings = convert(options);
+  } catch (const InputError& error) {
+    if (!file_exists(options.output)) throw;
+    throw InputError(std::string(error.what()) + "; " + options.output + " is still the older one");
   }
   for (const std::string& note : notes) {
     std::fprintf(stderr, "%s: note: %s\n", kProgram, note.c_str());

@@ -8,10 +8,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "host/errors.h"
+#include "runtime/base/hash.h"
 
 namespace oxbow {
 namespace {
@@ -70,26 +74,56 @@ std::string directory_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
 }
 
+/// Names of temporary files for one target: short whatever the target's name is, and with the number of
+/// the process that made them.
+class TemporaryNames {
+ public:
+  explicit TemporaryNames(const std::string& target) : directory_(directory_of(target)) {
+    const std::string name = target.substr(target.rfind('/') + 1);
+    char text[40];
+    std::snprintf(text, sizeof(text), ".oxbow-%016llx-",
+                  static_cast<unsigned long long>(hash_bytes(name.data(), name.size())));
+    prefix_ = text;
+  }
+
+  std::string own() const { return directory_ + "/" + prefix_ + std::to_string(::getpid()); }
+
+  /// What processes left that were killed before they could rename it.
+  void remove_orphans() const {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with(prefix_)) continue;
+      const long process = std::strtol(name.c_str() + prefix_.size(), nullptr, 10);
+      const bool gone =
+          process > 0 && ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH;
+      if (gone || process == ::getpid()) ::unlink(entry.path().c_str());
+    }
+  }
+
+ private:
+  std::string directory_;
+  std::string prefix_;
+};
+
 /// A new file in the directory of `target`, gone at the end unless it became `target`.
 class Temporary {
  public:
   explicit Temporary(const std::string& target)
       : target_(target),
+        names_(target),
         fd_(::open(directory_of(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666)) {
+    names_.remove_orphans();
     nameless_ = "/proc/self/fd/" + std::to_string(fd_.get());
     if (fd_.get() >= 0 && file_exists(nameless_)) return;
     // A file system or system without nameless files: a name from the start.
     nameless_.clear();
-    name_ = target + ".tmpXXXXXX";
-    fd_.reset(::mkostemp(name_.data(), O_CLOEXEC));
+    name_ = names_.own();
+    fd_.reset(::open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (fd_.get() < 0) {
       name_.clear();
       fail_write(target, errno);
     }
-    // mkostemp makes the file private; give it what a plain open would have given.
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    if (::fchmod(fd_.get(), 0666 & ~mask) != 0) fail_write(target, errno);
   }
   ~Temporary() {
     if (!name_.empty()) ::unlink(name_.c_str());
@@ -105,8 +139,7 @@ class Temporary {
   void keep() {
     if (!nameless_.empty()) {
       // Only rename replaces a file, and only a name can be renamed.
-      const std::string name = target_ + ".tmp" + std::to_string(::getpid());
-      ::unlink(name.c_str());
+      const std::string name = names_.own();
       if (::linkat(AT_FDCWD, nameless_.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
         fail_write(target_, errno);
       }
@@ -118,6 +151,7 @@ class Temporary {
 
  private:
   std::string target_;
+  TemporaryNames names_;
   Descriptor fd_;
   std::string nameless_;
   std::string name_;
@@ -136,7 +170,8 @@ void write_all(int fd, std::span<const std::byte> bytes, const std::string& path
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
-  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without O_NONBLOCK a FIFO that nobody writes to would never be opened.
+  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) fail_read(path, errno);
   struct stat status = {};
   if (::fstat(fd.get(), &status) != 0) fail_read(path, errno);

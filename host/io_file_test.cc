@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "host/errors.h"
 #include "host/testing/files.h"
+#include "runtime/base/hash.h"
 
 namespace oxbow {
 namespace {
@@ -64,6 +68,41 @@ TEST(WriteAtomically, SaysWhatToDo) {
             std::string::npos);
   EXPECT_NE(refusal("/dev/full", "x").find("not a regular file"), std::string::npos);
   EXPECT_NE(refusal("", "x"), "");
+}
+
+TEST(WriteAtomically, ANameMayBeAsLongAsTheFileSystemAllows) {
+  const TemporaryDirectory directory;
+  const std::string name(255, 'n');
+  write_atomically(directory / name, "x");
+  EXPECT_EQ(read_file(directory / name), "x");
+  EXPECT_NE(refusal(directory / (name + "n"), "x"), "");
+}
+
+TEST(WriteAtomically, WhatAKilledProcessLeftIsRemovedTheNextTime) {
+  const TemporaryDirectory directory;
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  char prefix[40];
+  std::snprintf(prefix, sizeof(prefix), ".oxbow-%016llx-",
+                static_cast<unsigned long long>(hash_bytes("file", 4)));
+  const auto leave = [&](pid_t process) {
+    testing::write_text(directory / (prefix + std::to_string(process)), "half");
+  };
+  leave(dead);
+  leave(::getppid());  // alive, so perhaps still at work
+  write_atomically(directory / "other", "x");
+  EXPECT_EQ(directory.file_count(), 3u) << "those of another target are not ours";
+  write_atomically(directory / "file", "x");
+  EXPECT_EQ(directory.file_count(), 3u);
+  EXPECT_FALSE(file_exists(directory / (prefix + std::to_string(dead))));
+}
+
+TEST(ReadFile, APipeIsRefusedAndNotWaitedFor) {
+  const TemporaryDirectory directory;
+  ASSERT_EQ(::mkfifo((directory / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW(read_file(directory / "pipe"), InputError);
+  EXPECT_THROW(read_file("/dev/zero"), InputError);
 }
 
 TEST(ReadFile, RefusesWhatIsNoFileOrTooLarge) {

@@ -18,30 +18,58 @@ constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr Dtype kDtypes[] = {Dtype::kF64, Dtype::kF32, Dtype::kF16, Dtype::kBF16, Dtype::kI64,
                              Dtype::kI32, Dtype::kI16, Dtype::kI8,  Dtype::kU8,   Dtype::kBool};
 
-nlohmann::json parse_header(const std::string& path, std::span<const std::byte> text) {
-  // The parser keeps the last of two equal keys; a name that means two things is refused instead.
-  std::set<std::string> seen;
-  std::string repeated;
-  const auto watch_keys = [&](int depth, nlohmann::json::parse_event_t event,
-                              nlohmann::json& parsed) {
-    if (event == nlohmann::json::parse_event_t::key && depth == 1 &&
-        !seen.insert(parsed.get<std::string>()).second) {
-      repeated = parsed.get<std::string>();
+/// The keys of the outermost object, as they are written, one for each time they occur.
+std::vector<std::string_view> outer_keys(std::string_view text) {
+  std::vector<std::string_view> keys;
+  size_t depth = 0, begin = 0;
+  std::string_view last;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c != '"') continue;
+      in_string = false;
+      last = text.substr(begin, i + 1 - begin);
+    } else if (c == '"') {
+      in_string = true;
+      begin = i;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    } else if (c == ':' && depth == 1) {
+      keys.push_back(last);
     }
-    return true;
-  };
+  }
+  return keys;
+}
+
+/// The parser keeps the last of two equal keys; a name that means two things is refused instead.
+/// Its callback would tell, in a time that grows with the square of the number of keys.
+void refuse_repeated_keys(const std::string& path, std::string_view text, size_t different) {
+  const std::vector<std::string_view> keys = outer_keys(text);
+  if (keys.size() == different) return;
+  std::set<std::string> seen;
+  for (const std::string_view key : keys) {
+    const auto name = nlohmann::json::parse(key).get<std::string>();
+    if (!seen.insert(name).second) {
+      throw InputError(path + ": tensor " + printable(name) + " is in the header twice");
+    }
+  }
+}
+
+nlohmann::json parse_header(const std::string& path, std::span<const std::byte> text) {
   const std::string_view header_text(reinterpret_cast<const char*>(text.data()), text.size());
   check_json_size(path + ": the header", header_text);
   nlohmann::json header;
   try {
-    header = nlohmann::json::parse(header_text, watch_keys);
+    header = nlohmann::json::parse(header_text);
   } catch (const nlohmann::json::exception&) {
     throw InputError(path + ": the header is not valid JSON");
   }
   if (!header.is_object()) throw InputError(path + ": the header is not a JSON object");
-  if (!repeated.empty()) {
-    throw InputError(path + ": tensor " + printable(repeated) + " is in the header twice");
-  }
+  refuse_repeated_keys(path, header_text, header.size());
   return header;
 }
 

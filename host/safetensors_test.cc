@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ctime>
 
 #include "host/errors.h"
 #include "host/half.h"
@@ -30,6 +31,25 @@ std::string refusal(const std::string& bytes) {
 std::string entry(const std::string& dtype, const std::string& shape, const std::string& offsets) {
   return R"({"x":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets +
          "}}";
+}
+
+TEST(Safetensors, AHeaderOfManyTensorsTakesATimeInProportion) {
+  const auto seconds = [](int count) {
+    std::string header = "{";
+    for (int i = 0; i < count; ++i) {
+      header += (i > 0 ? ",\"t" : "\"t") + std::to_string(i) +
+                R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+    }
+    const TemporaryDirectory directory;
+    testing::write_text(directory / "t.safetensors", safetensors_bytes(header + "}", ""));
+    const std::clock_t begin = std::clock();
+    EXPECT_EQ(Safetensors(directory / "t.safetensors").tensors().size(),
+              static_cast<size_t>(count));
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  };
+  // Eight times the tensors took 64 times as long when the time was quadratic; map and sort may take 12.
+  const double few = seconds(5'000);
+  EXPECT_LT(seconds(40'000), 30 * few + 0.01);
 }
 
 TEST(Safetensors, ReadsEveryType) {

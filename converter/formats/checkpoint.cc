@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <string_view>
 
 #include "converter/formats/checkpoint_files.h"
+#include "converter/formats/model_type.h"
 #include "host/args.h"
 #include "host/errors.h"
 #include "host/json_file.h"
@@ -71,6 +73,36 @@ std::vector<std::string> unknown_keys(const nlohmann::json& object, const std::s
   return out;
 }
 
+/// Keys that no library's model reads, whatever it is: what a training or publishing tool left there. A *
+/// at the end stands for any ending.
+constexpr std::string_view kHarmlessKeys[] = {
+    "is_llama_config", "transformers.js_config", "unsloth_*", "max_window_layers", "output_past",
+    "eos_token_ids",   "gradient_checkpointing",
+};
+
+bool matches(std::string_view pattern, std::string_view text) {
+  size_t star = std::string_view::npos, star_text = 0, p = 0, t = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t]) && pattern[p] != '*') {
+      ++p, ++t;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      star_text = t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++star_text;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
+bool is_harmless(const std::string& key) {
+  return std::any_of(std::begin(kHarmlessKeys), std::end(kHarmlessKeys),
+                     [&](std::string_view pattern) { return matches(pattern, key); });
+}
+
 bool is_token(const nlohmann::json& value) {
   return value.is_number_unsigned() && value.get<uint64_t>() <= INT32_MAX;
 }
@@ -79,13 +111,23 @@ bool is_token(const nlohmann::json& value) {
 
 Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
                        const std::string& key)
-    : directory_(directory), config_path_(directory + "/config.json") {
+    : directory_(directory) {
   if (!file_exists(directory)) throw InputError("there is no directory or file " + directory);
-  if (const std::string gguf = find_gguf(directory); !gguf.empty()) {
+  const std::string gguf = find_gguf(directory);
+  if (gguf.empty() && !std::filesystem::is_directory(directory)) {
+    const size_t slash = directory.rfind('/');
+    directory_ = slash == std::string::npos ? "." : directory.substr(0, std::max<size_t>(slash, 1));
+    // config.json names the directory; so does an index of shards.
+    if (!directory.ends_with(".json")) chosen_file_ = directory;
+  }
+  config_path_ = directory_ + "/config.json";
+  if (!gguf.empty()) {
     open_gguf(gguf);
   } else if (file_exists(config_path_)) {
     read_config();
+    refuse_quantized();
     open_tensors(key);
+    if (model_type_.empty()) guess_model_type();
   } else {
     open_without_config(key);
   }
@@ -139,13 +181,54 @@ void Checkpoint::read_config() {
 
 void Checkpoint::read_model_type() {
   const nlohmann::json* type = key("model_type");
-  if (type == nullptr) throw InputError(config_path_ + ": key model_type is missing");
+  if (type == nullptr) return;
   if (!type->is_string()) fail_key("model_type", "a text");
   model_type_ = type->get<std::string>();
 }
 
+void Checkpoint::guess_model_type() {
+  model_type_ = model_type_of([&](const std::string& name) { return has_tensor(name); });
+  if (model_type_.empty()) {
+    throw InputError(config_path_ +
+                     ": key model_type is missing, and the names of the tensors do not tell it");
+  }
+  notes_.push_back("config.json has no model_type; by its tensors it is " + model_type_);
+}
+
+void Checkpoint::refuse_quantized() const {
+  const nlohmann::json* settings = find("quantization_config");
+  if (settings == nullptr || !settings->is_object()) return;
+  const auto method = settings->find("quant_method");
+  throw InputError(config_path_ + ": quantization_config says that the weights are stored by " +
+                   (method != settings->end() && method->is_string()
+                        ? printable(method->get<std::string>())
+                        : "some method of quantising") +
+                   ", which is not read; convert the model it was made from, or a GGUF file of it");
+}
+
+void Checkpoint::drop_key(const std::string& name) {
+  nlohmann::json* object = &config_;
+  // A key may have a dot in its own name.
+  if (!object->contains(name)) {
+    const size_t dot = name.find('.');
+    const auto outer = object->find(name.substr(0, dot));
+    if (dot != std::string::npos && outer != object->end() && outer->is_object()) object = &*outer;
+    if (object->erase(name.substr(dot == std::string::npos ? 0 : dot + 1)) == 0) {
+      throw UsageError("--ignore-key " + name + ": " + config_path_ + " has no such key");
+    }
+    return;
+  }
+  object->erase(name);
+}
+
+void Checkpoint::drop_tensors(const std::string& pattern) {
+  if (std::erase_if(tensors_, [&](const auto& t) { return matches(pattern, t.first); }) == 0) {
+    throw UsageError("--ignore-tensor " + pattern + ": " + directory_ + " has no such tensor");
+  }
+}
+
 void Checkpoint::open_tensors(const std::string& key) {
-  const CheckpointFiles files = find_checkpoint_files(directory_);
+  const CheckpointFiles files = find_checkpoint_files(directory_, chosen_file_);
   notes_ = files.notes;
   index_name_ = base_name(files.index_path);
   for (const std::string& path : files.paths) add_file(open_tensor_file(path, key), false);
@@ -394,8 +477,12 @@ const Checkpoint::Found& Checkpoint::found(const std::string& name) const {
   std::vector<std::string> names;
   for (const auto& [there, unused] : tensors_) names.push_back(there);
   const std::string guess = closest_match(name, names);
+  const bool is_head = name.ends_with("lm_head.weight") || name.ends_with("embed_out.weight");
   throw InputError(directory_ + ": tensor " + printable(name) + " is missing" +
-                   (guess.empty() ? "" : "; the nearest name there is " + printable(guess)));
+                   (guess.empty() ? "" : "; the nearest name there is " + printable(guess)) +
+                   (is_head ? "; if the words' table is the head too, config.json must have "
+                              "tie_word_embeddings true"
+                            : ""));
 }
 
 const std::vector<uint64_t>& Checkpoint::shape(const std::string& name) const {
@@ -424,19 +511,30 @@ std::vector<float> Checkpoint::tensor(const std::string& name,
 }
 
 std::vector<std::string> Checkpoint::finish() const {
-  const std::vector<std::string> keys = unknown_keys(config_, "", used_keys_);
-  if (!keys.empty()) {
-    throw InputError(config_path_ + ": unknown key " + list_names(keys) + " for model_type " +
-                     model_type_ + "; remove what does not change the results");
+  std::vector<std::string> keys, harmless, floats, others;
+  for (const std::string& name : unknown_keys(config_, "", used_keys_)) {
+    (is_harmless(name) ? harmless : keys).push_back(name);
   }
-  std::vector<std::string> floats, others;
   for (const auto& [name, there] : tensors_) {
     if (there.extra || used_tensors_.contains(name) || ignored_tensors_.contains(name)) continue;
     (is_float(there.tensor->dtype) ? floats : others).push_back(name);
   }
+  // All that is wrong at once, so that it can be mended at once.
+  std::string problems;
+  if (!keys.empty()) {
+    problems += config_path_ + ": unknown key " + list_names(keys) + " for model_type " +
+                model_type_ + "; remove what does not change the results, or use --ignore-key";
+  }
   if (!floats.empty()) {
-    throw InputError(directory_ + ": tensors that model_type " + model_type_ + " does not know: " +
-                     list_names(floats) + "; remove what the model does not use");
+    problems += (problems.empty() ? "" : "; ") + directory_ + ": tensors that model_type " +
+                model_type_ + " does not know: " + list_names(floats) +
+                "; remove what the model does not use, or use --ignore-tensor";
+  }
+  if (!problems.empty()) throw InputError(problems);
+  if (!harmless.empty()) {
+    const std::string note =
+        "config.json: passed over, since it changes no result: " + list_names(harmless);
+    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
   }
   return others;
 }

@@ -22,13 +22,19 @@ class Checkpoint {
  public:
   /// `directory` may also be a GGUF file, or have one and nothing else: see gguf_model.h. Otherwise
   /// reads `directory`/config.json, which RWKV-7 does without and YOCO calls params.json, and maps the tensor
-  /// files beside it; see checkpoint_files.h.
+  /// files beside it; see checkpoint_files.h. A file of such a directory stands for the directory, a tensor
+  /// file also for the choice of that file.
   /// `extra`, when not empty, is a tensor file whose tensors complete or replace those by name. `key`
   /// is for the files of the directory, as in open_tensor_file(). Throws InputError.
   explicit Checkpoint(const std::string& directory, const std::string& extra = "",
                       const std::string& key = "");
 
-  /// What was chosen or left out and the user may want to know.
+  /// Forgets a key of config.json, or all tensors that match a pattern of * and ?, before an importer
+  /// looks. Throws UsageError when there is none.
+  void drop_key(const std::string& name);
+  void drop_tensors(const std::string& pattern);
+
+  /// What was chosen or left out and the user may want to know. finish() adds to them.
   const std::vector<std::string>& notes() const { return notes_; }
   const std::string& model_type() const { return model_type_; }
 
@@ -89,8 +95,8 @@ class Checkpoint {
   void ignore_tensor(const std::string& name) const { ignored_tensors_.insert(name); }
 
   /// Call when the importer is done. Throws for keys and float tensors nobody asked for: they would
-  /// change the results. Tensors of `extra` are exempt. Returns the integer tensors left over, to
-  /// be warned of.
+  /// change the results. Tensors of `extra` are exempt, and keys that are known to change no result of any
+  /// model are only noted. Returns the integer tensors left over, to be warned of.
   std::vector<std::string> finish() const;
 
   /// SHA-256 over the names and bytes of the files.
@@ -117,6 +123,9 @@ class Checkpoint {
   /// Models that are published without one, known by their tensors or by another file of settings.
   void open_without_config(const std::string& key);
   void open_gguf(const std::string& path);
+  void guess_model_type();
+  /// Tells what to do instead when the weights are stored in a form nobody reads here.
+  void refuse_quantized() const;
   void open_tensors(const std::string& key);
   void add_file(std::unique_ptr<TensorFile> file, bool extra);
   const nlohmann::json* find(const std::string& name) const;
@@ -126,9 +135,11 @@ class Checkpoint {
   [[noreturn]] void fail_key(const std::string& name, const std::string& expected) const;
 
   std::string directory_;
+  /// The tensor file that was named instead of its directory; empty otherwise.
+  std::string chosen_file_;
   /// Of shards; empty otherwise.
   std::string index_name_;
-  std::vector<std::string> notes_;
+  mutable std::vector<std::string> notes_;
   std::string config_path_;
   std::string config_text_;
   nlohmann::json config_;

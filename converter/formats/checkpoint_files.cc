@@ -77,8 +77,13 @@ std::string list_names(const std::vector<std::string>& names) {
   return text;
 }
 
-CheckpointFiles find_checkpoint_files(const std::string& directory) {
+CheckpointFiles find_checkpoint_files(const std::string& directory, const std::string& chosen) {
   CheckpointFiles out;
+  if (!chosen.empty()) {
+    out.paths = {chosen};
+    out.notes.push_back("reading " + printable(base_name(chosen)));
+    return out;
+  }
   bool only_one = false;
   const std::set<std::string> tensor_files = list_tensor_files(directory);
   for (const char* single : {"model.safetensors", "pytorch_model.bin"}) {

@@ -19,8 +19,9 @@ struct CheckpointFiles {
   std::vector<std::string> notes;
 };
 
-/// Throws InputError when there is nothing to choose, or too much.
-CheckpointFiles find_checkpoint_files(const std::string& directory);
+/// Throws InputError when there is nothing to choose, or too much. `chosen`: a file of the directory that is
+/// taken whatever else there is; empty: none.
+CheckpointFiles find_checkpoint_files(const std::string& directory, const std::string& chosen);
 
 /// The names, or the first of many.
 std::string list_names(const std::vector<std::string>& names);

@@ -178,13 +178,74 @@ TEST_F(CheckpointTest, SaysWhatADirectoryLacks) {
   EXPECT_NE(refused().find("there is no directory"), std::string::npos);
   write_text(directory_ / "in/pytorch_model.bin", "x");
   EXPECT_NE(refused().find("no config.json"), std::string::npos);
-  write_text(directory_ / "in/config.json", "{}");
-  EXPECT_NE(refused().find("key model_type is missing"), std::string::npos);
   write_text(directory_ / "in/config.json", R"({"model_type":"m"})");
   EXPECT_NE(refused().find("pytorch_model.bin is neither a safetensors file nor"),
             std::string::npos);
   std::filesystem::remove(directory_ / "in/pytorch_model.bin");
   EXPECT_NE(refused().find("has no tensor file; expected model.safetensors, pytorch_model.bin"),
+            std::string::npos);
+}
+
+TEST_F(CheckpointTest, AFileOfADirectoryStandsForIt) {
+  small().write(directory_ / "in");
+  write_text(directory_ / "in/other.safetensors",
+             safetensors_bytes(FloatTensors{{"a", {{1}, {7}}}}));
+  EXPECT_TRUE(Checkpoint(directory_ / "in/config.json").has_tensor("w"));
+  const Checkpoint other(directory_ / "in/other.safetensors");
+  EXPECT_EQ(other.vector("a", 1), std::vector<float>{7});
+  EXPECT_FALSE(other.has_tensor("w"));
+  EXPECT_EQ(other.model_type(), "m");
+}
+
+TEST_F(CheckpointTest, AMissingModelTypeIsToldByTheTensors) {
+  EditableCheckpoint editable = small();
+  editable.config.erase("model_type");
+  EXPECT_NE(refusal([&] { open(editable); }).find("key model_type is missing"), std::string::npos);
+  editable.tensors["bert.encoder.layer.0.attention.self.query.weight"] = {{1}, {0}};
+  editable.tensors["bert.embeddings.token_type_embeddings.weight"] = {{1}, {0}};
+  const Checkpoint c = open(editable);
+  EXPECT_EQ(c.model_type(), "bert");
+  ASSERT_FALSE(c.notes().empty());
+  EXPECT_NE(c.notes().back().find("by its tensors it is bert"), std::string::npos);
+}
+
+TEST_F(CheckpointTest, KeysAndTensorsCanBeIgnored) {
+  EditableCheckpoint editable = small();
+  editable.config["outer"] = {{"inner", 1}, {"other", 2}};
+  editable.tensors["heads.0.weight"] = {{1}, {0}};
+  editable.tensors["heads.1.weight"] = {{1}, {0}};
+  Checkpoint c = open(editable);
+  c.ignore_keys({"size", "eps", "on", "word", "list", "outer.other"});
+  c.ignore_tensor("w");
+  c.ignore_tensor("v");
+  const std::string both = refusal([&] { c.finish(); });
+  EXPECT_NE(both.find("unknown key outer.inner"), std::string::npos) << both;
+  EXPECT_NE(both.find("heads.0.weight, heads.1.weight"), std::string::npos) << both;
+  c.drop_key("outer.inner");
+  c.drop_tensors("heads.?.*");
+  EXPECT_NO_THROW(c.finish());
+  EXPECT_THROW(c.drop_key("outer.inner"), UsageError);
+  EXPECT_THROW(c.drop_tensors("head*z"), UsageError);
+}
+
+TEST_F(CheckpointTest, KeysThatChangeNothingAreNoted) {
+  EditableCheckpoint editable = small();
+  editable.config["transformers.js_config"] = {{"dtype", "q4"}};
+  editable.config["unsloth_fixed"] = true;
+  const Checkpoint c = open(editable);
+  c.ignore_keys({"size", "eps", "on", "word", "list"});
+  c.ignore_tensor("w");
+  c.ignore_tensor("v");
+  c.finish();
+  c.finish();
+  ASSERT_EQ(c.notes().size(), 1u);
+  EXPECT_NE(c.notes()[0].find("transformers.js_config, unsloth_fixed"), std::string::npos);
+}
+
+TEST_F(CheckpointTest, WeightsStoredBySomeMethodGetAdvice) {
+  EditableCheckpoint editable = small();
+  editable.config["quantization_config"] = {{"quant_method", "awq"}};
+  EXPECT_NE(refusal([&] { open(editable); }).find("stored by awq, which is not read; convert"),
             std::string::npos);
 }
 

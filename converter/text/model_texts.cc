@@ -1,5 +1,6 @@
 #include "converter/text/model_texts.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "converter/formats/checkpoint_files.h"
@@ -27,6 +28,33 @@ std::unique_ptr<schema::TokenizerT> copy(const schema::TokenizerT& tokenizer) {
   builder.Finish(schema::CreateTokenizer(builder, &tokenizer));
   return std::unique_ptr<schema::TokenizerT>(
       flatbuffers::GetRoot<schema::Tokenizer>(builder.GetBufferPointer())->UnPack());
+}
+
+/// Ids of config.json that the tokenizer takes for plain text although it has tokens of that kind: most
+/// likely it belongs to another model.
+std::vector<std::string> foreign_ids(const Checkpoint& checkpoint,
+                                     const schema::TokenizerT& tokenizer) {
+  const auto is_mark = [](schema::TokenRole role) {
+    return role == schema::TokenRole::Control || role == schema::TokenRole::Special;
+  };
+  std::vector<std::string> foreign;
+  if (std::none_of(tokenizer.roles.begin(), tokenizer.roles.end(), is_mark)) return foreign;
+  for (const char* key : {"bos_token_id", "eos_token_id"}) {
+    int32_t id = -1;
+    try {
+      id = checkpoint.token(key, -1);
+    } catch (const InputError&) {
+      continue;  // An importer that needs it has refused it before.
+    }
+    if (id < 0) continue;
+    const auto place = static_cast<size_t>(id);
+    const schema::TokenRole role =
+        place < tokenizer.roles.size() ? tokenizer.roles[place] : schema::TokenRole::Plain;
+    if (role == schema::TokenRole::Plain || role == schema::TokenRole::Byte) {
+      foreign.push_back(std::string(key) + " " + std::to_string(id));
+    }
+  }
+  return foreign;
 }
 
 bool generates(const Graph& graph) {
@@ -70,7 +98,17 @@ void ModelTexts::note_unread_files() {
 void ModelTexts::apply(Graph& graph) {
   const bool first = !read_;
   if (first) read(graph);
-  if (tokenizer_) graph.model.tokenizer = copy(*tokenizer_);
+  if (!tokenizer_ && source_.empty() && takes_tokens(graph) && generates(graph)) {
+    graph.warnings.push_back(
+        "no tokenizer was found: the file takes and gives token ids; --tokenizer FILE adds one");
+  }
+  if (tokenizer_) {
+    graph.model.tokenizer = copy(*tokenizer_);
+    if (const auto foreign = foreign_ids(checkpoint_, *tokenizer_); !foreign.empty()) {
+      graph.warnings.push_back("the tokenizer may belong to another model: " + list_names(foreign) +
+                               " of config.json is plain text to it");
+    }
+  }
   apply_generation(graph, first);
   if (first) note_unread_files();
 }

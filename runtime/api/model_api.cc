@@ -134,7 +134,8 @@ oxb_status oxb_model_open_file(const char* path, const oxb_open_options* given, 
                                oxb_error* error) {
   if (path == nullptr) return missing(error, "path");
   return open_handle(given, model, error, [&](const oxb_open_options& options, Model* opened) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    // Without O_NONBLOCK a FIFO that nobody writes to would never be opened.
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info = {};
     if (fd < 0 || fstat(fd, &info) != 0) {
       const int reason = errno;

@@ -109,8 +109,11 @@ Status open_tables(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* 
     // The structs lie one after the other, as the array they are.
     const auto* places = reinterpret_cast<const schema::Merge*>(merges->Data());
     tokenizer->merges = MergeTable({places, merges->size()});
+    size_t run = 0;  // of full places; one that goes on at the table's begin is found as two
     for (const schema::Merge& merge : std::span(places, merges->size())) {
-      if (merge.left() != kNoPiece && merge.result() >= tokenizer->pieces) {
+      run = merge.left() == kNoPiece ? 0 : run + 1;
+      if (run > kMaxMergeProbes / 2) return corrupt(error, "the table of merges is too full");
+      if (run > 0 && merge.result() >= tokenizer->pieces) {
         return corrupt(error, "a merge gives no piece");
       }
     }

@@ -114,5 +114,29 @@ TEST_F(Hub, ATokenizerThatCannotBeUsedIsNamedAndCanBeLeftOut) {
   EXPECT_EQ(without.exit_code, 0) << without.err;
 }
 
+TEST_F(Hub, ATokenizerOfAnotherModelIsWarnedOf) {
+  make_hub_folder("llama", directory_ / "llama");
+  const std::string config = directory_ / "llama/config.json";
+  json edited = json::parse(std::ifstream(config));
+  edited["eos_token_id"] = 40;
+  std::ofstream(config) << edited;
+  const CommandResult result = run_program(
+      "oxbow-convert", {(directory_ / "llama").string(), "-o", (directory_ / "out.oxb").string()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("warning: the tokenizer may belong to another model: "
+                                    "eos_token_id 40 of config.json is plain text to it"));
+}
+
+TEST_F(Hub, AFailedConversionSaysThatTheFileIsTheOlderOne) {
+  make_hub_folder("gpt2", directory_ / "gpt2");
+  std::ofstream(directory_ / "gpt2/merges.txt") << "#version: 0.2\nNo Such\n";
+  const std::string out = (directory_ / "out.oxb").string();
+  std::ofstream(out) << "older";
+  const CommandResult refused =
+      run_program("oxbow-convert", {(directory_ / "gpt2").string(), "-o", out});
+  EXPECT_EQ(refused.exit_code, 3);
+  expect_one_line(refused, "out.oxb is still the older one");
+}
+
 }  // namespace
 }  // namespace oxbow::testing

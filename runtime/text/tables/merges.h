@@ -1,9 +1,11 @@
 #pragma once
 
 // The table of a byte-pair encoding: which two pieces join to which third, and which go first. A hash
-// table with linear probing, made by the converter and used in place. The table comes from outside: a
-// search ends after as many probes as there are places even when none of them is empty.
+// table with linear probing, made by the converter and used in place. The table comes from outside: what
+// has longer runs of full places than a table of pairs can have is refused when a model is opened, so that
+// every search is short.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,6 +24,9 @@ inline size_t merge_place(uint32_t left, uint32_t right, size_t places) {
   return static_cast<size_t>((mixed >> 32) * places >> 32);
 }
 
+/// The converter fills half of the places; in a table of a million the longest run has some 60.
+inline constexpr size_t kMaxMergeProbes = 1024;
+
 class MergeTable {
  public:
   MergeTable() = default;
@@ -30,7 +35,7 @@ class MergeTable {
   /// Null when the two do not join.
   const schema::Merge* find(uint32_t left, uint32_t right) const {
     size_t at = places_.empty() ? 0 : merge_place(left, right, places_.size());
-    for (size_t probes = 0; probes < places_.size(); ++probes) {
+    for (size_t probes = 0; probes < std::min(places_.size(), kMaxMergeProbes); ++probes) {
       const schema::Merge& merge = places_[at];
       if (merge.left() == left && merge.right() == right) return &merge;
       if (merge.left() == kNoPiece) return nullptr;
