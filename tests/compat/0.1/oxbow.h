@@ -182,7 +182,9 @@ enum {
   OXB_TOKENIZER_WORDPIECE = 4,
   /* SentencePiece's two. */
   OXB_TOKENIZER_UNIGRAM = 5,
-  OXB_TOKENIZER_BPE = 6
+  OXB_TOKENIZER_BPE = 6,
+  /* RWKV's World: the longest token each time. */
+  OXB_TOKENIZER_LONGEST = 7
 };
 
 /* What a model is for. */
@@ -285,7 +287,7 @@ typedef struct oxb_input_info {
   const char* name;
   oxb_type type;
   uint32_t width;
-  /* I32: values are 0 to limit - 1, and all `default_value` when the input is not given. */
+  /* I32: values are 0 to limit - 1, and all `default_value` when the input is not given; F32: all 0 then. */
   uint32_t limit;
   uint32_t default_value;
   /* Must be given. */
@@ -514,6 +516,25 @@ OXB_API oxb_status oxb_session_checkpoint(const oxb_session* session, void* buff
 OXB_API oxb_status oxb_session_rewind(oxb_session* session, const void* buffer, size_t bytes,
                                       oxb_error* error);
 
+/* ---- Drafts: keep the first tokens of what was run ------------------------------------------------ */
+
+/* For speculation: a small model guesses some tokens, one run of the large one judges all of them, and the stream goes
+ * on behind the last that was right without running any of them again. A draft is a checkpoint and, for each token,
+ * what the steps that change states were given; keeping takes the checkpoint back and repeats those steps alone.
+ *
+ * Bytes for a draft of `tokens`; OXB_INVALID_ARGUMENT where it depends on the cuts of a stream what its states
+ * become, and for sessions that are on a device or share the memory of another. */
+OXB_API oxb_status oxb_session_draft_bytes(const oxb_session* session, size_t tokens, size_t* bytes,
+                                           oxb_error* error);
+
+/* From here on all runs are a draft, of `tokens` in all at most. `memory`, at any address, is the session's until the
+ * draft ends: by keep, reset, load, rewind, a copy to it or another draft. */
+OXB_API oxb_status oxb_session_draft(oxb_session* session, void* memory, size_t bytes,
+                                     size_t tokens, oxb_error* error);
+
+/* Ends the draft: the stream is what it would be after the first `tokens` of it. */
+OXB_API oxb_status oxb_session_keep(oxb_session* session, size_t tokens, oxb_error* error);
+
 /* ---- Looking inside ------------------------------------------------------------------------------ */
 
 /* States (memories), outputs beside the main one, and activations kept by `oxbow-convert --debug-outputs`, by name, as
@@ -728,6 +749,201 @@ OXB_API size_t oxb_beam_search_count(const oxb_beam_search* search);
 OXB_API oxb_status oxb_beam_search_result(const oxb_beam_search* search, size_t index,
                                           const int32_t** tokens, size_t* count, float* score,
                                           oxb_error* error);
+
+/* ---- Sound --------------------------------------------------------------------------------------- */
+
+/* The log-mel spectrogram of a recording, as Whisper is fed it: samples of one channel, 16,000 a second, from -1 to
+ * 1, become rows of `bins` bands with `frames` columns, of 160 samples each. For a model whose input has max_rows rows
+ * and is so wide (oxb_model_input_info): bins = max_rows, frames = width. */
+typedef struct oxb_log_mel oxb_log_mel;
+
+OXB_API oxb_status oxb_log_mel_bytes(uint32_t bins, uint32_t frames, size_t* bytes,
+                                     oxb_error* error);
+/* Places it in memory the caller gives, aligned to 8. */
+OXB_API oxb_status oxb_log_mel_create(uint32_t bins, uint32_t frames, void* memory, size_t bytes,
+                                      oxb_log_mel** mel, oxb_error* error);
+OXB_API void oxb_log_mel_destroy(oxb_log_mel* mel);
+/* Takes samples as they come, and tells how many it took: fewer only when the recording is full. */
+OXB_API oxb_status oxb_log_mel_push(oxb_log_mel* mel, const float* samples, size_t count,
+                                    size_t* taken, oxb_error* error);
+/* Fills up with silence, writes [bins][frames] and begins anew. `capacity` is the room at `features`, in numbers. */
+OXB_API oxb_status oxb_log_mel_finish(oxb_log_mel* mel, float* features, size_t capacity,
+                                      oxb_error* error);
+/* Forgets what it took. */
+OXB_API oxb_status oxb_log_mel_reset(oxb_log_mel* mel, oxb_error* error);
+
+/* ---- Generator: text in, text out ---------------------------------------------------------------- */
+
+/* Continues a session's stream with text: takes a prompt as text, tokens or messages of a chat, and gives what the
+ * model writes, a piece for each token, when asked (oxb_generator_next) or by a callback (oxb_generator_run). Picks
+ * tokens, knows what ends a text, cuts at stop texts, and holds half characters back. For models that generate, and for
+ * those that translate once the text was encoded (oxb_session_encode).
+ *
+ *   oxb_generator_bytes(session, &options, &bytes, &error);        ask, give, use
+ *   oxb_generator_create(session, &options, memory, bytes, &generator, &error);
+ *   oxb_generator_add_text(generator, prompt, strlen(prompt), &error);
+ *   do {
+ *     oxb_generator_next(generator, &piece, &error);
+ *     fwrite(piece.text, 1, piece.text_bytes, stdout);
+ *   } while (piece.end == OXB_END_NONE);
+ *
+ * It allocates nothing. It serves one thread at a time, but for oxb_generator_cancel. The stream may lag behind: the
+ * last token that was picked is fed with whatever follows it. A session that was reset, loaded or rewound beside its
+ * generator is taken as it is then, and what the generator knew of the text before is dropped. */
+typedef struct oxb_generator oxb_generator;
+
+typedef struct oxb_generator_options {
+  size_t size;
+  /* How tokens are picked, read only while the generator is created; null: as the model's makers advise (see
+   * oxb_sampler_options_advised), and the likeliest of a translator. */
+  const oxb_sampler_options* sampling;
+  /* A text ends before any of these, however it is cut into tokens. Terminated, not empty; copied. */
+  const char* const* stop_texts;
+  size_t stop_text_count;
+  /* Tokens of a text at most; 0: no limit. */
+  uint64_t max_tokens;
+  /* Bytes of the longest word of a prompt, as of an encoder; 0: 4,096. */
+  uint32_t max_word_bytes;
+  /* Not 0: the tokens that the model expects before and behind a text are not added. */
+  oxb_bool no_template;
+  /* Not 0: the text of a special token in a prompt is text like any other, and a message that has one is refused. */
+  oxb_bool literal_text;
+  /* Turns of a chat that oxb_generator_undo can take back; each costs oxb_generator_state_bytes of memory. */
+  uint32_t undo_turns;
+} oxb_generator_options;
+
+#define OXB_GENERATOR_OPTIONS_INIT \
+  { sizeof(oxb_generator_options), NULL, NULL, 0, 0, 0, 0, 0, 0 }
+
+/* How many bytes oxb_generator_create needs. Null options mean the defaults. */
+OXB_API oxb_status oxb_generator_bytes(const oxb_session* session,
+                                       const oxb_generator_options* options, size_t* bytes,
+                                       oxb_error* error);
+/* Places a generator in memory the caller gives, which needs no alignment. The session must outlive it. */
+OXB_API oxb_status oxb_generator_create(oxb_session* session, const oxb_generator_options* options,
+                                        void* memory, size_t bytes, oxb_generator** generator,
+                                        oxb_error* error);
+/* The memory is the caller's again. Null is allowed. */
+OXB_API void oxb_generator_destroy(oxb_generator* generator);
+
+/* Adds to the prompt. A text may come in any number of calls: it is over when something else is added or generated.
+ * What is full is fed at once, so a prompt of any length needs no memory. */
+OXB_API oxb_status oxb_generator_add_text(oxb_generator* generator, const char* text, size_t bytes,
+                                          oxb_error* error);
+OXB_API oxb_status oxb_generator_add_tokens(oxb_generator* generator, const int32_t* tokens,
+                                            size_t count, oxb_error* error);
+
+/* Who says a message of a chat. */
+typedef int32_t oxb_role;
+enum { OXB_ROLE_SYSTEM = 0, OXB_ROLE_USER = 1, OXB_ROLE_ASSISTANT = 2 };
+
+/* Adds a message with what the model's own template puts around it. The system's, if any, comes first; the user's are
+ * answered, by the model (oxb_generator_next) or by a message of the assistant, and the model goes on with the latter
+ * when asked. What was said stays in the stream and is not fed again. For models that were trained to answer:
+ * oxb_model_chat_before tells. */
+OXB_API oxb_status oxb_generator_add_message(oxb_generator* generator, oxb_role role,
+                                             const char* text, size_t bytes, oxb_error* error);
+/* Takes back the last question and its answer: all since the answer before it, or since the stream began. As often as
+ * undo_turns says. */
+OXB_API oxb_status oxb_generator_undo(oxb_generator* generator, oxb_error* error);
+
+/* Why a text ended. */
+typedef int32_t oxb_end;
+enum {
+  /* It goes on. */
+  OXB_END_NONE = 0,
+  OXB_END_OF_TEXT = 1,
+  OXB_END_MAX_TOKENS = 2,
+  OXB_END_STOP_TEXT = 3,
+  /* By oxb_generator_cancel or a callback. The next call goes on with the same text. */
+  OXB_END_CANCELLED = 4,
+  /* The stream has reached the length this model was made for. */
+  OXB_END_STREAM_FULL = 5,
+  /* The constraint is met and allows nothing more. */
+  OXB_END_CONSTRAINT = 6
+};
+
+/* A token that was picked, and what can be shown now that it was: whole characters, often none. */
+typedef struct oxb_piece {
+  size_t size;
+  /* Not terminated; the generator's own until it is used again. */
+  const char* text;
+  size_t text_bytes;
+  /* -1: none was picked, or one that ends the text. */
+  int32_t token;
+  /* Other than OXB_END_NONE this is the text's last piece. */
+  oxb_end end;
+} oxb_piece;
+
+#define OXB_PIECE_INIT \
+  { sizeof(oxb_piece), NULL, 0, -1, 0 }
+
+/* Feeds what waits, picks a token and tells of it. After a text's last piece the next call begins another, which goes
+ * on where the stream is; a stream with nothing in it begins with the model's start token, or with a line break. */
+OXB_API oxb_status oxb_generator_next(oxb_generator* generator, oxb_piece* piece, oxb_error* error);
+
+/* Hears of a piece. Not 0 cancels the text after it. */
+typedef int32_t (*oxb_piece_callback)(void* context, const oxb_piece* piece);
+/* oxb_generator_next until the text ends; `end` says why and may be null, as the callback may. */
+OXB_API oxb_status oxb_generator_run(oxb_generator* generator, oxb_piece_callback callback,
+                                     void* context, oxb_end* end, oxb_error* error);
+
+/* From any thread: ends the text under way, or the prompt that is being fed, after the tokens that are being computed;
+ * else the next one at once. The rest of a cancelled prompt is dropped. */
+OXB_API oxb_status oxb_generator_cancel(oxb_generator* generator);
+
+/* An empty stream, as after creation, with the random numbers from the beginning. */
+OXB_API oxb_status oxb_generator_reset(oxb_generator* generator, oxb_error* error);
+
+/* Where a generator is. */
+typedef struct oxb_generation {
+  size_t size;
+  /* Of the text under way, or of the last: why it ended, its tokens without the one that ends it, and those that were
+   * added before it. */
+  oxb_end end;
+  /* With choices: which of them the text is, when it is complete; else -1. */
+  int32_t choice;
+  uint64_t tokens;
+  uint64_t prompt_tokens;
+  /* What feeding the prompt and then each token took. */
+  uint64_t prompt_nanoseconds;
+  uint64_t token_nanoseconds;
+  /* Tokens of the stream, with those that wait to be fed. */
+  uint64_t position;
+} oxb_generation;
+
+#define OXB_GENERATION_INIT \
+  { sizeof(oxb_generation), 0, -1, 0, 0, 0, 0, 0 }
+
+OXB_API oxb_status oxb_generator_progress(const oxb_generator* generator, oxb_generation* progress,
+                                          oxb_error* error);
+
+/* What a text may be. Tokens that would make it anything else become impossible before one is picked; those that end a
+ * text, until it may end. Holds for every text until it is changed. */
+typedef int32_t oxb_constraint;
+enum {
+  OXB_CONSTRAINT_NONE = 0,
+  /* One of some texts: see oxb_generator_set_choices. */
+  OXB_CONSTRAINT_CHOICES = 1,
+  /* A value in JSON, nested 64 deep at most; and the same, but an object. */
+  OXB_CONSTRAINT_JSON = 2,
+  OXB_CONSTRAINT_JSON_OBJECT = 3
+};
+
+/* Any but OXB_CONSTRAINT_CHOICES. */
+OXB_API oxb_status oxb_generator_set_constraint(oxb_generator* generator, oxb_constraint constraint,
+                                                oxb_error* error);
+/* The texts are not empty, and stay where they are until another constraint is set. */
+OXB_API oxb_status oxb_generator_set_choices(oxb_generator* generator, const char* const* texts,
+                                             size_t count, oxb_error* error);
+
+/* The stream and the text under way, random numbers included: a generator with the same options that loads it, in this
+ * process or in another, goes on as this one would have. A prompt's text ends. */
+OXB_API size_t oxb_generator_state_bytes(const oxb_generator* generator);
+OXB_API oxb_status oxb_generator_save(oxb_generator* generator, void* buffer, size_t bytes,
+                                      oxb_error* error);
+OXB_API oxb_status oxb_generator_load(oxb_generator* generator, const void* buffer, size_t bytes,
+                                      oxb_error* error);
 
 #ifdef __cplusplus
 }
