@@ -98,7 +98,8 @@ void oxb_encoder::begin(Beginning beginning, bool parse_special) {
   options_.parse_special = parse_special;
   options_.add_template = beginning == Beginning::kTemplate;
   // As behind a special token, no space belongs before it.
-  state_.sentencepiece.behind_token = beginning == Beginning::kContinued;
+  const auto behind_token = state_.tokenizer->def->behind_token;
+  if (beginning == Beginning::kContinued && behind_token != nullptr) behind_token(state_);
 }
 
 void oxb_encoder::add_template(const flatbuffers::Vector<uint32_t>* tokens, size_t* done) {

@@ -175,9 +175,9 @@ TEST(StateBytes, AreThoseOfTheFormulas) {
     const std::string path = golden_model(pack, {"--weights", "f32", "--activations", "f32"});
     const auto model = oxb::Model::open(path.c_str());
     ASSERT_TRUE(model) << model.status().text();
-    const auto memory = model->memory();
-    ASSERT_TRUE(memory) << memory.status().text();
-    EXPECT_EQ(memory->states, formula(config).bytes());
+    const auto plan = model->plan();
+    ASSERT_TRUE(plan) << plan.status().text();
+    EXPECT_EQ(plan->state_bytes, formula(config).bytes());
   }
 }
 

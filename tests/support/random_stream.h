@@ -51,10 +51,10 @@ class RandomStream {
     }
     if (!recording_.empty()) {
       const auto encoder = model_.entry_info(0);
-      const oxb_input input = {model_.input_info(0, 0)->name, recording_.data(), encoder->max_rows};
+      const oxb_input input = oxb::input(model_.input_info(0, 0)->name,
+                                         std::span<const float>(recording_), encoder->max_rows);
       std::vector<float> hidden(size_t{encoder->output_rows} * encoder->output_width);
-      const oxb::Status status =
-          session->run_entry(0, {&input, 1}, hidden.data(), encoder->output_rows);
+      const oxb::Status status = session->run_entry(0, {&input, 1}, hidden, encoder->output_rows);
       EXPECT_TRUE(status.ok()) << status.text();
     }
     std::vector<float> logits(tokens_.size() * entry_.output_width);

@@ -63,12 +63,13 @@ std::vector<float> run_numbers(const Request& request, oxb::Session& session, bo
     std::vector<oxb_input> inputs;
     for (const auto& [input, numbers] : given) {
       const bool own = input.own_rows != 0;
-      inputs.push_back({input.name, numbers.values.data() + (own ? 0 : begin * input.width),
-                        own ? numbers.rows : rows});
+      const std::span<const float> values = numbers.values;
+      inputs.push_back(oxb::input(input.name, values.subspan(own ? 0 : begin * input.width),
+                                  own ? numbers.rows : rows));
     }
     const size_t wanted = entry->output_rows != 0 ? entry->output_rows : rows;
     output.resize(wanted * entry->output_width);
-    check(session.run_entry(0, inputs, output.data(), wanted), request.path);
+    check(session.run_entry(0, inputs, output, wanted), request.path);
     if (print) print_rows(output, entry->output_width);
     begin += rows;
   }

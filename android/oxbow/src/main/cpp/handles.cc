@@ -144,9 +144,9 @@ Object* Handles::acquire(JNIEnv* env, jlong handle, Kind kind) {
 void Handles::reach(JNIEnv* env, jlong handle, Kind kind, void (*use)(Object* object)) {
   {
     const Lock lock;
-    Slot* slot = find(handle);
-    if (slot != nullptr && slot->object != nullptr && slot->object->kind_ == kind) {
-      use(slot->object);
+    Cell* cell = find(handle);
+    if (cell != nullptr && cell->object != nullptr && cell->object->kind_ == kind) {
+      use(cell->object);
       return;
     }
   }
