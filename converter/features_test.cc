@@ -67,6 +67,14 @@ TEST(Features, EveryAppendedFieldThatChangesResultsHasOne) {
       "EntryPoint.kept_names",       // Names only.
       "EntryPoint.any_pieces",       // A hint to callers.
       "Model.required_features",     // The list itself.
+      "Pattern.listed",              // Of a kind whose number is refused.
+      "Pattern.full_up_to",          // The same.
+      "Pattern.rounds",              // The same.
+      "Tokenizer.chat_next",         // Only what is offered for chats.
+      "Tokenizer.chat_system_before",
+      "Tokenizer.chat_system_after",
+      "Tokenizer.chat_trims",
+      "Tokenizer.chat_answer",
   };
   std::set<std::string> named = harmless;
   for (const Feature& feature : features()) {
@@ -184,6 +192,7 @@ TEST(Features, AreNamedByModelsThatUseThemAndByNoOthers) {
          model.tokenizer->space_at_start_only = true;
        }},
       {"layer_norm.deviation", OPTION(LayerNormOptionsT, deviation, true)},
+      {"positions.divisor", OPTION(PositionsOptionsT, divisor, 2)},
   };
   const schema::ModelT plain = plain_model();
   EXPECT_EQ(used_features(plain), std::vector<std::string>{});

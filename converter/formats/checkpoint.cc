@@ -113,12 +113,17 @@ Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
                        const std::string& key)
     : directory_(directory) {
   if (!file_exists(directory)) throw InputError("there is no directory or file " + directory);
-  const std::string gguf = find_gguf(directory);
-  if (gguf.empty() && !std::filesystem::is_directory(directory)) {
+  const auto has_ending = [&](const char* ending) { return directory.ends_with(ending); };
+  const std::vector<const char*> endings = {".json", ".safetensors", ".bin",
+                                            ".pt",   ".pth",         ".ckpt"};
+  const bool is_member = !std::filesystem::is_directory(directory) &&
+                         std::any_of(endings.begin(), endings.end(), has_ending);
+  const std::string gguf = is_member ? "" : find_gguf(directory);
+  if (is_member) {
     const size_t slash = directory.rfind('/');
     directory_ = slash == std::string::npos ? "." : directory.substr(0, std::max<size_t>(slash, 1));
     // config.json names the directory; so does an index of shards.
-    if (!directory.ends_with(".json")) chosen_file_ = directory;
+    if (!has_ending(".json")) chosen_file_ = directory;
   }
   config_path_ = directory_ + "/config.json";
   if (!gguf.empty()) {

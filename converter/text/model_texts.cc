@@ -98,10 +98,6 @@ void ModelTexts::note_unread_files() {
 void ModelTexts::apply(Graph& graph) {
   const bool first = !read_;
   if (first) read(graph);
-  if (!tokenizer_ && source_.empty() && takes_tokens(graph) && generates(graph)) {
-    graph.warnings.push_back(
-        "no tokenizer was found: the file takes and gives token ids; --tokenizer FILE adds one");
-  }
   if (tokenizer_) {
     graph.model.tokenizer = copy(*tokenizer_);
     if (const auto foreign = foreign_ids(checkpoint_, *tokenizer_); !foreign.empty()) {

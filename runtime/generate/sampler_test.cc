@@ -276,7 +276,7 @@ TEST(SamplerOptions, NonsenseIsRefused) {
   }
   EXPECT_TRUE(refused([](auto& options) { options.repetition_window = UINT32_MAX; }));
   EXPECT_TRUE(refused([](auto& options) { options.size = 0; }));
-  EXPECT_TRUE(refused([](auto& options) { options.size -= 1; }));
+  EXPECT_TRUE(refused([](auto& options) { options.size = sizeof(size_t) - 1; }));
 }
 
 TEST(SamplerOptions, NullMeansTheDefaults) {

@@ -113,19 +113,11 @@ TEST_F(CliInputs, ARecordingIsWrittenDownGreedilyAndWithBeams) {
 }
 
 TEST_F(CliInputs, RowsOfNumbersGiveRowsOfNumbers) {
-  const std::string model = golden_model("gtrxl/" +
-                                             [] {
-                                               for (const std::string& name : golden_cases()) {
-                                                 if (name.starts_with("gtrxl/"))
-                                                   return name.substr(6);
-                                               }
-                                               return std::string();
-                                             }(),
-                                         {});
+  const std::string model = golden_model("gtrxl/gt1", {});
   const std::string array = directory_ / "a.npy";
-  const nlohmann::json info =
-      nlohmann::json::parse(good({"inspect", model, "--json"}))["metadata"]["sizes"];
-  const size_t width = std::stoul(info["input_dim"].get<std::string>());
+  const nlohmann::json config =
+      nlohmann::json::parse(std::ifstream(golden() / "gtrxl/gt1/config.json"));
+  const size_t width = config["input_dim"];
   write(array, npy("(70, " + std::to_string(width) + ")", std::vector<float>(70 * width, 0.25f)));
   const std::string rows = good({"run", model, "--input", array});
   EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 70);

@@ -344,7 +344,7 @@ TEST_F(CliText, ADamagedWeightIsFoundByTheCheckAlone) {
 
 TEST_F(CliText, WrongUsageIsExitCode2WithOneLine) {
   const std::vector<std::pair<Words, std::string>> cases = {
-      {{}, "expected one of run, tokenize, bench, inspect, verify, eval"},
+      {{}, "expected one of run, chat, tokenize, bench, inspect, verify, eval, index"},
       {{"rnu"}, "did you mean run?"},
       {{"--json"}, "unknown command"},
       {{"run"}, "missing model.oxb"},
@@ -358,7 +358,8 @@ TEST_F(CliText, WrongUsageIsExitCode2WithOneLine) {
       {{"run", chars_, "--top-p", "0"}, "--top-p"},
       {{"run", chars_, "--top-p", "1.5"}, "--top-p"},
       {{"run", chars_, "--repetition-penalty", "0"}, "--repetition-penalty"},
-      {{"run", chars_, "--prompt", "a", "--file", "b"}, "one of --prompt, --file and --ids"},
+      {{"run", chars_, "--prompt", "a", "--file", "b"},
+       "one of --prompt, --file, --ids and --input"},
       {{"run", chars_, "--threads", "0"}, "--threads"},
       {{"run", chars_, "--threads", "1000"}, "--threads"},
       {{"bench", chars_, "--prefill", "0"}, "--prefill"},

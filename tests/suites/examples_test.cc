@@ -45,7 +45,11 @@ class Examples : public ::testing::Test {
     edit_model(golden_model(pack, {}), path, [](schema::ModelT& model) {
       model.tokenizer = std::make_unique<schema::TokenizerT>();
       model.tokenizer->kind = schema::TokenizerKind::Char;
-      for (uint32_t i = 0; i < 26; ++i) model.tokenizer->code_points.push_back('a' + i);
+      // As many as the model has tokens: the letters, and others that no text here has.
+      const uint32_t count = model.tensors[model.entry_points.back()->tokens]->limit;
+      for (uint32_t i = 0; i < count; ++i) {
+        model.tokenizer->code_points.push_back(i < 26 ? 'a' + i : 0x1000 + i);
+      }
     });
     return path;
   }

@@ -86,6 +86,7 @@ class Executor : public ::testing::Test {
     model.plan->states = 64;
     model.metadata = std::make_unique<schema::MetadataT>();
     model.metadata->architecture = "test";
+    model.task = schema::Task::Encode;
     auto entry = std::make_unique<schema::EntryPointT>();
     entry->name = "step";
     entry->tokens = 0;

@@ -19,6 +19,11 @@ namespace oxbow::testing {
 inline std::vector<std::byte> build_file(convert::Graph& graph, bool int8 = false) {
   graph.model.metadata = std::make_unique<schema::MetadataT>();
   graph.model.metadata->architecture = "test";
+  // What gives no logits of its tokens does not generate.
+  const schema::EntryPointT& entry = graph.main_entry();
+  if (graph.tensor(entry.logits).width != graph.tensor(entry.tokens).limit) {
+    graph.model.task = schema::Task::Encode;
+  }
   convert::fuse(graph);
   convert::remove_dead(graph, false);
   convert::quantize(graph, {.weights = int8 ? "int8" : "f32", .activations = int8});

@@ -26,6 +26,7 @@ constexpr NotProduced kNotProduced[] = {
     {".ar_loss", "a loss of training, which needs the rows that were compressed"},
     {"cache_sizes", "how the original sized its caches; the converter does it by itself"},
     {"trim_lens", "how much of its caches the original skips; the result is the same"},
+    {".rotations", "a weight, which the importer reads"},
     {".rand_attn", "the blocks the original drew; the checkpoint's configuration tells them"},
 };
 
