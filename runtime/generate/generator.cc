@@ -1,9 +1,9 @@
 #include "runtime/generate/generator.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
+#include "runtime/base/clock.h"
 #include "runtime/generate/ends_text.h"
 #include "schema/model_generated.h"
 
@@ -18,17 +18,13 @@ namespace {
 class Stopwatch {
  public:
   explicit Stopwatch(uint64_t* total) : total_(total) {}
-  ~Stopwatch() {
-    const auto time = std::chrono::steady_clock::now() - start_;
-    *total_ +=
-        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
-  }
+  ~Stopwatch() { *total_ += oxbow::now_nanoseconds() - start_; }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
  private:
   uint64_t* total_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  uint64_t start_ = oxbow::now_nanoseconds();
 };
 
 }  // namespace

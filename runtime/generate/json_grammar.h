@@ -74,7 +74,7 @@ class JsonGrammar {
   uint8_t literal_ = 0;
   /// The string is a key.
   uint8_t key_ = 0;
-  uint8_t unused_[2] = {};
+  [[maybe_unused]] uint8_t unused_[2] = {};
 };
 static_assert(sizeof(JsonGrammar) == 16);
 

@@ -206,11 +206,12 @@ Status read_model(int fd, uint64_t offset, uint64_t length, std::span<std::byte>
   const auto bytes = static_cast<size_t>(length);
   std::byte* to = memory.data();
   if (to == nullptr) {
-    model->allocation = std::aligned_alloc(kTensorAlignment, round_up(bytes, kTensorAlignment));
-    to = static_cast<std::byte*>(model->allocation);
-    if (to == nullptr) {
+    // Older Androids have no aligned_alloc.
+    if (posix_memalign(&model->allocation, kTensorAlignment, bytes) != 0) {
+      model->allocation = nullptr;
       return fail(error, Status::kOutOfMemory, "no memory for the file's %zu bytes", bytes);
     }
+    to = static_cast<std::byte*>(model->allocation);
   } else if (memory.size() < bytes) {
     return fail(error, Status::kBufferTooSmall, "the memory has %zu bytes; the file has %zu",
                 memory.size(), bytes);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/quantize.h"
 #include "runtime/session/draft.h"
 #include "runtime/session/host_view.h"
@@ -14,12 +15,6 @@
 
 namespace oxbow {
 namespace {
-
-uint64_t now_nanoseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 const InputValues* find_input(std::span<const InputValues> inputs, std::string_view name) {
   for (const InputValues& input : inputs) {
