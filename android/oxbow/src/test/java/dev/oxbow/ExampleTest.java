@@ -7,6 +7,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.Method;
 import java.nio.file.Files;
+import java.nio.file.StandardCopyOption;
 import org.junit.Test;
 
 /** The programs of examples/java, which have no package and are therefore found by name. */
@@ -40,7 +41,8 @@ public class ExampleTest extends Fixture {
         String text = run("Resume", "demo.oxb", state, "And the river") + run("Resume", "demo.oxb", state);
         assertEquals(read("example.generate.txt"), text);
         // And where the command line left off.
-        Files.copy(FILES.resolve("example.cut.state"), FILES.resolve("copied.state"));
+        Files.copy(FILES.resolve("example.cut.state"), FILES.resolve("copied.state"),
+                StandardCopyOption.REPLACE_EXISTING);
         text = read("example.cut.txt") + run("Resume", "demo.oxb", FILES.resolve("copied.state").toString());
         assertEquals(read("example.generate.txt"), text);
     }
