@@ -1,7 +1,9 @@
 #include "runtime/api/metadata.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "schema/model_generated.h"
 
@@ -21,7 +23,7 @@ void visit_all(const schema::Metadata& from, Visit&& visit) {
   const auto group = [&](const char* name, const auto* pairs) {
     if (pairs == nullptr) return;
     for (const schema::KeyValue* pair : *pairs) {
-      visit(name, pair->key()->c_str(), pair->value()->c_str());
+      visit(name, pair->key()->string_view(), pair->value()->c_str());
     }
   };
   group("settings.", from.settings());
@@ -33,9 +35,9 @@ void visit_all(const schema::Metadata& from, Visit&& visit) {
 
 Status Metadata::read(const schema::Metadata& from, Error* error) {
   size_t count = 0, bytes = 0;
-  visit_all(from, [&](const char* group, const char* key, const char*) {
+  visit_all(from, [&](std::string_view group, std::string_view key, const char*) {
     ++count;
-    bytes += std::strlen(group) + std::strlen(key) + 1;
+    bytes += group.size() + key.size() + 1;
   });
   entries_.reset(new (std::nothrow) Entry[count]);
   keys_.reset(new (std::nothrow) char[bytes]);
@@ -43,12 +45,11 @@ Status Metadata::read(const schema::Metadata& from, Error* error) {
     return fail(error, Status::kOutOfMemory, "no memory for the metadata");
   }
   char* to = keys_.get();
-  visit_all(from, [&](const char* group, const char* key, const char* value) {
+  visit_all(from, [&](std::string_view group, std::string_view key, const char* value) {
     entries_[count_++] = {to, value};
-    const size_t first = std::strlen(group), second = std::strlen(key);
-    std::memcpy(to, group, first);
-    std::memcpy(to + first, key, second + 1);
-    to += first + second + 1;
+    to = std::copy(group.begin(), group.end(), to);
+    to = std::copy(key.begin(), key.end(), to);
+    *to++ = '\0';
   });
   return Status::kOk;
 }
