@@ -47,4 +47,10 @@ int main(int argc, char** argv) {
   check(oxb_generator_save(generator, state, state_bytes, &error));
   FILE* file = fopen(argv[2], "wb");
   if (file == NULL || fwrite(state, 1, state_bytes, file) != state_bytes || fclose(file)) return 1;
+  oxb_generator_destroy(generator);
+  oxb_session_destroy(session);
+  oxb_model_close(model);
+  free(state);
+  free(memory);
+  free(arena);
 }

@@ -55,8 +55,8 @@ constexpr std::array<OpDef, kCount> kTable = make_table();
 // By the list, since a function's address is no constant for a sanitizer.
 constexpr bool is_complete() {
   std::array<bool, kCount> there{};
-#define OXB_OP(op, Code) there[static_cast<size_t>(schema::OpCode::Code)] = true;
-#define OXB_VULKAN_OP(op, Code) OXB_OP(op, Code)
+#define OXB_OP(op, code) there[static_cast<size_t>(schema::OpCode::code)] = true;
+#define OXB_VULKAN_OP(op, code) OXB_OP(op, code)
 #include "ops.inc"
 #undef OXB_VULKAN_OP
 #undef OXB_OP

@@ -195,8 +195,9 @@ bool start_query(const AttentionRun& run, size_t i, uint64_t position, float* ou
   AttentionQuery& query = task->query;
   const size_t column = query.head * params.shape.head_width;
   task->out = out + query.head * params.shape.value_width;
-  if (params.terms.key_mask.mask != nullptr && params.terms.key_mask.mask[i] == 0 &&
-      masks_queries(run)) {
+  // Only then the mask has a row for each query.
+  if (params.terms.key_mask.mask != nullptr && masks_queries(run) &&
+      params.terms.key_mask.mask[i] == 0) {
     std::fill_n(task->out, params.shape.value_width, 0.0f);
     return false;
   }

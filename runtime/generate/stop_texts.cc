@@ -30,7 +30,7 @@ size_t StopTexts::add(std::span<const char> piece) {
 
 void StopTexts::drop(size_t bytes) {
   size_ -= bytes;
-  std::memmove(held_.data(), held_.data() + bytes, size_);
+  if (size_ > 0) std::memmove(held_.data(), held_.data() + bytes, size_);
 }
 
 }  // namespace oxbow

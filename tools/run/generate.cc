@@ -29,8 +29,9 @@ void feed_prompt(const Request& request, oxb::Generator& generator) {
 }  // namespace
 
 oxb::Generator open_generator(const Request& request, oxb::Session& session, uint64_t most) {
+  const std::vector<std::string> texts = request.args.texts("stop");
   std::vector<const char*> stops;
-  for (const std::string& stop : request.args.texts("stop")) stops.push_back(stop.c_str());
+  for (const std::string& stop : texts) stops.push_back(stop.c_str());
   oxb::GeneratorOptions options;
   options.sampling = &request.sampling;
   options.stop_texts = stops.data();
