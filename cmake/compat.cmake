@@ -28,6 +28,9 @@ if(OXBOW_PYTHON)
   add_test(NAME Compat.NullIsAnErrorEverywhere COMMAND oxbow_compat_nulls "${compat_generator}")
 endif()
 
+# All of them, for builds that make only what they test.
+add_custom_target(oxbow_compat_tests DEPENDS oxbow_compat_program oxbow_compat_structs $<TARGET_NAME_IF_EXISTS:oxbow_compat_nulls>)
+
 if(CMAKE_CROSSCOMPILING OR OXBOW_SANITIZE)
   return()
 endif()
