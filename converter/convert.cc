@@ -186,9 +186,9 @@ Chosen choose(const Checkpoint& checkpoint, const ConvertOptions& options, Model
     best = Chosen{std::move(built), transform, std::move(quality)};
   }
   if (options.note && tried.size() > 1) {
-    options.note("int8: " + transform_text(best->transform) + ", which loses least (" +
-                 (best->quality.chooses ? "mean KL" : "1 - cosine") + ", " + best->quality.text +
-                 ": " + report + ")");
+    options.note(options.quantize.weights + ": " + transform_text(best->transform) +
+                 ", which loses least (" + (best->quality.chooses ? "mean KL" : "1 - cosine") +
+                 ", " + best->quality.text + ": " + report + ")");
   }
   return std::move(*best);
 }
@@ -207,6 +207,11 @@ void write_metadata(const Checkpoint& checkpoint, const ConvertOptions& options,
                                                  : options.quantize.static_scales ? "static"
                                                                                   : "dynamic"},
                                  {"debug_outputs", options.debug_outputs ? "true" : "false"}});
+  std::string kept;
+  for (const KeptWeights& one : options.quantize.keep) {
+    kept += (kept.empty() ? "" : ",") + one.format + ":" + one.pattern;
+  }
+  if (!kept.empty()) add_values(metadata.settings, {{"keep", kept}});
   if (!weight_format(options.quantize.weights).is_float()) {
     add_values(metadata.settings, {{"transform", transform_text(transform)}});
   }
@@ -282,7 +287,7 @@ std::vector<std::string> convert(const ConvertOptions& options) {
         chosen.quality = Judge(float_file, quality_source).compare(built.file());
       }
       add_values(built.graph.model.metadata->quality, chosen.quality.values());
-      complaint = chosen.quality.complaint();
+      complaint = chosen.quality.complaint(weight_format(options.quantize.weights));
     }
   }
   if (options.note) {

@@ -27,7 +27,7 @@ struct ConvertOptions {
   std::string calibration_file;
   /// The same, to measure quality with; empty: what the choice was made by.
   std::string quality_file;
-  /// What is done so that int8 loses less; missing: what loses least.
+  /// What is done so that weights of few bits lose less; missing: what loses least.
   std::optional<Transform> transform;
   /// A tensor file that completes or replaces tensors.
   std::string extra_tensors;

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct Graph {
   schema::ModelT model;
   /// Float values of each weight, by tensor index, rows x width.
   std::map<uint32_t, std::vector<float>> weights;
+  /// Of them those that have three values by nature: the model was trained with such weights, and with int8 rows.
+  std::set<uint32_t> ternary;
   std::vector<DebugOutput> debug_outputs;
   /// What the user should know of, one line each.
   std::vector<std::string> warnings;

@@ -83,6 +83,9 @@ Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& optio
         printable(checkpoint.model_type()) + " is none");
   }
   check_generation(graph);
+  for (const auto& [index, values] : graph.weights) {
+    if (checkpoint.is_ternary(graph.tensor(index).name)) graph.ternary.insert(index);
+  }
   for (const std::string& unused : checkpoint.finish()) {
     graph.warnings.push_back("tensor " + printable(unused) + " is not used");
   }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -30,7 +31,6 @@ constexpr uint32_t kMaxSinks = 1024;
 std::string weights_help() {
   std::string text;
   for (const WeightFormat& format : weight_formats()) {
-    if (!format.is_made) continue;
     text += (text.empty() ? "" : ", ") + std::string(format.name) +
             (std::string_view(format.name) == kDefaultWeights ? " (default)" : "");
   }
@@ -44,9 +44,12 @@ Args declare() {
   args.positional("DIR", "the checkpoint directory, a tensor file in it, or a .gguf file", false);
   args.option("output", "FILE", "the model file to write, by convention *.oxb (required)", 'o');
   args.option("weights", "TYPE", weights_help());
+  args.repeated("keep", "TYPE:PATTERN",
+                "store the weights whose names match, with * and ?, as another type than the rest; "
+                "several patterns have commas between them");
   args.option("activations", "TYPE",
-              "dynamic (default with int8 weights: int8, scaled per row), static (scales from "
-              "--calibrate) or f32");
+              "dynamic (default with int8, int4 and ternary weights: int8, scaled per row), static "
+              "(scales from --calibrate) or f32");
   args.option("max-segment", "N",
               "most tokens of one run (default: from the checkpoint, at least 64)");
   args.option("context", "N", "tokens in the KV cache (default: the model's maximum)");
@@ -79,21 +82,32 @@ Args declare() {
   return args;
 }
 
-/// Some that are foreseen are not made yet.
-const WeightFormat& weights_choice(const Args& args) {
+std::vector<std::string> weight_names() {
   std::vector<std::string> names;
-  std::string list;
-  for (const WeightFormat& format : weight_formats()) {
-    if (!format.is_made) continue;
-    names.push_back(format.name);
-    list += (list.empty() ? "" : ", ") + names.back();
+  for (const WeightFormat& format : weight_formats()) names.push_back(format.name);
+  return names;
+}
+
+/// FORMAT:PATTERN,PATTERN and so on.
+std::vector<KeptWeights> read_kept(const std::vector<std::string>& texts) {
+  const std::vector<std::string> names = weight_names();
+  std::vector<KeptWeights> kept;
+  for (const std::string& text : texts) {
+    const size_t colon = text.find(':');
+    const std::string format = text.substr(0, colon);
+    if (colon == std::string::npos || colon + 1 == text.size() ||
+        std::find(names.begin(), names.end(), format) == names.end()) {
+      throw UsageError("--keep is " + printable(text) +
+                       ", expected a type of --weights, a colon and patterns of names with commas "
+                       "between them, such as int8:lm_head*");
+    }
+    for (size_t first = colon + 1; first <= text.size();) {
+      const size_t comma = std::min(text.find(',', first), text.size());
+      if (comma > first) kept.push_back({text.substr(first, comma - first), format});
+      first = comma + 1;
+    }
   }
-  for (const WeightFormat& format : weight_formats()) {
-    if (format.is_made || args.text("weights", "") != format.name) continue;
-    throw UsageError(std::string("--weights ") + format.name +
-                     " is not supported yet, supported: " + list);
-  }
-  return weight_format(args.choice("weights", kDefaultWeights, names));
+  return kept;
 }
 
 ConvertOptions read_options(const Args& args) {
@@ -103,7 +117,9 @@ ConvertOptions read_options(const Args& args) {
   if (!args.has("output")) throw UsageError("missing -o FILE: the model file to write; see --help");
   options.output = args.text("output", "");
   if (options.output.empty()) throw UsageError("-o needs the name of a file");
-  const WeightFormat& weights = weights_choice(args);
+  const WeightFormat& weights =
+      weight_format(args.choice("weights", kDefaultWeights, weight_names()));
+  options.quantize.keep = read_kept(args.texts("keep"));
   options.quantize.weights = weights.name;
   // Float weights go with float activations; only asking for the opposite is a mistake.
   const std::string activations = args.choice("activations", weights.is_float() ? "f32" : "dynamic",
@@ -112,8 +128,9 @@ ConvertOptions read_options(const Args& args) {
   options.quantize.static_scales = activations == "static";
   if (options.quantize.activations && weights.is_float()) {
     throw UsageError("--activations " + activations +
-                     " needs --weights int8: int8 activations are multiplied with "
-                     "int8 weights only; use --activations f32 with --weights f32");
+                     " needs --weights int8, int4 or ternary: int8 activations are multiplied with "
+                     "such weights only; use --activations f32 with --weights " +
+                     weights.name);
   }
   options.import_options.max_segment =
       static_cast<uint32_t>(args.integer("max-segment", 0, 1, kMaxSize));

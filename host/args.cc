@@ -34,6 +34,24 @@ size_t edit_distance(const std::string& a, const std::string& b) {
 
 }  // namespace
 
+bool matches_pattern(std::string_view pattern, std::string_view text) {
+  size_t star = std::string_view::npos, star_text = 0, p = 0, t = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t]) && pattern[p] != '*') {
+      ++p, ++t;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      star_text = t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++star_text;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
 std::string closest_match(const std::string& word, const std::vector<std::string>& candidates) {
   std::string best;
   // A third of the letters may be wrong; more is a guess that helps nobody.

@@ -16,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace oxbow {
@@ -82,6 +83,9 @@ class Args {
 
 /// The one of `candidates` with the smallest edit distance to `word`; empty when none is near.
 std::string closest_match(const std::string& word, const std::vector<std::string>& candidates);
+
+/// Whether all of `text` is as the pattern says, in which * stands for anything and ? for one character.
+bool matches_pattern(std::string_view pattern, std::string_view text);
 
 /// Strict numbers: the whole text, in range of the type; nothing otherwise.
 std::optional<uint64_t> parse_integer(const std::string& text);

@@ -287,10 +287,12 @@ TEST(Signature, WhatRepeatsOnBothSidesIsComparedInPairs) {
 
 TEST(Storage, TypesAndLayoutsAreThoseOfTheFileFormat) {
   for (const schema::DataType type : schema::EnumValuesDataType()) {
-    EXPECT_STREQ(type_name(static_cast<DataType>(type)), schema::EnumNameDataType(type));
+    EXPECT_STRCASEEQ(type_name(static_cast<DataType>(type)), schema::EnumNameDataType(type));
   }
   EXPECT_EQ(static_cast<int>(Layout::kRowMajor), static_cast<int>(schema::Layout::RowMajor));
   EXPECT_EQ(static_cast<int>(Layout::kBlock8x4), static_cast<int>(schema::Layout::Block8x4));
+  EXPECT_EQ(static_cast<int>(Layout::kBlock8x32), static_cast<int>(schema::Layout::Block8x32));
+  EXPECT_EQ(static_cast<int>(Layout::kBlock8x16), static_cast<int>(schema::Layout::Block8x16));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ const std::map<std::string, schema::Activation>& activations() {
   using schema::Activation;
   static const std::map<std::string, Activation> table = {
       {"relu", Activation::Relu},
+      {"relu2", Activation::ReluSquared},
       {"gelu", Activation::Gelu},
       {"gelu_new", Activation::GeluTanh},
       {"gelu_fast", Activation::GeluTanh},

@@ -142,7 +142,11 @@ uint32_t LayerBuilder::build(uint32_t index, const std::string& prefix, uint32_t
 
   const bool has_norm = index != 0 || layer_.first_norm;
   const uint32_t z = has_norm ? norm_if(name + ".normed", x, prefix, names.attention_norm) : x;
-  const uint32_t attended = attend({index, name, prefix, z, false});
+  uint32_t attended = attend({index, name, prefix, z, false});
+  if (!names.attention_out_input_norm.empty()) {
+    attended = norm(name + ".attention.heads.normed", attended,
+                    prefix + names.attention_out_input_norm, layer_.heads.queries());
+  }
   const uint32_t a = norm_if(name + ".attention.out.normed",
                              linear(name + ".attention.out", attended, prefix + names.attention_out,
                                     layer_.heads.queries(), layer_.width, layer_.out_bias),
@@ -194,6 +198,9 @@ uint32_t LayerBuilder::feed_forward(const std::string& name, uint32_t x,
         layer_.activation);
   } else {
     wide = gated(name, x, prefix);
+  }
+  if (!names.down_input_norm.empty()) {
+    wide = norm(name + ".wide.normed", wide, prefix + names.down_input_norm, layer_.inner);
   }
   return linear(name + ".out", wide, prefix + names.down, layer_.inner, layer_.width,
                 layer_.down_bias);

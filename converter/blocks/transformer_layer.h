@@ -67,6 +67,8 @@ struct LayerNames {
   /// Norms over the elements of each head.
   std::string q_norm{}, k_norm{};
   std::string attention_out{};
+  /// Norms on what enters attention_out, and on what enters down.
+  std::string attention_out_input_norm{}, down_input_norm{};
   /// The attention over another stack's rows; without an output there is none.
   std::string cross_norm{}, cross_sum_norm{}, cross_q{}, cross_k{}, cross_v{}, cross_out{};
   /// down(activation(up x)), or down(activation(gate x) * up x) if there is a gate, or gate and up

@@ -80,27 +80,9 @@ constexpr std::string_view kHarmlessKeys[] = {
     "eos_token_ids",   "gradient_checkpointing",
 };
 
-bool matches(std::string_view pattern, std::string_view text) {
-  size_t star = std::string_view::npos, star_text = 0, p = 0, t = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t]) && pattern[p] != '*') {
-      ++p, ++t;
-    } else if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      star_text = t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++star_text;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
-}
-
 bool is_harmless(const std::string& key) {
   return std::any_of(std::begin(kHarmlessKeys), std::end(kHarmlessKeys),
-                     [&](std::string_view pattern) { return matches(pattern, key); });
+                     [&](std::string_view pattern) { return matches_pattern(pattern, key); });
 }
 
 bool is_token(const nlohmann::json& value) {
@@ -130,7 +112,7 @@ Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
     open_gguf(gguf);
   } else if (file_exists(config_path_)) {
     read_config();
-    refuse_quantized();
+    read_quantization();
     open_tensors(key);
     if (model_type_.empty()) guess_model_type();
   } else {
@@ -200,9 +182,24 @@ void Checkpoint::guess_model_type() {
   notes_.push_back("config.json has no model_type; by its tensors it is " + model_type_);
 }
 
-void Checkpoint::refuse_quantized() const {
+void Checkpoint::read_quantization() {
   const nlohmann::json* settings = find("quantization_config");
   if (settings == nullptr || !settings->is_object()) return;
+  if (is_word("quantization_config.quant_method", "bitnet")) {
+    BitnetFormat format;
+    format.online = choice("quantization_config.quantization_mode", "offline",
+                           {"offline", "online"}) == "online";
+    format.scale_multiplies = choice("quantization_config.linear_class", "bitlinear",
+                                     {"bitlinear", "autobitlinear"}) == "autobitlinear";
+    if (flag("quantization_config.use_rms_norm", false)) {
+      fail_key("quantization_config.use_rms_norm", "false: norms inside of matrices are not read");
+    }
+    ignore_keys({"quantization_config.rms_norm_eps"});
+    const std::string modules = "quantization_config.modules_to_not_convert";
+    if (has_value(modules)) format.float_modules = texts(modules);
+    bitnet_ = std::move(format);
+    return;
+  }
   const auto method = settings->find("quant_method");
   throw InputError(config_path_ + ": quantization_config says that the weights are stored by " +
                    (method != settings->end() && method->is_string()
@@ -227,7 +224,8 @@ void Checkpoint::drop_key(const std::string& name) {
 }
 
 void Checkpoint::drop_tensors(const std::string& pattern) {
-  if (std::erase_if(tensors_, [&](const auto& t) { return matches(pattern, t.first); }) == 0) {
+  if (std::erase_if(tensors_, [&](const auto& t) { return matches_pattern(pattern, t.first); }) ==
+      0) {
     throw UsageError("--ignore-tensor " + pattern + ": " + directory_ + " has no such tensor");
   }
 }
@@ -494,8 +492,25 @@ const std::vector<uint64_t>& Checkpoint::shape(const std::string& name) const {
   return found(name).tensor->shape;
 }
 
+std::vector<float> Checkpoint::bitnet_matrix(const std::string& name, uint64_t rows,
+                                             uint64_t width) const {
+  const Found& there = found(name);
+  ternary_tensors_.insert(name);
+  const std::string where = there.file->path() + ": tensor " + printable(name);
+  std::vector<float> values = unpack_bitnet(where, *there.tensor, rows, width);
+  const float scale = tensor(name + "_scale", {1})[0];
+  const float step = bitnet_->scale_multiplies ? scale : 1 / scale;
+  if (!(step > 0) || !std::isfinite(step)) {
+    throw InputError(where + "_scale is " + number_text(scale) + ", expected a positive number");
+  }
+  for (float& value : values) value *= step;
+  return values;
+}
+
 std::vector<float> Checkpoint::tensor(const std::string& name,
                                       const std::vector<uint64_t>& shape) const {
+  const bool ternary = bitnet_ && bitnet_->is_matrix(name) && shape.size() == 2;
+  if (ternary && !bitnet_->online) return bitnet_matrix(name, shape[0], shape[1]);
   const Found& there = found(name);
   const std::string where = there.file->path() + ": tensor " + printable(name);
   if (!is_float(there.tensor->dtype)) {
@@ -511,6 +526,10 @@ std::vector<float> Checkpoint::tensor(const std::string& name,
       throw InputError(where + " has the value " + number_text(values[i]) + " at index " +
                        std::to_string(i) + ", expected finite numbers only");
     }
+  }
+  if (ternary) {
+    ternary_tensors_.insert(name);
+    round_like_bitnet(values);
   }
   return values;
 }

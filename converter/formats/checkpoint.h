@@ -9,10 +9,12 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "converter/formats/bitnet.h"
 #include "converter/formats/gguf_model.h"
 #include "converter/formats/open_tensor_file.h"
 
@@ -91,6 +93,8 @@ class Checkpoint {
   std::vector<float> vector(const std::string& name, uint64_t count) const {
     return tensor(name, {count});
   }
+  /// Whether this one, which has been read, has three values by nature.
+  bool is_ternary(const std::string& name) const { return ternary_tensors_.contains(name); }
   /// Tensors this importer knows and does not need.
   void ignore_tensor(const std::string& name) const { ignored_tensors_.insert(name); }
 
@@ -124,8 +128,10 @@ class Checkpoint {
   void open_without_config(const std::string& key);
   void open_gguf(const std::string& path);
   void guess_model_type();
-  /// Tells what to do instead when the weights are stored in a form nobody reads here.
-  void refuse_quantized() const;
+  /// Reads how the weights are stored if they are not plain, and tells what to do instead when nobody reads it here.
+  void read_quantization();
+  /// A matrix of BitNet's layers.
+  std::vector<float> bitnet_matrix(const std::string& name, uint64_t rows, uint64_t width) const;
   void open_tensors(const std::string& key);
   void add_file(std::unique_ptr<TensorFile> file, bool extra);
   const nlohmann::json* find(const std::string& name) const;
@@ -151,6 +157,8 @@ class Checkpoint {
   mutable std::set<std::string> used_keys_;
   mutable std::set<std::string> used_tensors_;
   mutable std::set<std::string> ignored_tensors_;
+  mutable std::set<std::string> ternary_tensors_;
+  std::optional<BitnetFormat> bitnet_;
 };
 
 }  // namespace oxbow::convert

@@ -13,9 +13,7 @@ constexpr size_t kMostTokens = 1024;
 /// Rows of logits that are kept, 256 MiB.
 constexpr size_t kMostFloats = size_t{64} << 20;
 
-/// What int8 may cost on a text. Weights of eight bits with float activations cost about half of it.
-constexpr double kMostKl = 0.01;
-constexpr double kLeastSameTop = 0.95;
+/// What a format may cost where no logits are given.
 constexpr double kLeastCosine = 0.995;
 
 std::string number_text(double value, const char* format) {
@@ -60,25 +58,25 @@ std::map<std::string, std::string> Quality::values() const {
   return out;
 }
 
-std::string Quality::complaint() const {
+std::string Quality::complaint(const WeightFormat& format) const {
   if (text == TokenSource().name()) return "";
   const Estimate kl = divergence.kl(), same = divergence.same_top();
   std::string missed;
   // An error is given the benefit of the doubt.
-  if (chooses && kl.value - kl.error > kMostKl) {
+  if (chooses && kl.value - kl.error > format.most_kl) {
     missed = "mean KL " + number_text(kl.value, "%.4f") + ", expected at most " +
-             number_text(kMostKl, "%.2f");
-  } else if (chooses && same.value + same.error < kLeastSameTop) {
+             number_text(format.most_kl, "%.2f");
+  } else if (chooses && same.value + same.error < format.least_same_top) {
     missed = "same top token " + number_text(same.value * 100, "%.1f") + " %, expected at least " +
-             number_text(kLeastSameTop * 100, "%.0f") + " %";
+             number_text(format.least_same_top * 100, "%.0f") + " %";
   } else if (!chooses && divergence.cosine() < kLeastCosine) {
     missed = "mean cosine " + number_text(divergence.cosine(), "%.4f") + ", expected at least " +
              number_text(kLeastCosine, "%.3f");
   }
   if (missed.empty()) return "";
-  return "int8 changes what this model says (" + missed + ", on " + text +
-         "): try --calibrate with a text like yours, --activations f32, or --weights f32; "
-         "oxbow eval --compare measures on more text";
+  return std::string(format.name) + " changes what this model says (" + missed + ", on " + text +
+         "): try --calibrate with a text like yours, --activations f32, or --weights with more "
+         "bits; oxbow eval --compare measures on more text";
 }
 
 Judge::Judge(std::span<const std::byte> float_file, const TokenSource& source) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "converter/measure/model_runner.h"
+#include "converter/passes/weight_formats.h"
 #include "host/divergence.h"
 
 namespace oxbow::convert {
@@ -25,8 +26,9 @@ struct Quality {
   double loss() const { return chooses ? divergence.kl().value : 1 - divergence.cosine(); }
   /// Names and printed numbers for the metadata.
   std::map<std::string, std::string> values() const;
-  /// Empty when int8 loses no more than it should, else what is missed and what to try. Random tokens prove nothing.
-  std::string complaint() const;
+  /// Empty when weights of this format lose no more than they should, else what is missed and what to try. Random tokens
+  /// prove nothing.
+  std::string complaint(const WeightFormat& format) const;
 };
 
 /// What the float file makes of some tokens.

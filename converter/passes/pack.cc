@@ -28,7 +28,7 @@ PackedWeights pack(Graph& graph) {
     const schema::TensorT& tensor = graph.tensor(index);
     std::byte* out = packed.data.data() + tensor.offset;
     const double error = pack_weight(tensor, values, out);
-    if (tensor.scale_groups != 0) packed.errors[tensor.name] = error;
+    if (tensor.type != schema::DataType::F32) packed.errors[tensor.name] = error;
   }
   return packed;
 }

@@ -21,10 +21,21 @@
 
 namespace oxbow::convert {
 
+/// Weights that are stored otherwise than the rest.
+struct KeptWeights {
+  /// Of names, with * and ?.
+  std::string pattern;
+  /// A name in weight_formats.h.
+  std::string format;
+};
+
 struct QuantizeOptions {
   /// How matrices and the embedding are stored, by its name in weight_formats.h; "f32": everything stays float.
   std::string weights = kDefaultWeights;
-  /// The inputs of matrices, keys, values and memories as int8. Needs weights that are not float.
+  /// The first whose pattern matches counts.
+  std::vector<KeptWeights> keep = {};
+  /// The inputs of matrices, keys, values and memories as int8. Needs weights that are not float. Without it only what
+  /// enters int4 and ternary matrices is.
   bool activations = true;
   /// What enters matrices gets its scales from calibration, not from each row. Needs `activations`.
   bool static_scales = false;
@@ -46,7 +57,7 @@ void plan(Graph& graph);
 struct PackedWeights {
   /// The data region.
   std::vector<std::byte> data;
-  /// Relative error of each weight with scales, by name: RMS of the difference over RMS of the values.
+  /// Relative error of each weight that is not float32, by name: RMS of the difference over RMS of the values.
   std::map<std::string, double> errors;
 };
 

@@ -1,6 +1,6 @@
 // Decides the type of every tensor, by what the ops' signatures allow and their traits ask for.
 //
-//   weights        as their format (weight_formats.h) says. int8: matrices in blocks, one scale per output channel;
+//   weights        as their format (weight_formats.h) says; what is ternary by nature stays so. int8: matrices in blocks, one scale per output channel;
 //                  tables that rows are looked up in: int8 rows, one scale per row
 //                  norms, biases and everything small: float
 //   activations    what enters an int8 matrix: int8, one scale per row. A step that can write int8
@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "converter/passes/passes.h"
+#include "host/args.h"
 #include "ops/traits.h"
 
 namespace oxbow::convert {
@@ -40,40 +41,44 @@ enum class Want { kBesideMemories, kMatrix };
 
 class Quantizer {
  public:
-  explicit Quantizer(Graph& graph) : graph_(graph) { index(); }
+  Quantizer(Graph& graph, const QuantizeOptions& options) : graph_(graph), options_(options) {
+    index();
+  }
 
-  void weights(const WeightFormat& format) {
-    split_shared_tables(format);
+  void weights() {
+    split_shared_tables();
     for_each_step([&](schema::StepT& step) {
       const auto weight = weight_input(op_traits(step.op));
-      const Storage* storage = weight ? choose_storage(format, weight->types) : nullptr;
+      const Storage* storage = weight ? storage_of(step.inputs[weight->input], *weight) : nullptr;
       if (storage == nullptr || feeds_exact_input(step)) return;
-      store_as(*storage, graph_.tensor(step.inputs[weight->input]));
+      const uint32_t tensor = step.inputs[weight->input];
+      if (all_readers_take(tensor, *storage)) store_as(*storage, graph_.tensor(tensor));
     });
   }
 
   void activations() {
-    states();
+    if (options_.activations) states();
     // Quantise steps are added to the list, so collect the tensors first.
     const uint32_t count = static_cast<uint32_t>(graph_.model.tensors.size());
-    for (const Want want : {Want::kBesideMemories, Want::kMatrix}) {
-      for (uint32_t i = 0; i < count; ++i) rows(i, want);
+    if (options_.activations) {
+      for (uint32_t i = 0; i < count; ++i) rows(i, Want::kBesideMemories);
     }
+    for (uint32_t i = 0; i < count; ++i) rows(i, Want::kMatrix);
   }
 
   /// A table that is also a matrix (tied weights) needs both layouts: who looks up rows gets a copy.
-  void split_shared_tables(const WeightFormat& format) {
-    const auto is_in_blocks = [&](const WeightInput& weight) {
-      const Storage* storage = choose_storage(format, weight.types);
+  void split_shared_tables() {
+    const auto is_in_blocks = [&](const schema::StepT& step, const WeightInput& weight) {
+      const Storage* storage = storage_of(step.inputs[weight.input], weight);
       return storage != nullptr && storage->layout != Layout::kRowMajor;
     };
     const auto wants_blocks = [&](const schema::StepT& step, uint32_t tensor) {
       const auto weight = weight_input(op_traits(step.op));
-      return weight && is_in_blocks(*weight) && step.inputs[weight->input] == tensor;
+      return weight && is_in_blocks(step, *weight) && step.inputs[weight->input] == tensor;
     };
     for_each_step([&](schema::StepT& step) {
       const auto weight = weight_input(op_traits(step.op));
-      if (!weight || is_in_blocks(*weight)) return;
+      if (!weight || is_in_blocks(step, *weight)) return;
       const uint32_t table = step.inputs[weight->input];
       const bool shared =
           std::any_of(readers_[table].begin(), readers_[table].end(),
@@ -101,6 +106,26 @@ class Quantizer {
         readers_[step.inputs[i]].push_back({&step, i});
       }
       for (const uint32_t output : step.outputs) producers_[output] = &step;
+    });
+  }
+
+  /// How a weight is stored for a reader; null: as float.
+  const Storage* storage_of(uint32_t tensor, const WeightInput& weight) const {
+    if (!graph_.weights.contains(tensor)) return nullptr;
+    const auto format = [&]() -> std::string {
+      if (graph_.ternary.contains(tensor)) return "ternary";
+      for (const KeptWeights& kept : options_.keep) {
+        if (matches_pattern(kept.pattern, graph_.tensor(tensor).name)) return kept.format;
+      }
+      return options_.weights;
+    };
+    return choose_storage(weight_format(format()), weight.types);
+  }
+
+  bool all_readers_take(uint32_t tensor, const Storage& storage) const {
+    return std::all_of(readers_[tensor].begin(), readers_[tensor].end(), [&](const Reader& reader) {
+      const auto weight = weight_input(op_traits(reader.step->op));
+      return weight && weight->input == reader.input && (weight->types & storage.bit) != 0;
     });
   }
 
@@ -154,10 +179,9 @@ class Quantizer {
                  : traits.remembered_scales(graph_.model, step, reader.input);
     }
     const auto weight = weight_input(traits);
-    return traits.multiplied_input == static_cast<int>(reader.input) && weight &&
-                   graph_.tensor(step.inputs[weight->input]).scale_groups != 0
-               ? 1
-               : 0;
+    if (traits.multiplied_input != static_cast<int>(reader.input) || !weight) return 0;
+    const DataType type = graph_.tensor(step.inputs[weight->input]).type;
+    return needs_i8_rows(type) || (options_.activations && type == DataType::I8) ? 1 : 0;
   }
 
   /// Rows of this run, and tables, as their readers want them.
@@ -235,6 +259,7 @@ class Quantizer {
   }
 
   Graph& graph_;
+  const QuantizeOptions& options_;
   std::vector<std::vector<Reader>> readers_;
   /// Step that writes each tensor last.
   std::vector<const schema::StepT*> producers_;
@@ -243,7 +268,7 @@ class Quantizer {
 }  // namespace
 
 void split_shared_tables(Graph& graph, const QuantizeOptions& options) {
-  Quantizer(graph).split_shared_tables(weight_format(options.weights));
+  Quantizer(graph, options).split_shared_tables();
 }
 
 void quantize(Graph& graph, const QuantizeOptions& options) {
@@ -251,9 +276,9 @@ void quantize(Graph& graph, const QuantizeOptions& options) {
   if (options.activations && format.is_float()) {
     throw std::logic_error("int8 activations need weights that are not float");
   }
-  Quantizer quantizer(graph);
-  if (!format.is_float()) quantizer.weights(format);
-  if (options.activations) quantizer.activations();
+  Quantizer quantizer(graph, options);
+  quantizer.weights();
+  quantizer.activations();
 }
 
 }  // namespace oxbow::convert

@@ -78,7 +78,9 @@ class ChannelScaler {
     const auto weight = weight_input(traits);
     if (!weight || traits.multiplied_input != static_cast<int>(reader.place)) return std::nullopt;
     const uint32_t matrix = reader.step->inputs[weight->input];
-    return graph_.weights.contains(matrix) ? std::optional(matrix) : std::nullopt;
+    // Columns of different sizes would not have three values.
+    const bool may_change = graph_.weights.contains(matrix) && !graph_.ternary.contains(matrix);
+    return may_change ? std::optional(matrix) : std::nullopt;
   }
 
   std::vector<float> scales_of(const std::vector<uint32_t>& matrices,

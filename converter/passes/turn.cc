@@ -14,6 +14,11 @@ namespace {
 using schema::DataType;
 using schema::TensorKind;
 
+/// Weights of three values have no more than three, and do not stay so when they are turned.
+bool can_be_turned(const schema::TensorT& weight) {
+  return weight.type == DataType::I8 || weight.type == DataType::I4;
+}
+
 bool turns_output(const schema::StepT& step) {
   return op_traits(step.op).signature->outputs[0].turns;
 }
@@ -122,7 +127,7 @@ size_t turn_matrices(Graph& graph) {
     for (const Use& reader : uses.readers(x)) {
       const auto matrix = weight_input(op_traits(reader.step->op));
       const uint32_t weight = matrix ? reader.step->inputs[matrix->input] : 0;
-      if (!matrix || graph.tensor(weight).type != DataType::I8 || !inputs.contains(weight) ||
+      if (!matrix || !can_be_turned(graph.tensor(weight)) || !inputs.contains(weight) ||
           uses.readers(weight).size() != inputs.at(weight).size()) {
         chosen.erase(x);
       }

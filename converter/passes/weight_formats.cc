@@ -6,12 +6,27 @@
 #include <stdexcept>
 #include <string>
 
+#include "converter/passes/rounding.h"
+#include "host/errors.h"
 #include "runtime/base/tensor.h"
 
 namespace oxbow::convert {
 namespace {
 
 using Values = std::span<const float>;
+
+/// Adds up what rounding costs.
+class ErrorSum {
+ public:
+  void add(double rounded, double value) {
+    difference_ += (rounded - value) * (rounded - value);
+    energy_ += value * value;
+  }
+  double relative() const { return energy_ > 0 ? std::sqrt(difference_ / energy_) : 0; }
+
+ private:
+  double difference_ = 0, energy_ = 0;
+};
 
 double pack_f32(const schema::TensorT&, Values values, std::byte* out) {
   std::memcpy(out, values.data(), values.size_bytes());
@@ -30,7 +45,7 @@ double pack_i8(const schema::TensorT& tensor, Values values, std::byte* out) {
   const auto layout = static_cast<Layout>(tensor.layout);
   const size_t width = tensor.width, groups = tensor.scale_groups, group_width = width / groups;
   std::byte* scales = out + element_bytes(DataType::kI8, layout, tensor.rows, width);
-  double difference = 0, energy = 0;
+  ErrorSum error;
   for (size_t row = 0; row < tensor.rows; ++row) {
     for (size_t group = 0; group < groups; ++group) {
       const size_t first = group * group_width;
@@ -44,27 +59,122 @@ double pack_i8(const schema::TensorT& tensor, Values values, std::byte* out) {
         const float scaled = scale > 0 ? value / scale : 0.0f;
         const float rounded = std::clamp(std::nearbyint(scaled), -127.0f, 127.0f);
         out[i8_place(layout, width, row, i)] = static_cast<std::byte>(static_cast<int8_t>(rounded));
-        const double error = double{rounded} * scale - value;
-        difference += error * error;
-        energy += double{value} * value;
+        error.add(double{rounded} * scale, value);
       }
       std::memcpy(scales + (row * groups + group) * sizeof(float), &scale, sizeof(float));
     }
   }
-  return energy > 0 ? std::sqrt(difference / energy) : 0;
+  return error.relative();
+}
+
+template <typename Half, typename Round>
+double pack_half(const schema::TensorT& tensor, Values values, std::byte* out, const Round& round) {
+  ErrorSum error;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Half half = round(values[i]);
+    if (!std::isfinite(to_f32(half))) {
+      throw InputError("tensor " + tensor.name + " has the value " + std::to_string(values[i]) +
+                       ", which is too large for 16 bits of this kind; use --weights bf16 or f32");
+    }
+    std::memcpy(out + i * sizeof(Half), &half, sizeof(Half));
+    error.add(to_f32(half), values[i]);
+  }
+  return error.relative();
+}
+
+double pack_f16(const schema::TensorT& tensor, Values values, std::byte* out) {
+  return pack_half<F16>(tensor, values, out, to_f16);
+}
+
+double pack_bf16(const schema::TensorT& tensor, Values values, std::byte* out) {
+  return pack_half<BF16>(tensor, values, out, to_bf16);
+}
+
+double pack_i4(const schema::TensorT& tensor, Values values, std::byte* out) {
+  const size_t width = tensor.width, blocks = ceil_div(width, kI4BlockColumns);
+  const size_t count = ceil_div(size_t{tensor.rows}, kBlockRows) * blocks;
+  for (size_t i = 0; i < count; ++i) {
+    I4Block empty;
+    std::memset(empty.codes, kI4Offset | kI4Offset << 4, sizeof(empty.codes));
+    std::memcpy(out + i * sizeof(I4Block), &empty, sizeof(empty));
+  }
+  ErrorSum error;
+  for (size_t row = 0; row < tensor.rows; ++row) {
+    for (size_t b = 0; b < blocks; ++b) {
+      const size_t first = b * kI4BlockColumns;
+      const Values group =
+          values.subspan(row * width + first, std::min(kI4BlockColumns, width - first));
+      const I4Group best = round_to_i4(group);
+      std::byte* place = out + (row / kBlockRows * blocks + b) * sizeof(I4Block);
+      I4Block block;
+      std::memcpy(&block, place, sizeof(block));
+      block.scales[row % kBlockRows] = best.scale;
+      for (size_t i = 0; i < group.size(); ++i) {
+        set_code(block, row % kBlockRows, i, best.codes[i]);
+        error.add(double{to_f32(best.scale)} * best.codes[i], group[i]);
+      }
+      std::memcpy(place, &block, sizeof(block));
+    }
+  }
+  return error.relative();
+}
+
+/// Rows that have three values, -a, 0 and a, are kept. Otherwise as BitNet b1.58 does: in steps of the mean magnitude of
+/// the whole matrix.
+double pack_ternary(const schema::TensorT& tensor, Values values, std::byte* out) {
+  const size_t width = tensor.width, blocks = ceil_div(width, kTernaryBlockColumns);
+  const size_t bytes =
+      element_bytes(DataType::kTernary, Layout::kBlock8x16, tensor.rows, tensor.width);
+  std::memset(out, 0x55, bytes);
+  std::vector<float> steps = ternary_rows(values, tensor.rows, width);
+  if (steps.empty()) steps.assign(tensor.rows, ternary_step(values));
+  ErrorSum error;
+  for (size_t row = 0; row < tensor.rows; ++row) {
+    for (size_t i = 0; i < width; ++i) {
+      const float value = values[row * width + i];
+      const int code = ternary_code(value, steps[row]);
+      const size_t at = row / kBlockRows * blocks + i / kTernaryBlockColumns;
+      TernaryBlock block;
+      std::memcpy(&block, out + at * sizeof(block), sizeof(block));
+      set_code(block, row % kBlockRows, i % kTernaryBlockColumns, code);
+      std::memcpy(out + at * sizeof(block), &block, sizeof(block));
+      error.add(double{steps[row]} * code, value);
+    }
+  }
+  std::memcpy(out + bytes, steps.data(), steps.size() * sizeof(float));
+  return error.relative();
 }
 
 struct Packer {
   schema::DataType type;
   double (*pack)(const schema::TensorT& tensor, Values values, std::byte* out);
 };
-constexpr Packer kPackers[] = {{schema::DataType::F32, pack_f32}, {schema::DataType::I8, pack_i8}};
+constexpr Packer kPackers[] = {
+    {schema::DataType::F32, pack_f32}, {schema::DataType::I8, pack_i8},
+    {schema::DataType::F16, pack_f16}, {schema::DataType::BF16, pack_bf16},
+    {schema::DataType::I4, pack_i4},   {schema::DataType::Ternary, pack_ternary},
+};
 
 }  // namespace
 
+bool WeightFormat::is_float() const {
+  return storages.empty() || storages[0] == kF16 || storages[0] == kBF16;
+}
+
+bool needs_i8_rows(schema::DataType type) {
+  return type == schema::DataType::I4 || type == schema::DataType::Ternary;
+}
+
 std::span<const WeightFormat> weight_formats() {
   static const WeightFormat formats[] = {
-      {"f32", {}}, {"int8", {kI8Blocks, kI8OneScale}}, {"int4", {}, false}, {"ternary", {}, false}};
+      {"f32", {}},
+      {"f16", {kF16}},
+      {"bf16", {kBF16}},
+      {"int8", {kI8Blocks, kI8OneScale}},
+      // A table is read a row at a time: its bits cost no time, and most of what four would lose.
+      {"int4", {kI4, kI8Blocks, kI8OneScale}, 0.15, 0.8},
+      {"ternary", {kTernary, kI8Blocks, kI8OneScale}},
+  };
   return formats;
 }
 
@@ -87,7 +197,7 @@ const Storage* choose_storage(const WeightFormat& format, TypeSet types) {
 void store_as(const Storage& storage, schema::TensorT& tensor) {
   tensor.type = static_cast<schema::DataType>(storage.type);
   tensor.layout = static_cast<schema::Layout>(storage.layout);
-  tensor.scale_groups = 1;
+  tensor.scale_groups = has_scales(storage.type) ? 1 : 0;
 }
 
 double pack_weight(const schema::TensorT& tensor, Values values, std::byte* out) {

@@ -18,10 +18,12 @@ struct WeightFormat {
   const char* name;
   /// How a matrix or table is stored: the first of these that its op takes; none: as float.
   std::vector<TypeSet> storages;
-  /// Some names are foreseen and not made yet.
-  bool is_made = true;
+  /// What it may cost on a text before the user is told: mean KL divergence, and how often the first choice is the same.
+  double most_kl = 0.01;
+  double least_same_top = 0.95;
 
-  bool is_float() const { return storages.empty(); }
+  /// Rows stay float.
+  bool is_float() const;
 };
 
 inline constexpr const char* kDefaultWeights = "int8";
@@ -34,8 +36,11 @@ const Storage* choose_storage(const WeightFormat& format, TypeSet types);
 /// Sets type, layout and number of scales.
 void store_as(const Storage& storage, schema::TensorT& tensor);
 
+/// Whether rows that meet such a weight are int8, whatever was asked for.
+bool needs_i8_rows(schema::DataType type);
+
 /// Writes a weight with its scales, as the tensor says. Returns the relative error: RMS of the difference over RMS of the
-/// values.
+/// values. Throws InputError when the type cannot hold a value.
 double pack_weight(const schema::TensorT& tensor, std::span<const float> values, std::byte* out);
 
 }  // namespace oxbow::convert

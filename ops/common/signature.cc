@@ -10,7 +10,7 @@ namespace oxbow {
 namespace {
 
 struct TypeText {
-  char text[96];
+  char text[160];
 };
 
 /// "F32 or I8", ...
@@ -112,7 +112,7 @@ class Checker {
       one_scale = one_scale && storage.one_scale;
     }
     if (!may_be) return refuse(tensor, exists ? describe_types(place.types).text : "plain rows");
-    if (tensor.type != DataType::kF32 && tensor.type != DataType::kI32) {
+    if (has_scales(tensor.type)) {
       if (tensor.scale_groups != 1 && one_scale) return refuse(tensor, "one scale a row");
       if (tensor.scale_groups == 0 || tensor.width % tensor.scale_groups != 0) {
         return refuse(tensor, "scales that divide the width");

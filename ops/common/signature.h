@@ -31,8 +31,8 @@ enum class Role : uint8_t {
   kState,
 };
 
-/// How elements may be stored, as bits. All but kI8Blocks are row after row.
-enum TypeSet : uint8_t {
+/// How elements may be stored, as bits. Row after row, unless it is told.
+enum TypeSet : uint16_t {
   kF32 = 1,
   /// With any number of scales that divides the width.
   kI8 = 2,
@@ -40,6 +40,12 @@ enum TypeSet : uint8_t {
   /// Layout::kBlock8x4, one scale a row.
   kI8Blocks = 8,
   kI32 = 16,
+  kF16 = 32,
+  kBF16 = 64,
+  /// Layout::kBlock8x32.
+  kI4 = 128,
+  /// Layout::kBlock8x16, one scale a row.
+  kTernary = 256,
 };
 /// What each of these bits means. The first of a type has its name.
 struct Storage {
@@ -54,7 +60,11 @@ inline constexpr Storage kStorages[] = {
     {kI8, "I8", DataType::kI8},
     {kI8OneScale, "I8 with one scale a row", DataType::kI8, Layout::kRowMajor, true},
     {kI8Blocks, "I8 in blocks with one scale a row", DataType::kI8, Layout::kBlock8x4, true},
-    {kI32, "I32", DataType::kI32}};
+    {kI32, "I32", DataType::kI32},
+    {kF16, "F16", DataType::kF16},
+    {kBF16, "BF16", DataType::kBF16},
+    {kI4, "I4", DataType::kI4, Layout::kBlock8x32},
+    {kTernary, "ternary", DataType::kTernary, Layout::kBlock8x16, true}};
 constexpr TypeSet operator|(TypeSet a, TypeSet b) {
   return static_cast<TypeSet>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }

@@ -11,16 +11,12 @@ namespace oxbow {
 namespace {
 
 template <typename Element>
-using Kernel =
-    std::conditional_t<std::is_same_v<Element, float>, EmbeddingF32Kernel, EmbeddingI8Kernel>;
-
-template <typename Element>
 struct Params {
   Tensor tokens, table, y;
   float scale;
   uint32_t first;
   bool partial;
-  Kernel<Element> kernel;
+  EmbeddingKernel<Element> kernel;
 };
 
 template <typename Element>
@@ -40,17 +36,18 @@ Status run_embedding(RunContext& context, const void* params) {
                     p.tokens.name, id, uint64_t{p.first} + p.table.rows, p.first);
       }
       std::memset(y.f32(row), 0, y.stride());
-    } else if constexpr (std::is_same_v<Element, float>) {
-      p.kernel(p.table.f32(index), y.width, p.scale, y.f32(row));
     } else {
-      p.kernel(p.table.i8(index), y.width, *p.table.row_scales(index) * p.scale, y.f32(row));
+      const std::byte* from = p.table.data + index * p.table.stride();
+      const float scale =
+          std::is_same_v<Element, int8_t> ? *p.table.row_scales(index) * p.scale : p.scale;
+      p.kernel(reinterpret_cast<const Element*>(from), y.width, scale, y.f32(row));
     }
   }
   return Status::kOk;
 }
 
 template <typename Element>
-Kernel<Element> pick_kernel(bool reference_only) {
+EmbeddingKernel<Element> pick_kernel(bool reference_only) {
 #define OXB_KERNEL(element, isa, fn)                \
   if constexpr (std::is_same_v<element, Element>) { \
     if (may_use(isa, reference_only)) return fn;    \
@@ -83,7 +80,7 @@ constexpr OpSignature kEmbeddingSignature = {
                // Row counts that change with a run would make the limit of the ids meaningless.
                {.name = "table",
                 .role = Role::kWeight,
-                .types = kF32 | kI8OneScale,
+                .types = kF32 | kI8OneScale | kF16 | kBF16,
                 .rows = Rows::fixed()}},
     .outputs = {{.name = "y", .width = Width::of(1), .rows = Rows::of(0)}},
 };
@@ -103,8 +100,16 @@ Status bind_embedding(BindContext& context, RunFunction* run) {
                         ", where the %u rows of '%s' end",
                         tokens.name, tokens.limit, end, table.rows, table.name);
   }
-  if (table.type == DataType::kF32) return keep<float>(context, tokens, table, y, *options, run);
-  return keep<int8_t>(context, tokens, table, y, *options, run);
+  switch (table.type) {
+    case DataType::kF16:
+      return keep<F16>(context, tokens, table, y, *options, run);
+    case DataType::kBF16:
+      return keep<BF16>(context, tokens, table, y, *options, run);
+    case DataType::kI8:
+      return keep<int8_t>(context, tokens, table, y, *options, run);
+    default:
+      return keep<float>(context, tokens, table, y, *options, run);
+  }
 }
 
 }  // namespace oxbow

@@ -1,6 +1,6 @@
 #pragma once
 
-// y[t] = table[id[t] - first] * scale; an I8 table's element q counts as q * (row scale * scale). Ids
+// y[t] = table[id[t] - first] * scale; an I8 table's element q counts as q * (row scale * scale), F16 and BF16 as floats. Ids
 // that the table does not have give zeros if it is partial; otherwise the run fails.
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 namespace oxbow {
 
 /// One table row to one output row.
-using EmbeddingF32Kernel = void (*)(const float* row, size_t width, float scale, float* y);
-using EmbeddingI8Kernel = void (*)(const int8_t* row, size_t width, float scale, float* y);
+template <typename Element>
+using EmbeddingKernel = void (*)(const Element* row, size_t width, float scale, float* y);
 
 // The first argument is the table's element type.
 #define OXB_KERNEL(element, isa, fn) \

@@ -70,7 +70,9 @@ float result_scale(const DenseStep& step) {
 }
 
 bool can_serve(const DenseProvider& provider, const DenseStep& step) {
-  if (!is_i8(step)) return step.x.type == DataType::kF32;
+  if (!is_i8(step)) {
+    return step.x.type == DataType::kF32 && step.weight.type == DataType::kF32;
+  }
   // A library wants to know the scale of x when it is created.
   if (step.x.type != DataType::kI8 || step.x.static_scale == 0.0f) return false;
   return provider.i8_result == DenseI8Result::kI32 || result_scale(step) != 0.0f;

@@ -26,6 +26,10 @@ struct Params {
   LinearKernel<float, float> f32_f32;
   LinearKernel<float, int8_t> f32_i8;
   LinearKernel<int8_t, int8_t> i8_i8;
+  LinearKernel<float, F16> f32_f16;
+  LinearKernel<float, BF16> f32_bf16;
+  LinearKernel<int8_t, I4Block> i8_i4;
+  LinearKernel<int8_t, TernaryBlock> i8_ternary;
   ActivateKernel activate;
   AddKernel add;
   QuantizeKernel quantize;
@@ -35,13 +39,34 @@ size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 template <typename X, typename W>
 LinearKernel<X, W> kernel_of(const Params& p) {
-  if constexpr (std::is_same_v<X, int8_t>) {
+  if constexpr (std::is_same_v<W, F16>) {
+    return p.f32_f16;
+  } else if constexpr (std::is_same_v<W, BF16>) {
+    return p.f32_bf16;
+  } else if constexpr (std::is_same_v<W, I4Block>) {
+    return p.i8_i4;
+  } else if constexpr (std::is_same_v<W, TernaryBlock>) {
+    return p.i8_ternary;
+  } else if constexpr (std::is_same_v<X, int8_t>) {
     return p.i8_i8;
   } else if constexpr (std::is_same_v<W, int8_t>) {
     return p.f32_i8;
   } else {
     return p.f32_f32;
   }
+}
+
+/// Elements, or blocks, before a channel, which is the first of a block.
+template <typename W>
+size_t weights_before(size_t channel, size_t depth) {
+  if constexpr (std::is_same_v<W, int8_t>) return channel * round_up(depth, kBlockColumns);
+  if constexpr (std::is_same_v<W, I4Block>) {
+    return channel / kBlockRows * ceil_div(depth, kI4BlockColumns);
+  }
+  if constexpr (std::is_same_v<W, TernaryBlock>) {
+    return channel / kBlockRows * ceil_div(depth, kTernaryBlockColumns);
+  }
+  return channel * depth;
 }
 
 /// How many channels a piece has. A channel's result is the same in every piece, so this may depend
@@ -63,13 +88,9 @@ void compute(const Params& p, size_t row, size_t rows, size_t channel, size_t ch
   slice.depth = p.x.width;
   slice.x = reinterpret_cast<const X*>(p.x.data + row * p.x.stride());
   slice.x_stride = p.x.stride() / sizeof(X);
-  slice.weight = reinterpret_cast<const W*>(p.weight.data);
-  if constexpr (std::is_same_v<W, int8_t>) {
-    slice.weight += channel * round_up(slice.depth, kBlockColumns);
-    slice.weight_scales = p.weight.scales + channel;
-  } else {
-    slice.weight += channel * slice.depth;
-  }
+  slice.weight =
+      reinterpret_cast<const W*>(p.weight.data) + weights_before<W>(channel, slice.depth);
+  if (p.weight.scales != nullptr) slice.weight_scales = p.weight.scales + channel;
   if constexpr (std::is_same_v<X, int8_t>) slice.x_scales = p.x.row_scales(row);
   if (p.bias != nullptr) slice.bias = p.bias + channel;
   slice.y = y + channel;
@@ -138,10 +159,16 @@ LinearKernel<X, W> pick_kernel(bool reference_only) {
 }
 
 Status check_x_and_weight(BindContext& context, const Tensor& x, const Tensor& weight) {
-  if (x.type != DataType::kI8) return Status::kOk;
-  if (weight.type != DataType::kI8) {
-    return context.fail("tensor '%s' is %s, expected I8 in blocks since '%s' is I8", weight.name,
-                        describe(weight).text, x.name);
+  const bool is_float = weight.type == DataType::kF32 || weight.type == DataType::kF16 ||
+                        weight.type == DataType::kBF16;
+  if (x.type != DataType::kI8) {
+    if (is_float || weight.type == DataType::kI8) return Status::kOk;
+    return context.fail("tensor '%s' is %s, expected I8 since '%s' is %s", x.name, describe(x).text,
+                        weight.name, type_name(weight.type));
+  }
+  if (is_float) {
+    return context.fail("tensor '%s' is %s, expected I8 in blocks, I4 or ternary since '%s' is I8",
+                        weight.name, describe(weight).text, x.name);
   }
   if (x.width > kMaxI8Depth) {
     return context.fail(
@@ -169,7 +196,7 @@ constexpr OpSignature kLinearSignature = {
     .inputs = {{.name = "x", .types = kF32 | kI8OneScale, .turns = true},
                {.name = "weight",
                 .role = Role::kWeight,
-                .types = kF32 | kI8Blocks,
+                .types = kF32 | kI8Blocks | kF16 | kBF16 | kI4 | kTernary,
                 .width = Width::of(0),
                 .rows = Rows::fixed()},
                {.name = "bias",
@@ -229,6 +256,10 @@ Status bind_linear(BindContext& context, RunFunction* run) {
   p.f32_f32 = pick_kernel<float, float>(reference_only);
   p.f32_i8 = pick_kernel<float, int8_t>(reference_only);
   p.i8_i8 = pick_kernel<int8_t, int8_t>(reference_only);
+  p.f32_f16 = pick_kernel<float, F16>(reference_only);
+  p.f32_bf16 = pick_kernel<float, BF16>(reference_only);
+  p.i8_i4 = pick_kernel<int8_t, I4Block>(reference_only);
+  p.i8_ternary = pick_kernel<int8_t, TernaryBlock>(reference_only);
   p.activate = pick_activate_kernel(reference_only);
   p.add = pick_add_kernel(reference_only);
   p.quantize = pick_quantize_kernel(reference_only);
@@ -242,7 +273,15 @@ Status bind_linear(BindContext& context, RunFunction* run) {
     }
     context.request_scratch(bytes);
   }
-  if (x.type == DataType::kI8) {
+  if (weight.type == DataType::kI4) {
+    *run = to_i8 ? run_to_i8<int8_t, I4Block> : run_to_f32<int8_t, I4Block>;
+  } else if (weight.type == DataType::kTernary) {
+    *run = to_i8 ? run_to_i8<int8_t, TernaryBlock> : run_to_f32<int8_t, TernaryBlock>;
+  } else if (weight.type == DataType::kF16) {
+    *run = to_i8 ? run_to_i8<float, F16> : run_to_f32<float, F16>;
+  } else if (weight.type == DataType::kBF16) {
+    *run = to_i8 ? run_to_i8<float, BF16> : run_to_f32<float, BF16>;
+  } else if (x.type == DataType::kI8) {
     *run = to_i8 ? run_to_i8<int8_t, int8_t> : run_to_f32<int8_t, int8_t>;
   } else if (weight.type == DataType::kI8) {
     *run = to_i8 ? run_to_i8<float, int8_t> : run_to_f32<float, int8_t>;

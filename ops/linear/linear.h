@@ -6,6 +6,10 @@
 //   F32       F32 row-major      dot(x, w_n) + bias_n
 //   F32       I8 in 8x4 blocks   dot(x, float(q_n)) * scale_n + bias_n
 //   I8        I8 in 8x4 blocks   float(dot_i32(qx, q_n)) * (scale_x * scale_n) + bias_n
+//   F32       F16, BF16          dot(x, float(w_n)) + bias_n: the bits of the same numbers as F32
+//   I8        I4                 sum * scale_x + bias_n, where sum begins as 0 and sum = sum + float(dot_i32(qx, q_n)) *
+//                                scale_n of each 32 columns, from the first to the last
+//   I8        ternary            as I8 in blocks
 //
 // Float dots have the 8-lane order of runtime/base/math.h. Kernels do this much; activation,
 // residual and int8 output are applied by the op with the kernels of those ops. y must not overlap
@@ -27,15 +31,17 @@ struct LinearSlice {
   size_t rows = 0;
   size_t channels = 0;
   size_t depth = 0;
-  /// [rows][x_stride]. I8: round_up(depth, 16) elements of each row may be read.
+  /// [rows][x_stride]. I8: round_up(depth, 16) elements of each row may be read; what is beyond depth is 0.
   const X* x = nullptr;
   size_t x_stride = 0;
   /// One per row of x; I8 only.
   const float* x_scales = nullptr;
   /// F32: [channels][depth]. I8: [ceil(channels/8)][ceil(depth/4)][8][4], padding included. Quantising
   /// gives codes from -127 on; of -128, which only a strange file holds, AVX2 may mistake the sign.
+  /// F16, BF16: [channels][depth]. I4Block: [ceil(channels/8)][ceil(depth/32)]. TernaryBlock:
+  /// [ceil(channels/8)][ceil(depth/16)].
   const W* weight = nullptr;
-  /// One per channel; I8 only.
+  /// One per channel; I8 and ternary only.
   const float* weight_scales = nullptr;
   /// One per channel, or null.
   const float* bias = nullptr;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ops/activate/activate.h"
+#include "ops/common/checks.h"
 #include "ops/linear/linear.h"
 #include "ops/quantize/quantize.h"
 #include "ops/testing/refusals.h"
@@ -23,6 +24,7 @@ using testing::f32_tensor;
 using testing::i8_tensor;
 using testing::OpRunner;
 using testing::TestTensor;
+using testing::weight_tensor;
 
 template <typename X, typename W>
 struct Variant {
@@ -50,9 +52,16 @@ TestTensor rows_of(const char* name, uint32_t rows, uint32_t width) {
 }
 
 template <typename Element>
+constexpr DataType kTypeOf = std::is_same_v<Element, int8_t>         ? DataType::kI8
+                             : std::is_same_v<Element, F16>          ? DataType::kF16
+                             : std::is_same_v<Element, BF16>         ? DataType::kBF16
+                             : std::is_same_v<Element, I4Block>      ? DataType::kI4
+                             : std::is_same_v<Element, TernaryBlock> ? DataType::kTernary
+                                                                     : DataType::kF32;
+
+template <typename Element>
 TestTensor weight_of(uint32_t channels, uint32_t depth) {
-  if constexpr (std::is_same_v<Element, int8_t>) return block_tensor("weight", channels, depth);
-  return f32_tensor("weight", channels, depth);
+  return weight_tensor("weight", kTypeOf<Element>, channels, depth);
 }
 
 /// x W^T + bias of one output, in double, and how far floats may be from it.
@@ -76,9 +85,28 @@ Expected formula(const TestTensor& x, size_t row, const TestTensor& weight, size
   return e;
 }
 
+/// What int4 must give to the bit: groups one after the other.
+float exact_i4(const TestTensor& x, size_t row, const TestTensor& weight, size_t channel,
+               const TestTensor* bias) {
+  float sum = 0;
+  const auto* blocks = reinterpret_cast<const I4Block*>(weight.data) +
+                       channel / kBlockRows * ceil_div(weight.width, kI4BlockColumns);
+  for (size_t first = 0; first < x.width; first += kI4BlockColumns, ++blocks) {
+    int32_t part = 0;
+    for (size_t k = first; k < first + kI4BlockColumns && k < x.width; ++k) {
+      part += x.code(row, k) * weight.code(channel, k);
+    }
+    const float product = static_cast<float>(part) * to_f32(blocks->scales[channel % kBlockRows]);
+    sum += product;
+  }
+  const float scaled = sum * x.scales[row];
+  return scaled + (bias == nullptr ? 0.0f : bias->f32()[channel]);
+}
+
 /// What int8 must give to the bit.
 float exact_i8(const TestTensor& x, size_t row, const TestTensor& weight, size_t channel,
                const TestTensor* bias) {
+  if (weight.type == DataType::kI4) return exact_i4(x, row, weight, channel, bias);
   int64_t sum = 0;
   for (size_t k = 0; k < x.width; ++k) sum += x.code(row, k) * weight.code(channel, k);
   const float scale = x.scales[row] * weight.scales[channel];
@@ -164,6 +192,103 @@ void check_rows_and_random_shapes() {
 TEST(LinearKernels, F32FollowTheFormula) { check_all_sizes<float, float>(); }
 TEST(LinearKernels, WeightOnlyInt8FollowTheFormula) { check_all_sizes<float, int8_t>(); }
 TEST(LinearKernels, Int8AreExact) { check_all_sizes<int8_t, int8_t>(); }
+
+TEST(LinearKernels, SixteenBitsFollowTheFormula) {
+  check_all_sizes<float, F16>();
+  check_all_sizes<float, BF16>();
+}
+TEST(LinearKernels, Int4AreExact) { check_all_sizes<int8_t, I4Block>(); }
+TEST(LinearKernels, TernaryAreExact) { check_all_sizes<int8_t, TernaryBlock>(); }
+
+TEST(LinearKernels, SixteenBitsAgreeForAnyNumberOfRows) {
+  check_rows_and_random_shapes<float, F16>();
+  check_rows_and_random_shapes<float, BF16>();
+}
+TEST(LinearKernels, Int4AgreeForAnyNumberOfRows) {
+  check_rows_and_random_shapes<int8_t, I4Block>();
+}
+TEST(LinearKernels, TernaryAgreeForAnyNumberOfRows) {
+  check_rows_and_random_shapes<int8_t, TernaryBlock>();
+}
+
+template <typename W>
+void check_bits_of_rounded_floats() {
+  for (uint32_t depth : {1, 7, 8, 9, 37, 600}) {
+    for (uint32_t rows : {1, 2, 3, 5}) {
+      TestTensor x = f32_tensor("x", rows, depth), weight = weight_of<W>(21, depth);
+      TestTensor rounded = f32_tensor("rounded", 21, depth);
+      fill_uniform(x, depth);
+      fill_uniform(weight, rows);
+      // Also what is too small for a normal half.
+      reinterpret_cast<uint16_t*>(weight.data)[0] = 3;
+      reinterpret_cast<uint16_t*>(weight.data)[depth] = 0x8001;
+      for (size_t n = 0; n < 21; ++n) {
+        for (size_t k = 0; k < depth; ++k) {
+          rounded.f32(n)[k] = static_cast<float>(weight.value(n, k));
+        }
+      }
+      TestTensor expected = f32_tensor("y", rows, 21);
+      linear_f32_f32_f32_ref(slice_of<float, float>(x, rounded, nullptr, expected));
+      for (const auto& variant : variants<float, W>()) {
+        SCOPED_TRACE(variant.name);
+        TestTensor y = f32_tensor("y", rows, 21);
+        variant.kernel(slice_of<float, W>(x, weight, nullptr, y));
+        EXPECT_EQ(std::memcmp(y.data, expected.data, y.elements_bytes()), 0);
+      }
+    }
+  }
+}
+
+TEST(LinearKernels, SixteenBitsGiveTheBitsOfTheSameNumbersAsFloats) {
+  check_bits_of_rounded_floats<F16>();
+  check_bits_of_rounded_floats<BF16>();
+}
+
+/// Every bit of the weight set, and x as a file might have it: sums of 16 bits must hold the worst.
+template <typename W>
+void check_worst_codes(int code) {
+  for (const int x_code : {-128, 127}) {
+    for (const uint32_t rows : {1u, 2u, 4u, 7u}) {
+      const uint32_t depth = rows == 1 ? kMaxI8Depth : 4096;
+      TestTensor x = i8_tensor("x", rows, depth), weight = weight_of<W>(40, depth);
+      std::memset(x.data, x_code, x.elements_bytes());
+      fill_uniform(weight, 1);
+      if (weight.type == DataType::kI4) {
+        auto* blocks = reinterpret_cast<I4Block*>(weight.data);
+        for (size_t i = 0; i < weight.elements_bytes() / sizeof(I4Block); ++i) {
+          std::memset(blocks[i].codes, 0xff, sizeof(blocks[i].codes));
+          for (F16& scale : blocks[i].scales) scale = to_f16(1);
+        }
+      } else {
+        std::memset(weight.data, 0xff, weight.elements_bytes());
+        for (size_t n = 0; n < 40; ++n) weight.scales[n] = 1.0f;
+      }
+      // As all rows are padded.
+      for (size_t m = 0; m < rows; ++m) {
+        std::memset(x.i8(m) + depth, 0, x.stride() - depth);
+        x.scales[m] = 1.0f;
+      }
+      ASSERT_EQ(weight.code(1, 1), code);
+      TestTensor expected = f32_tensor("y", rows, 40);
+      const auto list = variants<int8_t, W>();
+      list.back().kernel(slice_of<int8_t, W>(x, weight, nullptr, expected));
+      if (depth == 4096) {
+        EXPECT_EQ(expected.f32()[0], static_cast<float>(4096 * code * x_code));
+      }
+      for (const auto& variant : list) {
+        SCOPED_TRACE(variant.name);
+        TestTensor y = f32_tensor("y", rows, 40);
+        variant.kernel(slice_of<int8_t, W>(x, weight, nullptr, y));
+        for (size_t i = 0; i < rows * 40; ++i) ASSERT_EQ(y.f32()[i], expected.f32()[i]) << i;
+      }
+    }
+  }
+}
+
+TEST(LinearKernels, Int4AndTernaryDoNotOverflowWithTheWorstCodes) {
+  check_worst_codes<I4Block>(7);
+  check_worst_codes<TernaryBlock>(2);
+}
 
 TEST(LinearKernels, F32AgreeForAnyNumberOfRows) { check_rows_and_random_shapes<float, float>(); }
 TEST(LinearKernels, WeightOnlyInt8AgreeForAnyNumberOfRows) {
@@ -254,6 +379,16 @@ struct Fixture {
   }
 };
 
+/// Types of x and of the weight that go together.
+struct TypePair {
+  DataType x, weight;
+};
+constexpr TypePair kTypePairs[] = {
+    {DataType::kF32, DataType::kF32},   {DataType::kF32, DataType::kI8},
+    {DataType::kI8, DataType::kI8},     {DataType::kF32, DataType::kF16},
+    {DataType::kF32, DataType::kBF16},  {DataType::kI8, DataType::kI4},
+    {DataType::kI8, DataType::kTernary}};
+
 /// How steep an activation is at most near x.
 double steepness(schema::Activation activation, double x) {
   switch (activation) {
@@ -268,13 +403,15 @@ double steepness(schema::Activation activation, double x) {
 
 /// Binds and runs every pair of types, and compares with the formula.
 void check_op(bool has_bias, bool has_residual, schema::Activation activation) {
-  for (int pair = 0; pair < 3; ++pair) {
-    SCOPED_TRACE(::testing::Message() << "pair " << pair << " bias " << has_bias << " residual "
-                                      << has_residual << " activation " << int(activation));
+  for (const TypePair& pair : kTypePairs) {
+    SCOPED_TRACE(::testing::Message()
+                 << "weight " << int(pair.weight) << " bias " << has_bias << " residual "
+                 << has_residual << " activation " << int(activation));
     Fixture s;
     s.all_rows_symbolic();
-    TestTensor& x = pair == 2 ? s.x8 : s.x;
-    TestTensor& weight = pair == 0 ? s.weight : s.weight8;
+    TestTensor& x = pair.x == DataType::kI8 ? s.x8 : s.x;
+    TestTensor weight = weight_tensor("weight", pair.weight, 280, 37);
+    fill_uniform(weight, 3);
     s.op.inputs = {&x, &weight};
     if (has_bias) s.op.inputs.push_back(&s.bias);
     if (has_residual) s.op.inputs.push_back(&s.residual);
@@ -313,12 +450,14 @@ TEST(Linear, AddsBiasAndResidualAroundTheActivation) {
 }
 
 TEST(Linear, ToInt8IsTheFloatRowQuantised) {
-  for (int pair = 0; pair < 3; ++pair) {
+  for (const TypePair& pair : kTypePairs) {
     Fixture f32, i8;
+    TestTensor weight = weight_tensor("weight", pair.weight, 280, 37);
+    fill_uniform(weight, 3);
     for (Fixture* s : {&f32, &i8}) {
       s->all_rows_symbolic();
-      if (pair == 2) s->op.inputs[0] = &s->x8;
-      if (pair >= 1) s->op.inputs[1] = &s->weight8;
+      if (pair.x == DataType::kI8) s->op.inputs[0] = &s->x8;
+      s->op.inputs[1] = &weight;
     }
     i8.op.outputs = {&i8.y8};
     ASSERT_EQ(f32.op.bind_and_run(), Status::kOk) << f32.op.message();
@@ -336,18 +475,21 @@ TEST(Linear, ToInt8IsTheFloatRowQuantised) {
 }
 
 TEST(Linear, ThreadsAndKernelsDoNotChangeTheBits) {
-  for (int pair = 0; pair < 3; ++pair) {
+  for (const TypePair& pair : kTypePairs) {
+    TestTensor weight = weight_tensor("weight", pair.weight, 280, 37);
+    fill_uniform(weight, 3);
+    SCOPED_TRACE(type_name(pair.weight));
     for (bool to_i8 : {false, true}) {
       Fixture expected;
       const auto prepare = [&](Fixture& s) {
         s.all_rows_symbolic();
-        if (pair == 2) s.op.inputs[0] = &s.x8;
-        if (pair >= 1) s.op.inputs[1] = &s.weight8;
+        if (pair.x == DataType::kI8) s.op.inputs[0] = &s.x8;
+        s.op.inputs[1] = &weight;
         if (to_i8) s.op.outputs = {&s.y8};
       };
       prepare(expected);
       ASSERT_EQ(expected.op.bind_and_run(), Status::kOk) << expected.op.message();
-      for (size_t threads : {1, 2, 4}) {
+      for (size_t threads : {1, 2, 4, 8}) {
         Fixture got;
         prepare(got);
         const testing::Team team(threads);
@@ -355,8 +497,8 @@ TEST(Linear, ThreadsAndKernelsDoNotChangeTheBits) {
         got.op.threads = threads;
         got.op.reference_only = false;
         ASSERT_EQ(got.op.bind_and_run(), Status::kOk) << got.op.message();
-        EXPECT_TRUE(testing::same_bits(got.y, expected.y)) << pair << " on " << threads;
-        EXPECT_TRUE(testing::same_bits(got.y8, expected.y8)) << pair << " on " << threads;
+        EXPECT_TRUE(testing::same_bits(got.y, expected.y)) << threads << " threads";
+        EXPECT_TRUE(testing::same_bits(got.y8, expected.y8)) << threads << " threads";
       }
     }
   }
@@ -429,6 +571,10 @@ TEST(Linear, RefusesStepsThatMakeNoSense) {
        },
        "one scale a row"},
       {"i8 x, f32 weight", [](F& s) { s.op.inputs[0] = &s.x8; }, "since 'x8' is I8"},
+      {"f32 x, int4 weight",
+       [](F& s) { s.weight.type = DataType::kI4, s.weight.layout = Layout::kBlock8x32; },
+       "'x' is F32 [60, 37], expected I8 since 'weight' is I4"},
+      {"int4 rows", [](F& s) { s.weight.type = DataType::kI4; }, "expected plain rows"},
       {"depth",
        [](F& s) {
          s.op.inputs = {&s.x8, &s.weight8, &s.bias, &s.residual};

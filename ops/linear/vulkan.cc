@@ -64,7 +64,8 @@ Status bind_linear_vulkan(VulkanBindContext& context) {
   const auto& options = *context.step().options_as_LinearOptions();
   const Tensor x = context.input(0), weight = context.input(1), y = context.output(0);
   uint64_t float_bytes = 0;
-  if (!fits_32_bits(x) || !fits_32_bits(weight) || !can_write_rows(y) ||
+  const bool has_shader = weight.type == DataType::kF32 || weight.type == DataType::kI8;
+  if (!has_shader || !fits_32_bits(x) || !fits_32_bits(weight) || !can_write_rows(y) ||
       !tensor_bytes(DataType::kF32, Layout::kRowMajor, y.rows, y.width, 0, &float_bytes) ||
       float_bytes > UINT32_MAX) {
     return Status::kOk;

@@ -38,6 +38,36 @@ TestTensor::TestTensor(std::string tensor_name, DataType tensor_type, Layout ten
   scale_groups = groups;
 }
 
+template <typename Block>
+Block* TestTensor::block_of(size_t row, size_t column) const {
+  const size_t columns = block_size(layout).columns;
+  return reinterpret_cast<Block*>(data) + row / kBlockRows * ceil_div(width, columns) +
+         column / columns;
+}
+
+int TestTensor::code(size_t row, size_t column) const {
+  if (type == DataType::kI4) {
+    return code_of(*block_of<I4Block>(row, column), row % kBlockRows, column % kI4BlockColumns);
+  }
+  if (type == DataType::kTernary) {
+    return code_of(*block_of<TernaryBlock>(row, column), row % kBlockRows,
+                   column % kTernaryBlockColumns);
+  }
+  return reinterpret_cast<const int8_t*>(data)[code_index(row, column)];
+}
+
+void TestTensor::set_code(size_t row, size_t column, int value) {
+  if (type == DataType::kI4) {
+    oxbow::set_code(*block_of<I4Block>(row, column), row % kBlockRows, column % kI4BlockColumns,
+                    value);
+  } else if (type == DataType::kTernary) {
+    oxbow::set_code(*block_of<TernaryBlock>(row, column), row % kBlockRows,
+                    column % kTernaryBlockColumns, value);
+  } else {
+    reinterpret_cast<int8_t*>(data)[code_index(row, column)] = static_cast<int8_t>(value);
+  }
+}
+
 size_t TestTensor::code_index(size_t row, size_t column) const {
   if (layout == Layout::kRowMajor) return row * stride() + column;
   const size_t block = row / kBlockRows * ceil_div(width, kBlockColumns) + column / kBlockColumns;
@@ -48,6 +78,13 @@ size_t TestTensor::code_index(size_t row, size_t column) const {
 double TestTensor::value(size_t row, size_t column) const {
   if (type == DataType::kF32) return f32(row)[column];
   if (type == DataType::kI32) return i32(row)[column];
+  const size_t element = row * width + column;
+  if (type == DataType::kF16) return to_f32(reinterpret_cast<const F16*>(data)[element]);
+  if (type == DataType::kBF16) return to_f32(reinterpret_cast<const BF16*>(data)[element]);
+  if (type == DataType::kI4) {
+    const I4Block& block = *block_of<const I4Block>(row, column);
+    return double{to_f32(block.scales[row % kBlockRows])} * code(row, column);
+  }
   const size_t group = column / (width / scale_groups);
   return double{row_scales(row)[group]} * code(row, column);
 }
@@ -68,6 +105,14 @@ TestTensor block_tensor(std::string name, uint32_t rows, uint32_t width) {
   TestTensor tensor(std::move(name), DataType::kI8, Layout::kBlock8x4, rows, width, 1);
   std::memset(tensor.data, 0, tensor.elements.size());
   return tensor;
+}
+
+TestTensor weight_tensor(std::string name, DataType type, uint32_t rows, uint32_t width) {
+  if (type == DataType::kI8) return block_tensor(std::move(name), rows, width);
+  const Layout layout = type == DataType::kI4        ? Layout::kBlock8x32
+                        : type == DataType::kTernary ? Layout::kBlock8x16
+                                                     : Layout::kRowMajor;
+  return TestTensor(std::move(name), type, layout, rows, width, has_scales(type) ? 1 : 0);
 }
 
 namespace {
@@ -93,12 +138,32 @@ void fill_uniform(TestTensor& tensor, uint64_t seed, float low, float high) {
     }
     return;
   }
-  ASSERT_EQ(tensor.type, DataType::kI8);
-  std::memset(tensor.data, 0, tensor.elements.size());
+  if (tensor.type == DataType::kF16 || tensor.type == DataType::kBF16) {
+    auto* values = reinterpret_cast<uint16_t*>(tensor.data);
+    for (size_t i = 0; i < size_t{tensor.rows} * tensor.width; ++i) {
+      const float value = low + (high - low) * next_unit(&state);
+      values[i] = tensor.type == DataType::kF16 ? to_f16(value).bits : to_bf16(value).bits;
+    }
+    return;
+  }
+  ASSERT_NE(tensor.type, DataType::kI32);
+  const int most = tensor.type == DataType::kI8 ? 127 : tensor.type == DataType::kI4 ? 7 : 1;
+  const int least = tensor.type == DataType::kI4 ? -8 : -most;
+  if (tensor.type == DataType::kI4) {
+    auto* blocks = reinterpret_cast<I4Block*>(tensor.data);
+    for (size_t i = 0; i < tensor.elements.size() / sizeof(I4Block); ++i) {
+      for (F16& scale : blocks[i].scales) {
+        scale = to_f16(high / 8.0f * (0.25f + 0.75f * next_unit(&state)));
+      }
+      std::memset(blocks[i].codes, 0x88, sizeof(blocks[i].codes));
+    }
+  } else {
+    std::memset(tensor.data, tensor.type == DataType::kI8 ? 0 : 0x55, tensor.elements.size());
+  }
   for (size_t row = 0; row < tensor.rows; ++row) {
     for (size_t column = 0; column < tensor.width; ++column) {
-      const int code = static_cast<int>(next_random(&state) % 255) - 127;
-      tensor.set_code(row, column, static_cast<int8_t>(code));
+      const auto range = static_cast<uint64_t>(most - least + 1);
+      tensor.set_code(row, column, static_cast<int>(next_random(&state) % range) + least);
     }
     for (size_t group = 0; group < tensor.scale_groups; ++group) {
       tensor.row_scales(row)[group] = high / 127.0f * (0.25f + 0.75f * next_unit(&state));

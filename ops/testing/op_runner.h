@@ -71,17 +71,16 @@ struct TestTensor : Tensor {
   /// Element as the number it stands for.
   double value(size_t row, size_t column) const;
   /// Element as its code, in whichever layout.
-  int8_t code(size_t row, size_t column) const { return elements_i8()[code_index(row, column)]; }
-  void set_code(size_t row, size_t column, int8_t value) {
-    reinterpret_cast<int8_t*>(data)[code_index(row, column)] = value;
-  }
+  int code(size_t row, size_t column) const;
+  void set_code(size_t row, size_t column, int value);
   size_t elements_bytes() const { return elements.size(); }
 
   Buffer elements;
   Buffer scale_values;
 
  private:
-  const int8_t* elements_i8() const { return reinterpret_cast<const int8_t*>(data); }
+  template <typename Block>
+  Block* block_of(size_t row, size_t column) const;
   size_t code_index(size_t row, size_t column) const;
   std::unique_ptr<std::string> owned_name_;
 };
@@ -91,8 +90,10 @@ TestTensor i32_tensor(std::string name, uint32_t rows, uint32_t width);
 TestTensor i8_tensor(std::string name, uint32_t rows, uint32_t width, uint32_t scale_groups = 1);
 /// int8 weight [rows, width] in Layout::kBlock8x4, with the padding zero.
 TestTensor block_tensor(std::string name, uint32_t rows, uint32_t width);
+/// A weight of any type, as matrices have it.
+TestTensor weight_tensor(std::string name, DataType type, uint32_t rows, uint32_t width);
 
-/// Fills F32 with [low, high), I8 with all codes and positive scales up to high / 127 (padding
+/// Fills F32, F16 and BF16 with [low, high), others with all codes and positive scales up to high / 127 (padding
 /// zero). The same seed gives the same values on every machine.
 void fill_uniform(TestTensor& tensor, uint64_t seed, float low = -1.0f, float high = 1.0f);
 /// Sets an F32 tensor's elements, row after row.

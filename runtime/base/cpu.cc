@@ -11,7 +11,7 @@ namespace {
 
 bool probe(Isa isa) {
   // FMA is not asked for: contraction would change the bits.
-  return isa == Isa::kAvx2 && __builtin_cpu_supports("avx2");
+  return isa == Isa::kAvx2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
 }
 
 #elif defined(__aarch64__) && defined(__linux__)

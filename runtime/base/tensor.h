@@ -8,19 +8,30 @@
 //                                               then rows x scale_groups F32 scales
 // Storage of a Block8x4 I8 weight    [ceil(rows/8)][ceil(width/4)][8][4] elements (padding is zero),
 //                                    then rows x scale_groups F32 scales
+// Weights of fewer bits              F16, BF16: rows x width elements
+//                                    I4:        I4Block[ceil(rows/8)][ceil(width/32)], scales among them
+//                                    Ternary:   TernaryBlock[ceil(rows/8)][ceil(width/16)], then rows F32 scales
 // value = element * scale of its row and group.
 
 #include <cstddef>
 #include <cstdint>
 
 #include "runtime/base/checked.h"
+#include "runtime/base/weight_blocks.h"
 
 namespace oxbow {
 
-enum class DataType : uint8_t { kF32 = 0, kI8 = 1, kI32 = 2 };
-enum class Layout : uint8_t { kRowMajor = 0, kBlock8x4 = 1 };
+enum class DataType : uint8_t {
+  kF32 = 0,
+  kI8 = 1,
+  kI32 = 2,
+  kF16 = 3,
+  kBF16 = 4,
+  kI4 = 5,
+  kTernary = 6
+};
+enum class Layout : uint8_t { kRowMajor = 0, kBlock8x4 = 1, kBlock8x32 = 2, kBlock8x16 = 3 };
 
-inline constexpr size_t kBlockRows = 8;
 inline constexpr size_t kBlockColumns = 4;
 inline constexpr size_t kTensorAlignment = 64;
 inline constexpr size_t kI8RowAlignment = 16;
@@ -38,28 +49,72 @@ constexpr size_t ring_slot(const RingPosition& ring, size_t capacity, size_t pin
   return row < pinned ? row : pinned + (ring.head + row - pinned) % (capacity - pinned);
 }
 
-/// Bytes from one row to the next.
+/// Bytes from one row to the next, where rows lie one after the other.
 constexpr size_t row_bytes(DataType type, size_t width) {
-  return type == DataType::kI8 ? round_up(width, kI8RowAlignment) : width * 4;
+  if (type == DataType::kI8) return round_up(width, kI8RowAlignment);
+  return width * (type == DataType::kF16 || type == DataType::kBF16 ? 2 : 4);
+}
+
+/// Columns and bytes of a layout's blocks of eight rows; none of rows one after the other.
+struct BlockSize {
+  size_t columns = 0;
+  size_t bytes = 0;
+};
+constexpr BlockSize block_size(Layout layout) {
+  switch (layout) {
+    case Layout::kBlock8x4:
+      return {kBlockColumns, kBlockRows * kBlockColumns};
+    case Layout::kBlock8x32:
+      return {kI4BlockColumns, sizeof(I4Block)};
+    case Layout::kBlock8x16:
+      return {kTernaryBlockColumns, sizeof(TernaryBlock)};
+    case Layout::kRowMajor:
+      break;
+  }
+  return {};
+}
+
+/// Whether elements of this type may lie so.
+constexpr bool can_lie(DataType type, Layout layout) {
+  switch (type) {
+    case DataType::kI8:
+      return layout == Layout::kRowMajor || layout == Layout::kBlock8x4;
+    case DataType::kI4:
+      return layout == Layout::kBlock8x32;
+    case DataType::kTernary:
+      return layout == Layout::kBlock8x16;
+    default:
+      return layout == Layout::kRowMajor;
+  }
+}
+
+/// Whether F32 scales follow the elements.
+constexpr bool has_scales(DataType type) {
+  return type == DataType::kI8 || type == DataType::kTernary;
 }
 
 /// Bytes of all elements, without scales. Call only with sizes `tensor_bytes` accepted.
 constexpr size_t element_bytes(DataType type, Layout layout, size_t rows, size_t width) {
-  return layout == Layout::kBlock8x4 ? round_up(rows, kBlockRows) * round_up(width, kBlockColumns)
-                                     : rows * row_bytes(type, width);
+  if (layout == Layout::kRowMajor) return rows * row_bytes(type, width);
+  const BlockSize block = block_size(layout);
+  return ceil_div(rows, kBlockRows) * ceil_div(width, block.columns) * block.bytes;
 }
 
 /// Bytes of a tensor with its scales; false when the number does not fit or makes no sense.
 [[nodiscard]] inline bool tensor_bytes(DataType type, Layout layout, uint32_t rows, uint32_t width,
                                        uint32_t scale_groups, uint64_t* bytes) {
   if (rows == 0 || width == 0 || rows > 0x7fffffffu || width > 0x3fffffffu) return false;
-  if (layout == Layout::kBlock8x4 && type != DataType::kI8) return false;
-  if ((type == DataType::kI8) != (scale_groups != 0)) return false;
+  if (!can_lie(type, layout)) return false;
+  if (has_scales(type) != (scale_groups != 0)) return false;
   if (type == DataType::kI8 && width % scale_groups != 0) return false;
-  // rows < 2^31, a row < 2^32 bytes and its scales < 2^32 bytes: the sum stays below 2^64.
-  const uint64_t elements = layout == Layout::kBlock8x4
-                                ? (uint64_t{rows} + 7) / 8 * 8 * ((uint64_t{width} + 3) / 4 * 4)
-                                : uint64_t{rows} * row_bytes(type, width);
+  if (type == DataType::kTernary && scale_groups != 1) return false;
+  // rows < 2^31, a row < 2^32 bytes and its scales < 2^32 bytes: the sum stays below 2^64. Blocks have less than five
+  // bytes for each element, and a fourth of the rows' number at most is padding.
+  uint64_t elements = uint64_t{rows} * row_bytes(type, width);
+  if (const BlockSize block = block_size(layout); block.columns != 0) {
+    const uint64_t blocks = (uint64_t{width} + block.columns - 1) / block.columns;
+    elements = (uint64_t{rows} + kBlockRows - 1) / kBlockRows * blocks * block.bytes;
+  }
   return checked_add(elements, uint64_t{rows} * scale_groups * 4, bytes) && *bytes <= SIZE_MAX / 2;
 }
 

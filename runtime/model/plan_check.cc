@@ -178,6 +178,9 @@ Status check_hadamard(const schema::Tensor& tensor, Error* error) {
 Status check_values(const schema::Model& graph, const schema::Tensor& tensor, Error* error) {
   if (tensor.layout() != schema::Layout::RowMajor && tensor.kind() != TensorKind::Weight)
     return refuse_tensor(error, tensor, "only weights may be packed");
+  if ((tensor.type() == DataType::F16 || tensor.type() == DataType::BF16) &&
+      tensor.kind() != TensorKind::Weight)
+    return refuse_tensor(error, tensor, "only weights may be F16 or BF16");
   const bool is_index = tensor.type() == DataType::I32;
   if (is_index && (tensor.width() != 1 || tensor.limit() == 0 || tensor.limit() > INT32_MAX ||
                    tensor.kind() == TensorKind::Weight))

@@ -25,6 +25,7 @@ const Words kFloat = {"--weights", "f32", "--activations", "f32", "--debug-outpu
 class CliGolden : public ::testing::TestWithParam<std::string> {
  protected:
   std::string converted(const Words& options) { return golden_model(GetParam(), options); }
+  const char* least_int4_cosine() const { return "0.98"; }
   std::string io() const { return (golden() / GetParam() / "io.safetensors").string(); }
 };
 
@@ -70,6 +71,20 @@ TEST_P(CliGolden, Int8IsClose) {
   const std::string model = converted({"--weights", "int8"});
   const CommandResult result = oxbow({"verify", model, io(), "--min-cosine", "0.99"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
+TEST_P(CliGolden, Int4IsClose) {
+  const std::string model = converted({"--weights", "int4"});
+  const CommandResult result = oxbow({"verify", model, io(), "--min-cosine", least_int4_cosine()});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
+TEST_P(CliGolden, SixteenBitsAreClose) {
+  for (const auto& [weights, least] : {std::pair{"f16", "0.99999"}, std::pair{"bf16", "0.9995"}}) {
+    const std::string model = converted({"--weights", weights});
+    const CommandResult result = oxbow({"verify", model, io(), "--min-cosine", least});
+    EXPECT_EQ(result.exit_code, 0) << weights << ": " << result.out << result.err;
+  }
 }
 
 TEST_P(CliGolden, HowAStreamIsCutDoesNotMatter) {

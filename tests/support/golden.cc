@@ -27,6 +27,11 @@ constexpr NotProduced kNotProduced[] = {
     {"cache_sizes", "how the original sized its caches; the converter does it by itself"},
     {"trim_lens", "how much of its caches the original skips; the result is the same"},
     {".rotations", "a weight, which the importer reads"},
+    {".gate_proj.input", "inside of a matrix that quantises its rows"},
+    {".gate_proj.input_q", "inside of a matrix that quantises its rows"},
+    {".gate_proj.input_scale", "inside of a matrix that quantises its rows"},
+    {".gate_proj.output", "inside of a layer"},
+    {".gate_proj.weight_unpacked", "a weight, which the importer reads"},
     {".rand_attn", "the blocks the original drew; the checkpoint's configuration tells them"},
 };
 

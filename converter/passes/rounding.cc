@@ -1,0 +1,115 @@
+#include "converter/passes/rounding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "runtime/base/math.h"
+
+namespace oxbow::convert {
+namespace {
+
+constexpr float kLeast = -8, kMost = 7;
+/// Fractions of the scale at which nothing is cut off.
+constexpr float kFirstPart = 0.55f, kPartStep = 0.05f;
+constexpr int kParts = 11;
+
+/// The numbers of a group, filled up with zeros.
+using Numbers = std::array<float, kI4BlockColumns>;
+
+struct Trial {
+  F16 scale;
+  Numbers codes;
+  double error = std::numeric_limits<double>::infinity();
+};
+
+void round_codes(const Numbers& x, float scale, Numbers& codes) {
+  const float inverse = 1.0f / scale;
+  for (size_t i = 0; i < x.size(); ++i) {
+    float code = x[i] * inverse;
+    code = code > kMost ? kMost : code;
+    code = code < kLeast ? kLeast : code;
+    codes[i] = code + kRoundMagic - kRoundMagic;
+  }
+}
+
+/// The scale that suits these codes best.
+float best_scale(const Numbers& x, const Numbers& codes) {
+  float products = 0, squares = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    products += x[i] * codes[i];
+    squares += codes[i] * codes[i];
+  }
+  return squares > 0 ? products / squares : 0;
+}
+
+void consider(const Numbers& x, float wanted, Trial& best) {
+  constexpr float kLargest = 65504;
+  const F16 scale = to_f16(std::clamp(wanted, -kLargest, kLargest));
+  const float value = to_f32(scale);
+  if (value == 0) return;
+  Trial trial;
+  trial.scale = scale;
+  round_codes(x, value, trial.codes);
+  float error = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float difference = value * trial.codes[i] - x[i];
+    error += difference * difference;
+  }
+  trial.error = error;
+  if (trial.error < best.error) best = trial;
+}
+
+}  // namespace
+
+I4Group round_to_i4(std::span<const float> values) {
+  Numbers x = {};
+  std::copy(values.begin(), values.end(), x.begin());
+  float largest = 0;
+  for (const float value : x) {
+    if (std::fabs(value) > std::fabs(largest)) largest = value;
+  }
+  Trial best;
+  best.codes = {};
+  // With either sign, since there is one more code below zero than above. What is exact already stays.
+  consider(x, largest / kLeast, best);
+  consider(x, largest / kMost, best);
+  for (const float whole : {largest / kLeast, -largest / kLeast}) {
+    for (int part = 0; part < kParts && best.error > 0; ++part) {
+      Numbers codes;
+      const float scale = whole * (kFirstPart + kPartStep * static_cast<float>(part));
+      if (scale == 0 || !std::isfinite(1 / scale)) continue;
+      round_codes(x, scale, codes);
+      consider(x, best_scale(x, codes), best);
+    }
+  }
+  I4Group group;
+  group.scale = best.scale;
+  for (size_t i = 0; i < values.size(); ++i) group.codes[i] = static_cast<int8_t>(best.codes[i]);
+  return group;
+}
+
+std::vector<float> ternary_rows(std::span<const float> values, size_t rows, size_t width) {
+  std::vector<float> steps(rows);
+  for (size_t row = 0; row < rows; ++row) {
+    for (const float value : values.subspan(row * width, width)) {
+      if (value == 0) continue;
+      if (steps[row] != 0 && std::fabs(value) != steps[row]) return {};
+      steps[row] = std::fabs(value);
+    }
+  }
+  return steps;
+}
+
+float ternary_step(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += std::fabs(value);
+  return std::max(static_cast<float>(sum / static_cast<double>(values.size())), 1e-5f);
+}
+
+int ternary_code(float value, float step) {
+  if (step == 0) return 0;
+  return static_cast<int>(std::nearbyint(std::clamp(value / step, -1.0f, 1.0f)));
+}
+
+}  // namespace oxbow::convert

@@ -1,0 +1,32 @@
+#pragma once
+
+// How floats become the codes of formats with few bits.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/base/weight_blocks.h"
+
+namespace oxbow::convert {
+
+/// At most 32 numbers: scale * codes, with codes from -8 to 7.
+struct I4Group {
+  F16 scale;
+  std::array<int8_t, kI4BlockColumns> codes = {};
+};
+
+/// The scale with the least sum of squared differences of many that are tried. What is a group already, with its largest
+/// magnitude at code -8 as in Q4_0, or at 8 times an f16 scale, is kept as it is.
+I4Group round_to_i4(std::span<const float> values);
+
+/// One magnitude for each row if every row has just -a, 0 and a; otherwise nothing.
+std::vector<float> ternary_rows(std::span<const float> values, size_t rows, size_t width);
+/// The step of BitNet b1.58: the mean magnitude, at least 1e-5.
+float ternary_step(std::span<const float> values);
+/// -1, 0 or 1: the nearest, ties to 0.
+int ternary_code(float value, float step);
+
+}  // namespace oxbow::convert

@@ -1,0 +1,103 @@
+#include "converter/passes/rounding.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "converter/formats/bitnet.h"
+#include "host/errors.h"
+
+namespace oxbow::convert {
+namespace {
+
+double squared_error(const std::vector<float>& values, const I4Group& group) {
+  double error = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double difference = double{to_f32(group.scale)} * group.codes[i] - values[i];
+    error += difference * difference;
+  }
+  return error;
+}
+
+/// As Q4_0 rounds: the largest magnitude is code -8.
+double plain_error(const std::vector<float>& values) {
+  float largest = 0;
+  for (const float value : values) {
+    if (std::fabs(value) > std::fabs(largest)) largest = value;
+  }
+  I4Group group;
+  group.scale = to_f16(largest / -8);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float code = std::nearbyint(values[i] / to_f32(group.scale));
+    group.codes[i] = static_cast<int8_t>(std::clamp(code, -8.0f, 7.0f));
+  }
+  return squared_error(values, group);
+}
+
+TEST(RoundToInt4, KeepsTheGroupsOfQ4) {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 200; ++trial) {
+    const float scale =
+        to_f32(to_f16(static_cast<float>(random() % 2000 + 1) * (trial % 2 == 0 ? 1e-4f : -1e-4f)));
+    std::vector<float> values(kI4BlockColumns);
+    for (float& value : values) value = scale * static_cast<float>(int(random() % 16) - 8);
+    values[random() % values.size()] = scale * -8;
+    EXPECT_EQ(squared_error(values, round_to_i4(values)), 0);
+  }
+}
+
+TEST(RoundToInt4, LosesLessThanByTheLargestMagnitude) {
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal;
+  double searched = 0, plain = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<float> values(trial % 32 + 1);
+    for (float& value : values) value = normal(random);
+    const double error = squared_error(values, round_to_i4(values));
+    EXPECT_LE(error, plain_error(values) * 1.0001 + 1e-9);
+    searched += error;
+    plain += plain_error(values);
+  }
+  EXPECT_LT(searched, 0.85 * plain);
+}
+
+TEST(RoundToInt4, TakesZerosAndTheSmallestAndLargestNumbers) {
+  for (const float value : {0.0f, 1e-30f, -1e-45f, 3e38f, -3e38f}) {
+    const std::vector<float> values(kI4BlockColumns, value);
+    const I4Group group = round_to_i4(values);
+    EXPECT_TRUE(std::isfinite(to_f32(group.scale)));
+    for (const int8_t code : group.codes) EXPECT_TRUE(code >= -8 && code <= 7);
+  }
+}
+
+TEST(Ternary, RowsOfThreeValuesAreKnown) {
+  const std::vector<float> exact = {0.5f, -0.5f, 0, 0, 0, 0, 3, 3, -3};
+  EXPECT_EQ(ternary_rows(exact, 3, 3), (std::vector<float>{0.5f, 0, 3}));
+  EXPECT_TRUE(ternary_rows(std::vector<float>{1, 2}, 1, 2).empty());
+  // As BitNet rounds: the mean magnitude is the step, ties go to 0.
+  std::vector<float> values = {1.5f, -0.5f, 0.25f, 1.75f};
+  EXPECT_EQ(ternary_step(values), 1.0f);
+  round_like_bitnet(values);
+  EXPECT_EQ(values, (std::vector<float>{1, 0, 0, 1}));
+}
+
+TEST(Bitnet, FourRowsAreInAByteAndOtherShapesAndBitsAreRefused) {
+  // Rows 0 and 1 in the lowest bits, rows 6 and 7 in the highest.
+  const uint8_t bytes[] = {0b10'01'00'10, 0b00'01'10'01, 0b01'01'01'01, 0b10'10'10'10};
+  StoredTensor tensor;
+  tensor.dtype = Dtype::kU8;
+  tensor.shape = {2, 2};
+  tensor.count = 4;
+  tensor.bytes = std::as_bytes(std::span(bytes));
+  EXPECT_EQ(unpack_bitnet("w", tensor, 8, 2),
+            (std::vector<float>{1, 0, 0, 1, -1, 1, 0, 1, 0, 0, 0, 1, 1, -1, 0, 1}));
+  EXPECT_THROW(unpack_bitnet("w", tensor, 7, 2), InputError);
+  EXPECT_THROW(unpack_bitnet("w", tensor, 8, 4), InputError);
+  const uint8_t strange[] = {0xff, 0, 0, 0};
+  tensor.bytes = std::as_bytes(std::span(strange));
+  EXPECT_THROW(unpack_bitnet("w", tensor, 8, 2), InputError);
+}
+
+}  // namespace
+}  // namespace oxbow::convert

@@ -1,0 +1,163 @@
+// AVX2: pmaddubsw multiplies stored codes, 0 to 15, by x. Eight such sums of two products are at most 8 * 2 * 15 * 128 =
+// 30720: those of 32 columns fit into 16 bits, and only then become 32. A register has eight channels by four columns,
+// the lower and the upper half of the bytes of one load are two such registers.
+
+#include <immintrin.h>
+
+#include "ops/linear/low_bits.h"
+
+namespace oxbow {
+namespace {
+
+/// Blocks that are read at once for a single row lie apart, which memory serves best.
+constexpr size_t kStreams = 4;
+constexpr size_t kPrefetchBlocks = 4;
+constexpr size_t kQuads = 4;
+
+[[gnu::always_inline]] inline __m256i repeat_four(const int8_t* x) {
+  int32_t four;
+  __builtin_memcpy(&four, x, sizeof(four));
+  return _mm256_set1_epi32(four);
+}
+
+/// acc += float(sum of eight channels) * their scales.
+[[gnu::always_inline]] inline __m256 add_block(__m256 acc, __m256i low, __m256i high,
+                                               int32_t offset, const I4Block& block) {
+  const __m256i sums =
+      _mm256_sub_epi32(_mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1)),
+                       _mm256_set1_epi32(offset));
+  const __m256 scales =
+      _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(block.scales)));
+  return _mm256_add_ps(acc, _mm256_mul_ps(_mm256_cvtepi32_ps(sums), scales));
+}
+
+/// acc * x_scale + bias for the channels of one block.
+void store(const LinearSlice<int8_t, I4Block>& s, size_t row, size_t channel, __m256 acc) {
+  float* y = s.y + row * s.y_stride + channel;
+  const size_t count = s.channels - channel;
+  const __m256 scaled = _mm256_mul_ps(acc, _mm256_set1_ps(s.x_scales[row]));
+  if (count >= kBlockRows) {
+    const __m256 bias = s.bias == nullptr ? _mm256_setzero_ps() : _mm256_loadu_ps(s.bias + channel);
+    _mm256_storeu_ps(y, _mm256_add_ps(scaled, bias));
+    return;
+  }
+  alignas(32) float lanes[kBlockRows];
+  _mm256_store_ps(lanes, scaled);
+  for (size_t c = 0; c < count; ++c) {
+    y[c] = lanes[c] + (s.bias == nullptr ? 0.0f : s.bias[channel + c]);
+  }
+}
+
+/// One row by kBlocks blocks of channels, `distance` blocks apart.
+template <size_t kBlocks>
+[[gnu::noinline]] void one_row(const I4Rows& x, const I4Block* weight, size_t distance,
+                               __m256* sums) {
+  const __m256i mask = _mm256_set1_epi8(15);
+  __m256 acc[kBlocks];
+#pragma GCC unroll 4
+  for (size_t b = 0; b < kBlocks; ++b) acc[b] = _mm256_setzero_ps();
+  for (size_t g = 0; g < x.blocks; ++g) {
+    const int8_t* columns = x.columns(0, g);
+    __m256i low[kBlocks], high[kBlocks];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < kQuads; ++j) {
+      const __m256i x_low = repeat_four(columns + 4 * j),
+                    x_high = repeat_four(columns + 16 + 4 * j);
+#pragma GCC unroll 4
+      for (size_t b = 0; b < kBlocks; ++b) {
+        const I4Block* block = weight + b * distance + g;
+        const __m256i codes =
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block->codes + 32 * j));
+        const __m256i l = _mm256_maddubs_epi16(_mm256_and_si256(codes, mask), x_low);
+        const __m256i h =
+            _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(codes, 4), mask), x_high);
+        low[b] = j == 0 ? l : _mm256_add_epi16(low[b], l);
+        high[b] = j == 0 ? h : _mm256_add_epi16(high[b], h);
+        if (j % 2 == 0) {
+          _mm_prefetch(reinterpret_cast<const char*>(block + kPrefetchBlocks) + 64 * (j / 2),
+                       _MM_HINT_T0);
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (size_t b = 0; b < kBlocks; ++b) {
+      acc[b] = add_block(acc[b], low[b], high[b], x.offsets[0][g], weight[b * distance + g]);
+    }
+  }
+#pragma GCC unroll 4
+  for (size_t b = 0; b < kBlocks; ++b) sums[b] = acc[b];
+}
+
+/// kRows rows by one block of channels.
+template <size_t kRows>
+[[gnu::noinline]] void some_rows(const I4Rows& x, const I4Block* weight, __m256* sums) {
+  const __m256i mask = _mm256_set1_epi8(15);
+  __m256 acc[kRows];
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) acc[r] = _mm256_setzero_ps();
+  for (size_t g = 0; g < x.blocks; ++g) {
+    const I4Block& block = weight[g];
+    __m256i low[kQuads], high[kQuads];
+#pragma GCC unroll 4
+    for (size_t j = 0; j < kQuads; ++j) {
+      const __m256i codes =
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block.codes + 32 * j));
+      low[j] = _mm256_and_si256(codes, mask);
+      high[j] = _mm256_and_si256(_mm256_srli_epi16(codes, 4), mask);
+    }
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+      const int8_t* columns = x.columns(r, g);
+      __m256i l, h;
+#pragma GCC unroll 4
+      for (size_t j = 0; j < kQuads; ++j) {
+        const __m256i next_l = _mm256_maddubs_epi16(low[j], repeat_four(columns + 4 * j));
+        const __m256i next_h = _mm256_maddubs_epi16(high[j], repeat_four(columns + 16 + 4 * j));
+        l = j == 0 ? next_l : _mm256_add_epi16(l, next_l);
+        h = j == 0 ? next_h : _mm256_add_epi16(h, next_h);
+      }
+      acc[r] = add_block(acc[r], l, h, x.offsets[r][g], block);
+    }
+  }
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) sums[r] = acc[r];
+}
+
+constexpr decltype(&some_rows<1>) kSomeRows[kLowBitRows] = {some_rows<1>, some_rows<2>,
+                                                            some_rows<3>, some_rows<4>};
+
+void linear_one_row(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x) {
+  const size_t blocks = (s.channels + kBlockRows - 1) / kBlockRows;
+  const size_t length = blocks / kStreams;
+  __m256 sums[kStreams];
+  for (size_t i = 0; i < length; ++i) {
+    one_row<kStreams>(x, s.weight + i * x.blocks, length * x.blocks, sums);
+    for (size_t b = 0; b < kStreams; ++b) store(s, 0, (i + b * length) * kBlockRows, sums[b]);
+  }
+  for (size_t i = kStreams * length; i < blocks; ++i) {
+    one_row<1>(x, s.weight + i * x.blocks, 0, sums);
+    store(s, 0, i * kBlockRows, sums[0]);
+  }
+}
+
+}  // namespace
+
+void linear_i8_i4_f32_avx2(const LinearSlice<int8_t, I4Block>& s) {
+  I4Rows x;
+  if (s.rows == 1) {
+    take_rows(s, 0, 1, &x);
+    linear_one_row(s, x);
+    return;
+  }
+  for (size_t m = 0; m < s.rows; m += kLowBitRows) {
+    const size_t rows = s.rows - m < kLowBitRows ? s.rows - m : kLowBitRows;
+    take_rows(s, m, rows, &x);
+    for (size_t n = 0; n < s.channels; n += kBlockRows) {
+      __m256 sums[kLowBitRows];
+      kSomeRows[rows - 1](x, s.weight + n / kBlockRows * x.blocks, sums);
+      for (size_t r = 0; r < rows; ++r) store(s, m + r, n, sums[r]);
+    }
+  }
+}
+
+}  // namespace oxbow

@@ -1,0 +1,61 @@
+#pragma once
+
+// What the kernels for int4 and ternary weights share. Codes are stored without a sign, as code + offset, so that
+//
+//   dot(x, code) = dot(x, stored) - offset * sum(x)
+//
+// and the sums of x are made once for all channels. Everything is in an unnamed namespace: no copy compiled with an ISA's
+// flags gets outside its file.
+
+#include "ops/linear/linear.h"
+
+namespace oxbow {
+namespace {
+
+/// Rows of a tile at most.
+constexpr size_t kLowBitRows = 4;
+constexpr size_t kMostI4Blocks = kMaxI8Depth / kI4BlockColumns + 1;
+
+/// Up to kLowBitRows rows of x as int4 kernels read them: in whole blocks of columns, with what is to be taken from the
+/// sum of each.
+struct I4Rows {
+  const int8_t* x = nullptr;
+  size_t x_stride = 0;
+  /// Of these blocks x has all columns; behind them may be one that `last` has.
+  size_t whole = 0;
+  size_t blocks = 0;
+  int8_t last[kLowBitRows][kI4BlockColumns];
+  int32_t offsets[kLowBitRows][kMostI4Blocks];
+
+  const int8_t* columns(size_t row, size_t block) const {
+    return block < whole ? x + row * x_stride + block * kI4BlockColumns : last[row];
+  }
+};
+
+inline int32_t sum_of(const int8_t* x, size_t count) {
+  int32_t sum = 0;
+  for (size_t i = 0; i < count; ++i) sum += x[i];
+  return sum;
+}
+
+inline void take_rows(const LinearSlice<int8_t, I4Block>& s, size_t row, size_t rows,
+                      I4Rows* taken) {
+  taken->x = s.x + row * s.x_stride;
+  taken->x_stride = s.x_stride;
+  taken->whole = s.depth / kI4BlockColumns;
+  taken->blocks = (s.depth + kI4BlockColumns - 1) / kI4BlockColumns;
+  for (size_t r = 0; r < rows; ++r) {
+    const int8_t* x = taken->x + r * s.x_stride;
+    if (taken->whole < taken->blocks) {
+      const size_t first = taken->whole * kI4BlockColumns;
+      __builtin_memset(taken->last[r], 0, kI4BlockColumns);
+      __builtin_memcpy(taken->last[r], x + first, s.depth - first);
+    }
+    for (size_t b = 0; b < taken->blocks; ++b) {
+      taken->offsets[r][b] = kI4Offset * sum_of(taken->columns(r, b), kI4BlockColumns);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oxbow
