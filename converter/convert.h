@@ -37,8 +37,8 @@ struct ConvertOptions {
   std::vector<std::string> ignored_keys;
   std::vector<std::string> ignored_tensors;
   bool debug_outputs = false;
-  /// Told what is being done, when set.
-  std::function<void(const std::string&)> progress;
+  /// Told what is being done, when set, and how many bytes of all have been; of 0 where that cannot be said.
+  std::function<void(const std::string& what, uint64_t done, uint64_t all)> progress;
   /// Told what was chosen or left out, when set.
   std::function<void(const std::string&)> note;
 };

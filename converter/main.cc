@@ -1,7 +1,5 @@
 // oxbow-convert: a checkpoint becomes one .oxb file.
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -16,6 +14,7 @@
 #include "host/describe.h"
 #include "host/errors.h"
 #include "host/io_file.h"
+#include "host/progress.h"
 #include "host/report.h"
 #include "host/summary.h"
 
@@ -175,23 +174,16 @@ int run(int argc, char** argv) {
     return kExitGood;
   }
   ConvertOptions options = read_options(args);
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  if (terminal) {
-    options.progress = [](const std::string& what) {
-      std::fprintf(stderr, "\r\033[K%s ...", printable(what, 70).c_str());
-    };
-  }
-  // The line of progress must not stay in front of a message, whichever way this ends.
-  struct ClearLine {
-    bool on;
-    ~ClearLine() {
-      if (on) std::fputs("\r\033[K", stderr);
-    }
-  };
   std::vector<std::string> warnings, notes;
   options.note = [&](const std::string& note) { notes.push_back(note); };
   try {
-    const ClearLine clear{terminal};
+    // Its line must not stay in front of a message, whichever way this ends.
+    ProgressLine line;
+    if (!args.has("json")) {
+      options.progress = [&](const std::string& what, uint64_t done, uint64_t all) {
+        line.show(what, done, all);
+      };
+    }
     warnings = convert(options);
   } catch (const InputError& error) {
     if (!file_exists(options.output)) throw;

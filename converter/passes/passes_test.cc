@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "converter/testing/pack_all.h"
 #include "host/lifetimes.h"
 #include "host/macs.h"
 #include "runtime/base/tensor.h"
@@ -190,9 +191,10 @@ TEST(RemoveDead, DropsStatesNobodyReadsUnlessTheyAreWanted) {
     }
     EXPECT_EQ(norms, 1u);
     EXPECT_EQ(pushes, 1u);
-    for (const auto& [index, values] : m.graph.weights) {
+    for (const auto& [index, weight] : m.graph.weights) {
       EXPECT_EQ(m.graph.tensor(index).kind, schema::TensorKind::Weight);
-      EXPECT_EQ(values.size(), size_t{m.graph.tensor(index).rows} * m.graph.tensor(index).width);
+      EXPECT_EQ(weight.rows(), m.graph.tensor(index).rows);
+      EXPECT_EQ(weight.width(), m.graph.tensor(index).width);
     }
     EXPECT_EQ(m.graph.tensor(m.graph.main_entry().tokens).kind, schema::TensorKind::Input);
     EXPECT_EQ(m.graph.tensor(m.graph.main_entry().logits).kind, schema::TensorKind::Output);
@@ -446,7 +448,7 @@ TEST(Pack, Int8BlocksHoldTheRoundedWeights) {
   m.finish(m.builder.linear("y", x, weight, kNone));
   quantize(m.graph, {});
   plan(m.graph);
-  const PackedWeights packed = pack(m.graph);
+  const testing::PackedWeights packed = testing::pack_all(m.graph);
   const schema::TensorT& tensor = m.graph.tensor(weight);
   EXPECT_EQ(tensor.bytes, 16u * 8 + 11 * 4);
   const auto* elements = reinterpret_cast<const int8_t*>(packed.data.data() + tensor.offset);
@@ -474,9 +476,10 @@ TEST(Pack, LargeWeightsStartOnTheirOwnPage) {
   const uint32_t large = m.matrix(300, 64), small = m.matrix(8, 300);
   m.finish(m.builder.linear("z", m.builder.linear("y", x, large, kNone), small, kNone));
   plan(m.graph);
-  const PackedWeights packed = pack(m.graph);
+  const testing::PackedWeights packed = testing::pack_all(m.graph);
   uint64_t end = 0;
-  for (const auto& [index, values] : m.graph.weights) {
+  for (const auto& [index, weight] : m.graph.weights) {
+    const std::vector<float> values = weight.values();
     const schema::TensorT& tensor = m.graph.tensor(index);
     EXPECT_EQ(tensor.offset % (tensor.bytes >= 65536 ? 16384 : 64), 0u);
     EXPECT_GE(tensor.offset, end);

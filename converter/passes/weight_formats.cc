@@ -13,9 +13,9 @@ namespace {
 
 using Values = std::span<const float>;
 
-double pack_f32(const schema::TensorT&, Values values, std::byte* out) {
+WeightError pack_f32(const schema::TensorT&, Values values, std::byte* out) {
   std::memcpy(out, values.data(), values.size_bytes());
-  return 0;
+  return {};
 }
 
 size_t i8_place(Layout layout, size_t width, size_t row, size_t column) {
@@ -26,11 +26,11 @@ size_t i8_place(Layout layout, size_t width, size_t row, size_t column) {
 }
 
 /// Symmetric, the largest magnitude of a group becomes 127.
-double pack_i8(const schema::TensorT& tensor, Values values, std::byte* out) {
+WeightError pack_i8(const schema::TensorT& tensor, Values values, std::byte* out) {
   const auto layout = static_cast<Layout>(tensor.layout);
   const size_t width = tensor.width, groups = tensor.scale_groups, group_width = width / groups;
   std::byte* scales = out + element_bytes(DataType::kI8, layout, tensor.rows, width);
-  double difference = 0, energy = 0;
+  WeightError sums;
   for (size_t row = 0; row < tensor.rows; ++row) {
     for (size_t group = 0; group < groups; ++group) {
       const size_t first = group * group_width;
@@ -45,18 +45,18 @@ double pack_i8(const schema::TensorT& tensor, Values values, std::byte* out) {
         const float rounded = std::clamp(std::nearbyint(scaled), -127.0f, 127.0f);
         out[i8_place(layout, width, row, i)] = static_cast<std::byte>(static_cast<int8_t>(rounded));
         const double error = double{rounded} * scale - value;
-        difference += error * error;
-        energy += double{value} * value;
+        sums.difference += error * error;
+        sums.energy += double{value} * value;
       }
       std::memcpy(scales + (row * groups + group) * sizeof(float), &scale, sizeof(float));
     }
   }
-  return energy > 0 ? std::sqrt(difference / energy) : 0;
+  return sums;
 }
 
 struct Packer {
   schema::DataType type;
-  double (*pack)(const schema::TensorT& tensor, Values values, std::byte* out);
+  WeightError (*pack)(const schema::TensorT& tensor, Values values, std::byte* out);
 };
 constexpr Packer kPackers[] = {{schema::DataType::F32, pack_f32}, {schema::DataType::I8, pack_i8}};
 
@@ -90,7 +90,7 @@ void store_as(const Storage& storage, schema::TensorT& tensor) {
   tensor.scale_groups = 1;
 }
 
-double pack_weight(const schema::TensorT& tensor, Values values, std::byte* out) {
+WeightError pack_weight(const schema::TensorT& tensor, Values values, std::byte* out) {
   for (const Packer& packer : kPackers) {
     if (packer.type == tensor.type) return packer.pack(tensor, values, out);
   }

@@ -34,8 +34,13 @@ const Storage* choose_storage(const WeightFormat& format, TypeSet types);
 /// Sets type, layout and number of scales.
 void store_as(const Storage& storage, schema::TensorT& tensor);
 
-/// Writes a weight with its scales, as the tensor says. Returns the relative error: RMS of the difference over RMS of the
-/// values.
-double pack_weight(const schema::TensorT& tensor, std::span<const float> values, std::byte* out);
+/// Sums of squares: of what was lost, and of the values.
+struct WeightError {
+  double difference = 0, energy = 0;
+};
+
+/// Writes a weight with its scales, as the tensor says.
+WeightError pack_weight(const schema::TensorT& tensor, std::span<const float> values,
+                        std::byte* out);
 
 }  // namespace oxbow::convert
