@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -137,10 +138,10 @@ class Converter {
 
   void write(Built& built, const std::string& what) const {
     plan(built.graph);
-    built.file =
-        std::make_unique<DraftFile>(options_.output, built.graph, [&](uint64_t done, uint64_t all) {
-          if (options_.progress) options_.progress(what, done, all);
-        });
+    built.file = std::make_unique<DraftFile>(options_.output, built.graph);
+    built.file->pack(built.graph, [&](uint64_t done, uint64_t all) {
+      if (options_.progress) options_.progress(what, done, all);
+    });
   }
 
  private:
@@ -250,7 +251,45 @@ void write_metadata(const Checkpoint& checkpoint, const ConvertOptions& options,
   add_values(metadata.quality, worst);
 }
 
+void drop_ignored(Checkpoint& checkpoint, const ConvertOptions& options) {
+  for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
+  for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
+}
+
+/// What is done where nothing is run: turning needs no text, and most models lose less by it.
+Transform unmeasured_transform(const ConvertOptions& options) {
+  if (weight_format(options.quantize.weights).is_float()) return {};
+  const bool turns = !options.measure_quality && options.quantize.activations;
+  return options.transform.value_or(Transform{.turn = turns, .turn_keys = turns});
+}
+
 }  // namespace
+
+std::vector<std::string> estimate(const ConvertOptions& options,
+                                  const std::function<void(const std::string& path)>& look) {
+  ConvertOptions elsewhere = options;
+  elsewhere.output = (std::filesystem::temp_directory_path() / "oxbow-estimate.oxb").string();
+  Checkpoint checkpoint(options.directory, options.extra_tensors, options.key, true);
+  drop_ignored(checkpoint, options);
+  ModelTexts texts(checkpoint, options.tokenizer);
+  const Converter converter(checkpoint, elsewhere, texts);
+  Transform transform = unmeasured_transform(options);
+  Built built{converter.prepare(transform), nullptr};
+  plan(built.graph);
+  built.file = std::make_unique<DraftFile>(elsewhere.output, built.graph);
+  write_metadata(checkpoint, options, transform, built);
+  // Written again with what was learnt.
+  built.file = std::make_unique<DraftFile>(elsewhere.output, built.graph);
+  if (options.note) {
+    if (checkpoint.assumes_tensors()) {
+      options.note("there are no weights: tensors are taken to be as config.json has them");
+    }
+    for (const std::string& note : checkpoint.notes()) options.note(note);
+    for (const std::string& note : texts.notes()) options.note(note);
+  }
+  look(built.file->path());
+  return built.graph.warnings;
+}
 
 std::vector<std::string> convert(const ConvertOptions& options) {
   if (options.quantize.static_scales && options.calibration_file.empty()) {
@@ -258,8 +297,7 @@ std::vector<std::string> convert(const ConvertOptions& options) {
         "--activations static needs --calibrate FILE: scales are found by running a text");
   }
   Checkpoint checkpoint(options.directory, options.extra_tensors, options.key);
-  for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
-  for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
+  drop_ignored(checkpoint, options);
   TokenSource source = read_tokens(options.calibration_file, "calibration text");
   const TokenSource quality_source = read_tokens(options.quality_file, "quality text");
   ModelTexts texts(checkpoint, options.tokenizer);
@@ -269,7 +307,7 @@ std::vector<std::string> convert(const ConvertOptions& options) {
 
   const bool is_float = weight_format(options.quantize.weights).is_float();
   // Rows of floats have no vocabulary to draw from.
-  const bool measures = !is_float && takes_tokens(converter.imported());
+  const bool measures = !is_float && options.measure_quality && takes_tokens(converter.imported());
   Observed observed;
   Built reference;
   if (measures || options.quantize.static_scales) {
@@ -288,7 +326,7 @@ std::vector<std::string> convert(const ConvertOptions& options) {
   Chosen chosen;
   std::string complaint;
   if (observed.sizes.empty()) {
-    chosen.transform = is_float ? Transform{} : options.transform.value_or(Transform{});
+    chosen.transform = unmeasured_transform(options);
     chosen.built.graph = converter.prepare(chosen.transform, observed);
     converter.write(chosen.built, "packing weights");
     write_metadata(checkpoint, options, chosen.transform, chosen.built);

@@ -22,6 +22,8 @@ bool fits_upper_half(std::span<const float> values) {
                      [](float value) { return (std::bit_cast<uint32_t>(value) & kLowHalf) == 0; });
 }
 
+bool is_zero(float value) { return std::bit_cast<uint32_t>(value) == 0; }
+
 }  // namespace
 
 FloatFile::Block FloatFile::append(std::span<const float> values) {
@@ -60,6 +62,8 @@ Weight::Weight(uint32_t rows, uint32_t width, std::vector<float> values,
                const std::shared_ptr<FloatFile>& file)
     : rows_(rows), width_(width) {
   if (values.size() != size_t{rows} * width) throw std::logic_error("a weight of the wrong size");
+  // Zeros need no room: without either, they are what is read.
+  if (std::all_of(values.begin(), values.end(), is_zero)) return;
   if (file == nullptr || values.size() < kSmallFloats) {
     memory_ = std::make_shared<const std::vector<float>>(std::move(values));
   } else {

@@ -97,20 +97,23 @@ void write_model(const std::string& path, std::span<const std::byte> file) {
   finish(temporary);
 }
 
-DraftFile::DraftFile(const std::string& target, Graph& graph, const Progress& progress)
+DraftFile::DraftFile(const std::string& target, Graph& graph)
     : target_(target), file_(std::make_unique<TemporaryFile>(target)) {
   data_bytes_ = place_weights(graph);
   const std::vector<std::byte> head =
       frame_head(bytes_of(graph_buffer(graph.model)), data_bytes_, 0);
   data_offset_ = head.size();
   file_->write_at(0, head);
-  errors_ = pack(
+  file_->grow_to(data_offset_ + data_bytes_);
+}
+
+void DraftFile::pack(const Graph& graph, const Progress& progress) {
+  errors_ = convert::pack(
       graph,
       [&](uint64_t offset, std::span<const std::byte> bytes) {
         file_->write_at(data_offset_ + offset, bytes);
       },
       [&](uint64_t bytes) { progress(bytes, data_bytes_); });
-  file_->grow_to(data_offset_ + data_bytes_);
 }
 
 void DraftFile::finish(const schema::ModelT& model) {

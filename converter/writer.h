@@ -36,8 +36,10 @@ class DraftFile {
   /// Told how many bytes of all are done.
   using Progress = std::function<void(uint64_t done, uint64_t all)>;
 
-  /// Packs the weights of a graph that is planned. `target` is what it is to become.
-  DraftFile(const std::string& target, Graph& graph, const Progress& progress);
+  /// Gives the weights of a graph that is planned their places; all are zero. `target` is what it is to become.
+  DraftFile(const std::string& target, Graph& graph);
+
+  void pack(const Graph& graph, const Progress& progress);
 
   const std::string& path() const { return file_->path(); }
   const WeightErrors& errors() const { return errors_; }

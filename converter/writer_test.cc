@@ -84,7 +84,8 @@ TEST(DraftFile, BecomesTheFileThatIsAssembledInMemoryWhereverItsWeightsEndUp) {
       plan(graph);
       const testing::PackedWeights packed = testing::pack_all(graph);
       uint64_t told = 0;
-      DraftFile draft(path, graph, [&](uint64_t done, uint64_t all) {
+      DraftFile draft(path, graph);
+      draft.pack(graph, [&](uint64_t done, uint64_t all) {
         EXPECT_LE(done, all);
         told = done;
       });

@@ -13,6 +13,7 @@
 #include "host/errors.h"
 #include "host/json_file.h"
 #include "host/sha256.h"
+#include "runtime/base/checked.h"
 
 namespace oxbow::convert {
 namespace {
@@ -110,7 +111,7 @@ bool is_token(const nlohmann::json& value) {
 }  // namespace
 
 Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
-                       const std::string& key)
+                       const std::string& key, bool may_lack_tensors)
     : directory_(directory) {
   if (!file_exists(directory)) throw InputError("there is no directory or file " + directory);
   const auto has_ending = [&](const char* ending) { return directory.ends_with(ending); };
@@ -131,7 +132,8 @@ Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
   } else if (file_exists(config_path_)) {
     read_config();
     refuse_quantized();
-    open_tensors(key);
+    assumes_tensors_ = may_lack_tensors && chosen_file_.empty() && !has_tensor_files(directory_);
+    if (!assumes_tensors_) open_tensors(key);
     if (model_type_.empty()) guess_model_type();
   } else {
     open_without_config(key);
@@ -496,6 +498,17 @@ const std::vector<uint64_t>& Checkpoint::shape(const std::string& name) const {
 
 std::vector<float> Checkpoint::tensor(const std::string& name,
                                       const std::vector<uint64_t>& shape) const {
+  if (assumes_tensors_ && !tensors_.contains(name)) {
+    uint64_t count = 1;
+    for (const uint64_t size : shape) {
+      if (!checked_mul(count, size, &count)) {
+        throw InputError(config_path_ + ": tensor " + printable(name) + " would have shape " +
+                         shape_text(shape) + ", which no memory holds");
+      }
+    }
+    if (used_tensors_.insert(name).second) assumed_elements_ += count;
+    return std::vector<float>(count);
+  }
   const Found& there = found(name);
   const std::string where = there.file->path() + ": tensor " + printable(name);
   if (!is_float(there.tensor->dtype)) {
@@ -570,7 +583,7 @@ uint64_t Checkpoint::tensor_bytes() const {
 }
 
 uint64_t Checkpoint::parameters() const {
-  uint64_t count = 0;
+  uint64_t count = assumed_elements_;
   for (const std::string& name : used_tensors_) {
     const auto there = tensors_.find(name);
     if (there != tensors_.end() && is_float(there->second.tensor->dtype)) {

@@ -24,7 +24,7 @@ constexpr unsigned kMostThreads = 4;
 struct Part {
   uint32_t weight;
   uint32_t first, count;
-  WeightError error = {};
+  PackError error = {};
 };
 
 std::vector<Part> cut(const Graph& graph) {
@@ -90,7 +90,7 @@ WeightErrors pack(const Graph& graph, const WriteData& write,
   }
   for (std::future<void>& other : others) other.get();
 
-  std::map<uint32_t, WeightError> sums;
+  std::map<uint32_t, PackError> sums;
   for (const Part& part : parts) {
     sums[part.weight].difference += part.error.difference;
     sums[part.weight].energy += part.error.energy;

@@ -13,7 +13,7 @@ namespace {
 
 using Values = std::span<const float>;
 
-WeightError pack_f32(const schema::TensorT&, Values values, std::byte* out) {
+PackError pack_f32(const schema::TensorT&, Values values, std::byte* out) {
   std::memcpy(out, values.data(), values.size_bytes());
   return {};
 }
@@ -26,11 +26,11 @@ size_t i8_place(Layout layout, size_t width, size_t row, size_t column) {
 }
 
 /// Symmetric, the largest magnitude of a group becomes 127.
-WeightError pack_i8(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_i8(const schema::TensorT& tensor, Values values, std::byte* out) {
   const auto layout = static_cast<Layout>(tensor.layout);
   const size_t width = tensor.width, groups = tensor.scale_groups, group_width = width / groups;
   std::byte* scales = out + element_bytes(DataType::kI8, layout, tensor.rows, width);
-  WeightError sums;
+  PackError sums;
   for (size_t row = 0; row < tensor.rows; ++row) {
     for (size_t group = 0; group < groups; ++group) {
       const size_t first = group * group_width;
@@ -56,7 +56,7 @@ WeightError pack_i8(const schema::TensorT& tensor, Values values, std::byte* out
 
 struct Packer {
   schema::DataType type;
-  WeightError (*pack)(const schema::TensorT& tensor, Values values, std::byte* out);
+  PackError (*pack)(const schema::TensorT& tensor, Values values, std::byte* out);
 };
 constexpr Packer kPackers[] = {{schema::DataType::F32, pack_f32}, {schema::DataType::I8, pack_i8}};
 
@@ -90,7 +90,7 @@ void store_as(const Storage& storage, schema::TensorT& tensor) {
   tensor.scale_groups = 1;
 }
 
-WeightError pack_weight(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_weight(const schema::TensorT& tensor, Values values, std::byte* out) {
   for (const Packer& packer : kPackers) {
     if (packer.type == tensor.type) return packer.pack(tensor, values, out);
   }

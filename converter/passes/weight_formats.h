@@ -35,12 +35,11 @@ const Storage* choose_storage(const WeightFormat& format, TypeSet types);
 void store_as(const Storage& storage, schema::TensorT& tensor);
 
 /// Sums of squares: of what was lost, and of the values.
-struct WeightError {
+struct PackError {
   double difference = 0, energy = 0;
 };
 
 /// Writes a weight with its scales, as the tensor says.
-WeightError pack_weight(const schema::TensorT& tensor, std::span<const float> values,
-                        std::byte* out);
+PackError pack_weight(const schema::TensorT& tensor, std::span<const float> values, std::byte* out);
 
 }  // namespace oxbow::convert
