@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "converter/formats/checkpoint.h"
@@ -37,13 +39,6 @@ void add_values(KeyValues& list, const std::map<std::string, std::string>& value
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a->key < b->key; });
 }
 
-struct Built {
-  Graph graph;
-  PackedWeights packed;
-
-  std::vector<std::byte> file() const { return assemble_file(graph.model, packed.data); }
-};
-
 bool takes_tokens(const Graph& graph) {
   return graph.tensor(graph.main_entry().tokens).type == schema::DataType::I32;
 }
@@ -71,20 +66,6 @@ TokenSource read_tokens(const std::string& path, const std::string& label) {
   return source;
 }
 
-/// Float, and with everything readable that calibration looks at; scaled where there are sizes of columns.
-Built build_observed(const Checkpoint& checkpoint, const ConvertOptions& options, ModelTexts& texts,
-                     const ChannelSizes& sizes = {}) {
-  Built built;
-  built.graph = import_checkpoint(checkpoint, options.import_options);
-  remove_dead(built.graph, true);
-  if (!sizes.empty()) scale_channels(built.graph, sizes, options.quantize);
-  observe_matrices(built.graph);
-  plan(built.graph);
-  built.packed = pack(built.graph);
-  texts.apply(built.graph);
-  return built;
-}
-
 /// What float runs have told.
 struct Observed {
   ChannelSizes sizes;
@@ -92,39 +73,82 @@ struct Observed {
   Calibration plain, scaled;
 };
 
-/// Every pass, for one choice of types. `transform` becomes what has been done of it.
-Built build(const Checkpoint& checkpoint, const ConvertOptions& options, ModelTexts& texts,
-            const QuantizeOptions& types, Transform& transform, const Observed& observed = {}) {
-  Built built;
-  Graph& graph = built.graph;
-  graph = import_checkpoint(checkpoint, options.import_options);
-  if (options.debug_outputs) {
-    for (const DebugOutput& output : graph.debug_outputs) {
-      schema::EntryPointT& entry = *graph.model.entry_points[output.entry];
-      entry.kept.push_back(output.tensor);
-      entry.kept_names.push_back(output.name);
-    }
+/// A graph and the file of it.
+struct Built {
+  Graph graph;
+  std::unique_ptr<DraftFile> file;
+};
+
+class Converter {
+ public:
+  /// The checkpoint is read into the graph here, once.
+  Converter(const Checkpoint& checkpoint, const ConvertOptions& options, ModelTexts& texts)
+      : options_(options), store_(std::make_shared<FloatFile>(options.output)) {
+    progress("reading " + options.directory);
+    imported_ = import_checkpoint(checkpoint, options.import_options, store_);
+    texts.apply(imported_);
   }
-  fuse(graph);
-  // A float file is the judge of memories, so it keeps even those that only others look at.
-  remove_dead(graph, options.debug_outputs || !types.activations);
-  transform.scale = transform.scale && scale_channels(graph, observed.sizes, types) != 0;
-  quantize(graph, types);
-  transform.turn = transform.turn && turn_matrices(graph) != 0;
-  transform.turn_keys = transform.turn_keys && turn_keys(graph) != 0;
-  if (types.static_scales) {
-    const Calibration& calibration = transform.scale ? observed.scaled : observed.plain;
-    if (const size_t unseen = set_static_scales(graph, calibration); unseen != 0) {
-      graph.warnings.push_back(std::to_string(unseen) +
-                               " matrices saw nothing during calibration and keep a scale for each "
-                               "row: calibrate with a longer text");
-    }
+
+  const Graph& imported() const { return imported_; }
+  const std::shared_ptr<FloatFile>& store() const { return store_; }
+
+  void progress(const std::string& what) const {
+    if (options_.progress) options_.progress(what, 0, 0);
   }
-  plan(graph);
-  built.packed = pack(graph);
-  texts.apply(graph);
-  return built;
-}
+
+  /// Float, and with everything readable that calibration looks at; scaled where there are sizes of columns.
+  Built build_observed(const ChannelSizes& sizes = {}) const {
+    Built built{imported_, nullptr};
+    remove_dead(built.graph, true);
+    if (!sizes.empty()) scale_channels(built.graph, sizes, options_.quantize);
+    observe_matrices(built.graph);
+    write(built, "packing float weights");
+    return built;
+  }
+
+  /// Every pass, for one choice of types. `transform` becomes what has been done of it.
+  Graph prepare(const QuantizeOptions& types, Transform& transform,
+                const Observed& observed = {}) const {
+    Graph graph = imported_;
+    if (options_.debug_outputs) {
+      for (const DebugOutput& output : graph.debug_outputs) {
+        schema::EntryPointT& entry = *graph.model.entry_points[output.entry];
+        entry.kept.push_back(output.tensor);
+        entry.kept_names.push_back(output.name);
+      }
+    }
+    fuse(graph);
+    // A float file is the judge of memories, so it keeps even those that only others look at.
+    remove_dead(graph, options_.debug_outputs || !types.activations);
+    transform.scale = transform.scale && scale_channels(graph, observed.sizes, types) != 0;
+    quantize(graph, types);
+    transform.turn = transform.turn && turn_matrices(graph) != 0;
+    transform.turn_keys = transform.turn_keys && turn_keys(graph) != 0;
+    if (types.static_scales) {
+      const Calibration& calibration = transform.scale ? observed.scaled : observed.plain;
+      if (const size_t unseen = set_static_scales(graph, calibration); unseen != 0) {
+        graph.warnings.push_back(
+            std::to_string(unseen) +
+            " matrices saw nothing during calibration and keep a scale for each "
+            "row: calibrate with a longer text");
+      }
+    }
+    return graph;
+  }
+
+  void write(Built& built, const std::string& what) const {
+    plan(built.graph);
+    built.file = std::make_unique<DraftFile>(options_.output, built.graph);
+    built.file->pack(built.graph, [&](uint64_t done, uint64_t all) {
+      if (options_.progress) options_.progress(what, done, all);
+    });
+  }
+
+ private:
+  const ConvertOptions& options_;
+  std::shared_ptr<FloatFile> store_;
+  Graph imported_;
+};
 
 void check_source(const TokenSource& source, const Graph& graph, const std::string& option) {
   if (!source.is_random() && !takes_tokens(graph)) {
@@ -138,7 +162,7 @@ void check_source(const TokenSource& source, const Graph& graph, const std::stri
 }
 
 /// The sample in the tree where the model's tokenizer can read it, else random tokens.
-TokenSource sample_source(const Graph& graph, std::span<const std::byte> file) {
+TokenSource sample_source(const Graph& graph, const std::string& file) {
   TokenSource source;
   if (!graph.model.tokenizer) return source;
   source.text = sample_text();
@@ -169,16 +193,18 @@ struct Chosen {
 };
 
 /// Of all that may be tried what loses least.
-Chosen choose(const Checkpoint& checkpoint, const ConvertOptions& options, ModelTexts& texts,
-              const Observed& observed, const Judge& judge) {
+Chosen choose(const Converter& converter, const ConvertOptions& options, const Observed& observed,
+              const Judge& judge) {
   std::optional<Chosen> best;
   std::vector<Transform> tried;
   std::string report;
   for (Transform transform : candidates(options)) {
-    Built built = build(checkpoint, options, texts, options.quantize, transform, observed);
+    Built built{converter.prepare(options.quantize, transform, observed), nullptr};
     if (std::find(tried.begin(), tried.end(), transform) != tried.end()) continue;
     tried.push_back(transform);
-    Quality quality = judge.compare(built.file());
+    converter.write(built, "packing weights, " + transform_text(transform));
+    converter.progress("measuring quality, " + transform_text(transform));
+    Quality quality = judge.compare(built.file->path());
     char loss[32];
     std::snprintf(loss, sizeof(loss), "%.4g", quality.loss());
     report += (report.empty() ? "" : "; ") + transform_text(transform) + ": " + loss;
@@ -218,7 +244,7 @@ void write_metadata(const Checkpoint& checkpoint, const ConvertOptions& options,
   add_values(metadata.sizes, {{"checkpoint_bytes", std::to_string(checkpoint.tensor_bytes())}});
 
   std::vector<std::pair<double, std::string>> errors;
-  for (const auto& [name, error] : built.packed.errors) errors.emplace_back(-error, name);
+  for (const auto& [name, error] : built.file->errors()) errors.emplace_back(-error, name);
   std::sort(errors.begin(), errors.end());
   errors.resize(std::min(errors.size(), kWorstWeights));
   std::map<std::string, std::string> worst;
@@ -230,74 +256,113 @@ void write_metadata(const Checkpoint& checkpoint, const ConvertOptions& options,
   add_values(metadata.quality, worst);
 }
 
+void drop_ignored(Checkpoint& checkpoint, const ConvertOptions& options) {
+  for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
+  for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
+}
+
+/// What is done where nothing is run: turning needs no text, and most models lose less by it.
+Transform unmeasured_transform(const ConvertOptions& options) {
+  if (weight_format(options.quantize.weights).is_float()) return {};
+  const bool turns = !options.measure_quality && options.quantize.activations;
+  return options.transform.value_or(Transform{.turn = turns, .turn_keys = turns});
+}
+
 }  // namespace
+
+std::vector<std::string> estimate(const ConvertOptions& options,
+                                  const std::function<void(const std::string& path)>& look) {
+  ConvertOptions elsewhere = options;
+  elsewhere.output = (std::filesystem::temp_directory_path() / "oxbow-estimate.oxb").string();
+  Checkpoint checkpoint(options.directory, options.extra_tensors, options.key, true);
+  drop_ignored(checkpoint, options);
+  ModelTexts texts(checkpoint, options.tokenizer);
+  const Converter converter(checkpoint, elsewhere, texts);
+  Transform transform = unmeasured_transform(options);
+  Built built{converter.prepare(options.quantize, transform), nullptr};
+  plan(built.graph);
+  built.file = std::make_unique<DraftFile>(elsewhere.output, built.graph);
+  write_metadata(checkpoint, options, transform, built);
+  // Written again with what was learnt.
+  built.file = std::make_unique<DraftFile>(elsewhere.output, built.graph);
+  if (options.note) {
+    if (checkpoint.assumes_tensors()) {
+      options.note("there are no weights: tensors are taken to be as config.json has them");
+    }
+    for (const std::string& note : checkpoint.notes()) options.note(note);
+    for (const std::string& note : texts.notes()) options.note(note);
+  }
+  look(built.file->path());
+  return built.graph.warnings;
+}
 
 std::vector<std::string> convert(const ConvertOptions& options) {
   if (options.quantize.static_scales && options.calibration_file.empty()) {
     throw UsageError(
         "--activations static needs --calibrate FILE: scales are found by running a text");
   }
-  const auto progress = [&](const std::string& what) {
-    if (options.progress) options.progress(what);
-  };
-  progress("reading " + options.directory);
   Checkpoint checkpoint(options.directory, options.extra_tensors, options.key);
-  for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
-  for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
+  drop_ignored(checkpoint, options);
   TokenSource source = read_tokens(options.calibration_file, "calibration text");
   const TokenSource quality_source = read_tokens(options.quality_file, "quality text");
   ModelTexts texts(checkpoint, options.tokenizer);
-  Transform none;
-  progress("building the graph");
-  Built built;
-  std::string complaint;
-  if (weight_format(options.quantize.weights).is_float()) {
-    built = build(checkpoint, options, texts, options.quantize, none);
-    check_source(source, built.graph, "--calibrate");
-    write_metadata(checkpoint, options, none, built);
-  } else {
-    Observed observed;
-    {
-      const Built plain = build_observed(checkpoint, options, texts);
-      const std::vector<std::byte> file = plain.file();
-      check_source(source, plain.graph, "--calibrate");
-      check_source(quality_source, plain.graph, "--quality-text");
-      if (source.is_random()) source = sample_source(plain.graph, file);
-      progress("calibrating");
-      // Rows of floats have no vocabulary to draw from.
-      if (takes_tokens(plain.graph)) observed.sizes = measure_channels(plain.graph, file, source);
-      if (options.quantize.static_scales) observed.plain = calibrate(plain.graph, file, source);
-    }
-    if (options.quantize.static_scales && !observed.sizes.empty()) {
-      const Built scaled = build_observed(checkpoint, options, texts, observed.sizes);
-      observed.scaled = calibrate(scaled.graph, scaled.file(), source);
-    }
-    progress("measuring quality");
-    const std::vector<std::byte> float_file =
-        build(checkpoint, options, texts, {.weights = "f32", .activations = false}, none).file();
-    if (observed.sizes.empty()) {
-      Transform transform = options.transform.value_or(none);
-      built = build(checkpoint, options, texts, options.quantize, transform, observed);
-      write_metadata(checkpoint, options, transform, built);
-    } else {
-      Chosen chosen = choose(checkpoint, options, texts, observed, Judge(float_file, source));
-      built = std::move(chosen.built);
-      write_metadata(checkpoint, options, chosen.transform, built);
-      if (!quality_source.is_random()) {
-        chosen.quality = Judge(float_file, quality_source).compare(built.file());
-      }
-      add_values(built.graph.model.metadata->quality, chosen.quality.values());
-      complaint = chosen.quality.complaint(weight_format(options.quantize.weights));
-    }
+  const Converter converter(checkpoint, options, texts);
+  check_source(source, converter.imported(), "--calibrate");
+  check_source(quality_source, converter.imported(), "--quality-text");
+
+  const bool is_float = weight_format(options.quantize.weights).is_float();
+  // Rows of floats have no vocabulary to draw from.
+  const bool measures = !is_float && options.measure_quality && takes_tokens(converter.imported());
+  Observed observed;
+  Built reference;
+  if (measures || options.quantize.static_scales) {
+    reference = converter.build_observed();
+    const std::string& file = reference.file->path();
+    if (source.is_random()) source = sample_source(reference.graph, file);
+    converter.progress("calibrating");
+    if (measures) observed.sizes = measure_channels(reference.graph, file, source);
+    if (options.quantize.static_scales) observed.plain = calibrate(reference.graph, file, source);
   }
+  if (options.quantize.static_scales && !observed.sizes.empty()) {
+    const Built scaled = converter.build_observed(observed.sizes);
+    observed.scaled = calibrate(scaled.graph, scaled.file->path(), source);
+  }
+
+  Chosen chosen;
+  std::string complaint;
+  if (observed.sizes.empty()) {
+    chosen.transform = unmeasured_transform(options);
+    chosen.built.graph = converter.prepare(options.quantize, chosen.transform, observed);
+    converter.write(chosen.built, "packing weights");
+    write_metadata(checkpoint, options, chosen.transform, chosen.built);
+  } else {
+    if (!converter.imported().ternary.empty()) {
+      // Such a model was trained with int8 rows: only with them it is what it was.
+      Transform none;
+      reference.graph = converter.prepare({.weights = "f32", .activations = false}, none);
+      converter.write(reference, "packing float weights");
+    }
+    const auto judge = [&](const TokenSource& with) {
+      converter.progress("measuring quality, float");
+      return Judge(reference.file->path(), with, converter.store());
+    };
+    chosen = choose(converter, options, observed, judge(source));
+    write_metadata(checkpoint, options, chosen.transform, chosen.built);
+    if (!quality_source.is_random()) {
+      chosen.quality = judge(quality_source).compare(chosen.built.file->path());
+    }
+    add_values(chosen.built.graph.model.metadata->quality, chosen.quality.values());
+    complaint = chosen.quality.complaint(weight_format(options.quantize.weights));
+  }
+  Graph& graph = chosen.built.graph;
   if (options.note) {
     for (const std::string& note : checkpoint.notes()) options.note(note);
     for (const std::string& note : texts.notes()) options.note(note);
   }
-  if (!complaint.empty()) built.graph.warnings.push_back(complaint);
-  progress("writing " + options.output);
-  write_model(options.output, built.file());
-  return built.graph.warnings;
+  if (!complaint.empty()) graph.warnings.push_back(complaint);
+  converter.progress("writing " + options.output);
+  chosen.built.file->finish(graph.model);
+  return graph.warnings;
 }
 
 }  // namespace oxbow::convert

@@ -37,11 +37,18 @@ struct ConvertOptions {
   std::vector<std::string> ignored_keys;
   std::vector<std::string> ignored_tensors;
   bool debug_outputs = false;
-  /// Told what is being done, when set.
-  std::function<void(const std::string&)> progress;
+  /// Run what was made, to choose by and to tell what it loses.
+  bool measure_quality = true;
+  /// Told what is being done, when set, and how many bytes of all have been; of 0 where that cannot be said.
+  std::function<void(const std::string& what, uint64_t done, uint64_t all)> progress;
   /// Told what was chosen or left out, when set.
   std::function<void(const std::string&)> note;
 };
+
+/// What conversion would give, before there are weights: a config.json is enough. `look` is called with a file that has
+/// all of the model but the values of its weights, and that is gone afterwards. Returns what the user should be warned of.
+std::vector<std::string> estimate(const ConvertOptions& options,
+                                  const std::function<void(const std::string& path)>& look);
 
 /// Writes `options.output` or throws and leaves nothing. Returns what the user should be warned of.
 std::vector<std::string> convert(const ConvertOptions& options);

@@ -94,7 +94,7 @@ uint32_t GraphBuilder::weight(const std::string& name, uint32_t rows, uint32_t w
                               std::vector<float> values) {
   require(values.size() == size_t{rows} * width, "weight " + name + " has the wrong size");
   const uint32_t index = tensor(name, schema::TensorKind::Weight, rows, width);
-  graph_.weights[index] = std::move(values);
+  graph_.weights[index] = Weight(rows, width, std::move(values), graph_.file);
   return index;
 }
 

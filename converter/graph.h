@@ -1,7 +1,7 @@
 #pragma once
 
 // The graph while it is being made: the schema's own object types, plus the float values of
-// weights. Importers fill it with GraphBuilder; passes rewrite it; the writer turns it into a file.
+// weights (weight.h). Importers fill it with GraphBuilder; passes rewrite it; the writer turns it into a file.
 //
 // Until the quantise pass every tensor but ids and masks is F32 and row-major; until the plan pass
 // no tensor has an offset.
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/weight.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {
@@ -28,10 +29,12 @@ struct DebugOutput {
 
 struct Graph {
   schema::ModelT model;
-  /// Float values of each weight, by tensor index, rows x width.
-  std::map<uint32_t, std::vector<float>> weights;
+  /// Float values of each weight, by tensor index.
+  std::map<uint32_t, Weight> weights;
   /// Of them those that have three values by nature: the model was trained with such weights, and with int8 rows.
   std::set<uint32_t> ternary;
+  /// Where large ones are put aside; null: they stay in memory.
+  std::shared_ptr<FloatFile> file;
   std::vector<DebugOutput> debug_outputs;
   /// What the user should know of, one line each.
   std::vector<std::string> warnings;

@@ -62,7 +62,8 @@ void check_generation(Graph& graph) {
 
 }  // namespace
 
-Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& options) {
+Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& options,
+                        std::shared_ptr<FloatFile> file) {
   // A file of C++ cannot be called transfo-xl.
   std::string name = checkpoint.model_type();
   std::replace(name.begin(), name.end(), '-', '_');
@@ -76,6 +77,7 @@ Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& optio
                      printable(checkpoint.model_type()) + " is not supported, supported: " + list);
   }
   Graph graph;
+  graph.file = std::move(file);
   importer->second(checkpoint, options, graph);
   if (!graph.keeps_context && (options.context != 0 || options.ring || options.sinks != 0)) {
     throw UsageError(

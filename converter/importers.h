@@ -3,6 +3,7 @@
 // The architectures the converter knows: one file in converter/arch each, found by the build. The
 // file's name is the checkpoint's model_type, with _ for every -.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace oxbow::convert {
 std::vector<std::string> supported_model_types();
 
 /// Builds the float graph with the importer for the checkpoint's model_type, and makes sure that
-/// nothing in the checkpoint was left over. Throws InputError.
-Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& options);
+/// nothing in the checkpoint was left over. Large weights go to `file`, unless it is null. Throws InputError.
+Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& options,
+                        std::shared_ptr<FloatFile> file = nullptr);
 
 }  // namespace oxbow::convert

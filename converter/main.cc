@@ -1,7 +1,5 @@
 // oxbow-convert: a checkpoint becomes one .oxb file.
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -17,6 +15,7 @@
 #include "host/describe.h"
 #include "host/errors.h"
 #include "host/io_file.h"
+#include "host/progress.h"
 #include "host/report.h"
 #include "host/summary.h"
 
@@ -75,6 +74,10 @@ Args declare() {
   args.repeated("ignore-key", "NAME", "take this key of config.json as not there");
   args.repeated("ignore-tensor", "PATTERN",
                 "take the tensors whose names match, with * and ?, as not there");
+  args.flag("dry-run",
+            "tell size, memory and work of the result and write nothing; config.json is enough");
+  args.flag("no-quality",
+            "do not run the result: faster, and nobody knows what it loses; int8 rows are turned");
   args.flag("list", "print the model types that can be converted, and do nothing else");
   args.flag("debug-outputs", "keep hidden activations and all memories readable");
   args.option("report", "FILE.html", "write a page with sizes, quality, memory plan and graph");
@@ -114,9 +117,12 @@ ConvertOptions read_options(const Args& args) {
   ConvertOptions options;
   options.directory = args.text("DIR", "");
   if (!args.has("DIR")) throw UsageError("missing DIR: the checkpoint to convert; see --help");
-  if (!args.has("output")) throw UsageError("missing -o FILE: the model file to write; see --help");
+  const bool writes = !args.has("dry-run");
+  if (writes && !args.has("output")) {
+    throw UsageError("missing -o FILE: the model file to write; see --help");
+  }
   options.output = args.text("output", "");
-  if (options.output.empty()) throw UsageError("-o needs the name of a file");
+  if (writes && options.output.empty()) throw UsageError("-o needs the name of a file");
   const WeightFormat& weights =
       weight_format(args.choice("weights", kDefaultWeights, weight_names()));
   options.quantize.keep = read_kept(args.texts("keep"));
@@ -158,6 +164,10 @@ ConvertOptions read_options(const Args& args) {
   options.ignored_keys = args.texts("ignore-key");
   options.ignored_tensors = args.texts("ignore-tensor");
   options.debug_outputs = args.has("debug-outputs");
+  options.measure_quality = writes && !args.has("no-quality");
+  if (!options.measure_quality && args.has("quality-text")) {
+    throw UsageError("--quality-text cannot go with --no-quality or --dry-run");
+  }
   for (const char* name : {"tokenizer", "calibrate", "quality-text", "tensors", "report"}) {
     if (args.has(name) && args.text(name, "").empty()) {
       throw UsageError(std::string("--") + name + " needs the name of a file");
@@ -171,7 +181,7 @@ ConvertOptions read_options(const Args& args) {
   }
   // A model file in the checkpoint's own directory may be written again.
   std::erase_if(inputs, [](const std::string& name) { return name.ends_with(".oxb"); });
-  refuse_overwriting(options.output, inputs);
+  if (writes) refuse_overwriting(options.output, inputs);
   if (args.has("report")) {
     std::erase_if(inputs, [](const std::string& name) { return name.ends_with(".html"); });
     inputs.push_back(options.output);
@@ -192,26 +202,26 @@ int run(int argc, char** argv) {
     return kExitGood;
   }
   ConvertOptions options = read_options(args);
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  if (terminal) {
-    options.progress = [](const std::string& what) {
-      std::fprintf(stderr, "\r\033[K%s ...", printable(what, 70).c_str());
-    };
-  }
-  // The line of progress must not stay in front of a message, whichever way this ends.
-  struct ClearLine {
-    bool on;
-    ~ClearLine() {
-      if (on) std::fputs("\r\033[K", stderr);
-    }
-  };
   std::vector<std::string> warnings, notes;
   options.note = [&](const std::string& note) { notes.push_back(note); };
+  Description description;
   try {
-    const ClearLine clear{terminal};
-    warnings = convert(options);
+    // Its line must not stay in front of a message, whichever way this ends.
+    ProgressLine line;
+    if (!args.has("json")) {
+      options.progress = [&](const std::string& what, uint64_t done, uint64_t all) {
+        line.show(what, done, all);
+      };
+    }
+    if (args.has("dry-run")) {
+      warnings =
+          estimate(options, [&](const std::string& file) { description = describe_file(file); });
+    } else {
+      warnings = convert(options);
+      description = describe_file(options.output);
+    }
   } catch (const InputError& error) {
-    if (!file_exists(options.output)) throw;
+    if (options.output.empty() || !file_exists(options.output)) throw;
     throw InputError(std::string(error.what()) + "; " + options.output + " is still the older one");
   }
   for (const std::string& note : notes) {
@@ -220,7 +230,6 @@ int run(int argc, char** argv) {
   for (const std::string& warning : warnings) {
     std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
   }
-  const Description description = describe_file(options.output);
   if (args.has("report")) {
     write_atomically(args.text("report", ""), to_html(description, options.output));
   }

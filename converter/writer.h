@@ -4,10 +4,16 @@
 // draws it.
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "converter/graph.h"
+#include "converter/passes/passes.h"
+#include "host/temporary_file.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {
@@ -23,5 +29,29 @@ std::vector<std::byte> frame_graph(std::span<const std::byte> graph,
 /// Writes the bytes of a file all or not at all; the runtime must accept them before they get their
 /// name.
 void write_model(const std::string& path, std::span<const std::byte> file);
+
+/// A whole file that has no name yet: weights go to it as they are packed, and it can be run from its path.
+class DraftFile {
+ public:
+  /// Told how many bytes of all are done.
+  using Progress = std::function<void(uint64_t done, uint64_t all)>;
+
+  /// Gives the weights of a graph that is planned their places; all are zero. `target` is what it is to become.
+  DraftFile(const std::string& target, Graph& graph);
+
+  void pack(const Graph& graph, const Progress& progress);
+
+  const std::string& path() const { return file_->path(); }
+  const WeightErrors& errors() const { return errors_; }
+
+  /// Makes it the target, once the runtime has accepted it. `model` is the graph's, with what has been learnt since.
+  void finish(const schema::ModelT& model);
+
+ private:
+  std::string target_;
+  std::unique_ptr<TemporaryFile> file_;
+  uint64_t data_offset_ = 0, data_bytes_ = 0;
+  WeightErrors errors_;
+};
 
 }  // namespace oxbow::convert

@@ -4,7 +4,9 @@
 
 #include <cstring>
 
+#include "converter/testing/pack_all.h"
 #include "host/errors.h"
+#include "host/io_file.h"
 #include "host/testing/files.h"
 #include "runtime/base/hash.h"
 #include "runtime/model/file_prefix.h"
@@ -54,6 +56,51 @@ TEST(Writer, AFileTheRuntimeRefusesIsNotWritten) {
   // No steps and no tensors: well formed, and no model.
   EXPECT_THROW(write_model(directory / "model.oxb", example()), InputError);
   EXPECT_EQ(directory.file_count(), 0u);
+}
+
+/// A model of one matrix, `rows` of 64.
+Graph matrix_graph(uint32_t rows) {
+  Graph graph;
+  GraphBuilder builder(graph);
+  builder.begin_entry({.vocabulary = rows, .max_segment = 4});
+  std::vector<float> values(size_t{rows} * 64);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 251) - 125.0f;
+  const uint32_t table = builder.weight("table", rows, 64, std::move(values));
+  builder.logits(builder.take_rows("x", builder.embedding("e", builder.tokens(), table)), table,
+                 GraphBuilder::kNone);
+  graph.model.metadata = std::make_unique<schema::MetadataT>();
+  graph.model.metadata->architecture = "test";
+  return graph;
+}
+
+TEST(DraftFile, BecomesTheFileThatIsAssembledInMemoryWhereverItsWeightsEndUp) {
+  for (const size_t learnt : {0, 100, 40000}) {
+    for (const char* weights : {"f32", "int8"}) {
+      const testing::TemporaryDirectory directory;
+      const std::string path = directory / "model.oxb";
+      // More rows than are packed at once.
+      Graph graph = matrix_graph(20011);
+      quantize(graph, {.weights = weights, .activations = false});
+      plan(graph);
+      const testing::PackedWeights packed = testing::pack_all(graph);
+      uint64_t told = 0;
+      DraftFile draft(path, graph);
+      draft.pack(graph, [&](uint64_t done, uint64_t all) {
+        EXPECT_LE(done, all);
+        told = done;
+      });
+      EXPECT_GT(told, 0u);
+      EXPECT_EQ(draft.errors(), packed.errors);
+      EXPECT_EQ(directory.file_count(), 0u);
+      graph.model.metadata->architecture += std::string(learnt, '.');
+      draft.finish(graph.model);
+      const std::vector<std::byte> expected = assemble_file(graph.model, packed.data);
+      const MappedFile file(path);
+      ASSERT_EQ(file.bytes().size(), expected.size());
+      EXPECT_EQ(std::memcmp(file.bytes().data(), expected.data(), expected.size()), 0);
+      EXPECT_EQ(directory.file_count(), 1u);
+    }
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "host/errors.h"
+#include "host/temporary_file.h"
 #include "host/testing/files.h"
 #include "runtime/base/hash.h"
 
@@ -96,6 +97,26 @@ TEST(WriteAtomically, WhatAKilledProcessLeftIsRemovedTheNextTime) {
   write_atomically(directory / "file", "x");
   EXPECT_EQ(directory.file_count(), 3u);
   EXPECT_FALSE(file_exists(directory / (prefix + std::to_string(dead))));
+}
+
+TEST(TemporaryFile, SeveralForOneTargetDoNotMeet) {
+  const TemporaryDirectory directory;
+  const std::string target = directory / "file";
+  TemporaryFile first(target), second(target);
+  const auto bytes = [](const std::string& text) { return std::as_bytes(std::span(text)); };
+  const std::string one = "one", two = "two";
+  second.write_at(2, bytes(two));
+  first.write_at(0, bytes(one));
+  first.grow_to(2);
+  std::string back(3, ' ');
+  first.read_at(0, std::as_writable_bytes(std::span(back)));
+  EXPECT_EQ(back, "one");
+  EXPECT_THROW(first.read_at(1, std::as_writable_bytes(std::span(back))), InputError);
+  second.keep();
+  EXPECT_EQ(read_file(target), std::string("\0\0two", 5));
+  first.keep();
+  EXPECT_EQ(read_file(target), "one");
+  EXPECT_EQ(directory.file_count(), 1u);
 }
 
 TEST(ReadFile, APipeIsRefusedAndNotWaitedFor) {

@@ -38,8 +38,11 @@ std::string summary_table(const Description& d) {
   }
   out += row("parameters", grouped_text(metadata.parameters));
   out += row("MACs per token", grouped_text(metadata.macs_per_token));
-  out += row("bytes before", grouped_text(checkpoint_bytes(d)) + "  (" +
-                                 bytes_text(checkpoint_bytes(d)) + ", tensors of the checkpoint)");
+  if (checkpoint_bytes(d) != 0) {
+    out +=
+        row("bytes before", grouped_text(checkpoint_bytes(d)) + "  (" +
+                                bytes_text(checkpoint_bytes(d)) + ", tensors of the checkpoint)");
+  }
   out += row("bytes after", grouped_text(d.file_bytes) + "  (" + bytes_text(d.file_bytes) +
                                 ", the file; weights " + bytes_text(d.weight_bytes) + ")");
   out += row("arena", grouped_text(d.memory.arena_bytes) + "  (" +

@@ -82,7 +82,9 @@ TEST(Rwkv, BlinkDlsLayoutNeedsNoSizes) {
   const Graph a = imported(hugging_face), b = imported(own);
   ASSERT_EQ(a.main_entry().steps.size(), b.main_entry().steps.size());
   ASSERT_EQ(a.weights.size(), b.weights.size());
-  for (const auto& [index, values] : a.weights) EXPECT_EQ(values, b.weights.at(index));
+  for (const auto& [index, weight] : a.weights) {
+    EXPECT_EQ(weight.values(), b.weights.at(index).values());
+  }
 }
 
 TEST(Mamba, TheRankOfTimeStepsMayBeLeftToTheWidth) {
@@ -125,7 +127,7 @@ TEST(Xlstm, FusedWeightsAreTheSingleOnesSideBySide) {
   // The same weights, in whichever order.
   const auto sorted = [](const Graph& graph) {
     std::multiset<std::vector<float>> all;
-    for (const auto& [index, values] : graph.weights) all.insert(values);
+    for (const auto& [index, weight] : graph.weights) all.insert(weight.values());
     return all;
   };
   EXPECT_EQ(sorted(imported(single)), sorted(imported(fused)));
@@ -171,11 +173,11 @@ TEST(TransformerXl, LearnedPositionsAreByDistanceFromTheLast) {
   }
   const Graph graph = imported(checkpoint);
   bool found = false;
-  for (const auto& [index, values] : graph.weights) {
+  for (const auto& [index, weight] : graph.weights) {
     if (graph.tensor(index).name != "layers.1.dec_attn.r_bias") continue;
     found = true;
     // The second layer's are 5 to 9, the last of them that of distance 0; clamp_len keeps four.
-    EXPECT_EQ(values, (std::vector<float>{9, 8, 7, 6}));
+    EXPECT_EQ(weight.values(), (std::vector<float>{9, 8, 7, 6}));
   }
   EXPECT_TRUE(found);
 }

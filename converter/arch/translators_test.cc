@@ -55,8 +55,9 @@ TEST(Marian, TheFixedPositionsMayBeMissing) {
   bare.tensors.erase(name);
   const Graph graph = imported(bare);
   const std::vector<float>& stored = whole.tensors.at(name).values;
-  for (const auto& [index, values] : graph.weights) {
+  for (const auto& [index, weight] : graph.weights) {
     if (graph.tensor(index).name != name) continue;
+    const std::vector<float> values = weight.values();
     ASSERT_EQ(values.size(), stored.size());
     for (size_t i = 0; i < stored.size(); ++i) EXPECT_NEAR(values[i], stored[i], 1e-6) << i;
     return;

@@ -13,6 +13,7 @@
 #include "host/errors.h"
 #include "host/json_file.h"
 #include "host/sha256.h"
+#include "runtime/base/checked.h"
 
 namespace oxbow::convert {
 namespace {
@@ -92,7 +93,7 @@ bool is_token(const nlohmann::json& value) {
 }  // namespace
 
 Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
-                       const std::string& key)
+                       const std::string& key, bool may_lack_tensors)
     : directory_(directory) {
   if (!file_exists(directory)) throw InputError("there is no directory or file " + directory);
   const auto has_ending = [&](const char* ending) { return directory.ends_with(ending); };
@@ -113,7 +114,8 @@ Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
   } else if (file_exists(config_path_)) {
     read_config();
     read_quantization();
-    open_tensors(key);
+    assumes_tensors_ = may_lack_tensors && chosen_file_.empty() && !has_tensor_files(directory_);
+    if (!assumes_tensors_) open_tensors(key);
     if (model_type_.empty()) guess_model_type();
   } else {
     open_without_config(key);
@@ -510,6 +512,18 @@ std::vector<float> Checkpoint::bitnet_matrix(const std::string& name, uint64_t r
 std::vector<float> Checkpoint::tensor(const std::string& name,
                                       const std::vector<uint64_t>& shape) const {
   const bool ternary = bitnet_ && bitnet_->is_matrix(name) && shape.size() == 2;
+  if (assumes_tensors_ && !tensors_.contains(name)) {
+    uint64_t count = 1;
+    for (const uint64_t size : shape) {
+      if (!checked_mul(count, size, &count)) {
+        throw InputError(config_path_ + ": tensor " + printable(name) + " would have shape " +
+                         shape_text(shape) + ", which no memory holds");
+      }
+    }
+    if (used_tensors_.insert(name).second) assumed_elements_ += count;
+    if (ternary) ternary_tensors_.insert(name);
+    return std::vector<float>(count);
+  }
   if (ternary && !bitnet_->online) return bitnet_matrix(name, shape[0], shape[1]);
   const Found& there = found(name);
   const std::string where = there.file->path() + ": tensor " + printable(name);
@@ -589,7 +603,7 @@ uint64_t Checkpoint::tensor_bytes() const {
 }
 
 uint64_t Checkpoint::parameters() const {
-  uint64_t count = 0;
+  uint64_t count = assumed_elements_;
   for (const std::string& name : used_tensors_) {
     const auto there = tensors_.find(name);
     if (there != tensors_.end() && is_float(there->second.tensor->dtype)) {

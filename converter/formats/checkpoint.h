@@ -27,9 +27,10 @@ class Checkpoint {
   /// files beside it; see checkpoint_files.h. A file of such a directory stands for the directory, a tensor
   /// file also for the choice of that file.
   /// `extra`, when not empty, is a tensor file whose tensors complete or replace those by name. `key`
-  /// is for the files of the directory, as in open_tensor_file(). Throws InputError.
+  /// is for the files of the directory, as in open_tensor_file(). `may_lack_tensors`: where there are none, those that
+  /// are asked for by their shapes are taken to be there, and zero. Throws InputError.
   explicit Checkpoint(const std::string& directory, const std::string& extra = "",
-                      const std::string& key = "");
+                      const std::string& key = "", bool may_lack_tensors = false);
 
   /// Forgets a key of config.json, or all tensors that match a pattern of * and ?, before an importer
   /// looks. Throws UsageError when there is none.
@@ -38,6 +39,8 @@ class Checkpoint {
 
   /// What was chosen or left out and the user may want to know. finish() adds to them.
   const std::vector<std::string>& notes() const { return notes_; }
+  /// Tensors are taken to be there.
+  bool assumes_tensors() const { return assumes_tensors_; }
   const std::string& model_type() const { return model_type_; }
 
   // -- config.json. A key that was asked for counts as understood. "outer.inner" is a key of an
@@ -152,6 +155,9 @@ class Checkpoint {
   std::string model_type_;
   std::vector<std::unique_ptr<TensorFile>> files_;
   const GgufFile* gguf_ = nullptr;
+  bool assumes_tensors_ = false;
+  /// Elements of those.
+  mutable uint64_t assumed_elements_ = 0;
   std::map<std::string, Found> tensors_;
   // What was asked for: bookkeeping that leaves the checkpoint itself as it is.
   mutable std::set<std::string> used_keys_;

@@ -77,6 +77,10 @@ std::string list_names(const std::vector<std::string>& names) {
   return text;
 }
 
+bool has_tensor_files(const std::string& directory) {
+  return !list_tensor_files(directory).empty();
+}
+
 CheckpointFiles find_checkpoint_files(const std::string& directory, const std::string& chosen) {
   CheckpointFiles out;
   if (!chosen.empty()) {

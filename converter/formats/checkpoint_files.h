@@ -23,6 +23,8 @@ struct CheckpointFiles {
 /// taken whatever else there is; empty: none.
 CheckpointFiles find_checkpoint_files(const std::string& directory, const std::string& chosen);
 
+bool has_tensor_files(const std::string& directory);
+
 /// The names, or the first of many.
 std::string list_names(const std::vector<std::string>& names);
 

@@ -96,8 +96,8 @@ class Recorder {
   std::vector<float> values_;
 };
 
-/// Runs `file`, assembled from the observed graph, over at most `most` tokens.
-void observe_run(const Graph& graph, std::span<const std::byte> file, const TokenSource& source,
+/// Runs `file`, made of the observed graph, over at most `most` tokens.
+void observe_run(const Graph& graph, const std::string& file, const TokenSource& source,
                  size_t most, const Observe& observe) {
   Runner runner(file);
   const std::vector<int32_t> tokens = source.take(runner, most);
@@ -170,7 +170,7 @@ void observe_matrices(Graph& graph) {
   }
 }
 
-ChannelSizes measure_channels(const Graph& graph, std::span<const std::byte> file,
+ChannelSizes measure_channels(const Graph& graph, const std::string& file,
                               const TokenSource& source) {
   struct Sums {
     std::vector<double> squares;
@@ -201,8 +201,7 @@ ChannelSizes measure_channels(const Graph& graph, std::span<const std::byte> fil
   return sizes;
 }
 
-Calibration calibrate(const Graph& graph, std::span<const std::byte> file,
-                      const TokenSource& source) {
+Calibration calibrate(const Graph& graph, const std::string& file, const TokenSource& source) {
   std::map<std::string, Spread> spreads, turned;
   observe_run(graph, file, source, kMostTokens,
               [&](const std::string& name, std::span<float> values, size_t width) {

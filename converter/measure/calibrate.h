@@ -49,13 +49,12 @@ struct Calibration {
 /// Keeps what is to be recorded readable; before memory is planned.
 void observe_matrices(Graph& graph);
 
-/// Runs `file`, assembled from the observed graph: how large each column of what enters matrices is.
-ChannelSizes measure_channels(const Graph& graph, std::span<const std::byte> file,
+/// Runs `file`, made of the observed graph: how large each column of what enters matrices is.
+ChannelSizes measure_channels(const Graph& graph, const std::string& file,
                               const TokenSource& source);
 
-/// Runs `file`, assembled from the observed graph.
-Calibration calibrate(const Graph& graph, std::span<const std::byte> file,
-                      const TokenSource& source);
+/// Runs `file`, made of the observed graph.
+Calibration calibrate(const Graph& graph, const std::string& file, const TokenSource& source);
 
 /// Gives the int8 tensors of a quantised graph their static scales. What the calibration never saw keeps a scale for
 /// each row; how many matrices that are is returned.

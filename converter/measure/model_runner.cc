@@ -1,5 +1,7 @@
 #include "converter/measure/model_runner.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -7,10 +9,14 @@
 #include "host/errors.h"
 #include "host/exact_rows.h"
 #include "runtime/base/tensor.h"
+#include "runtime/model/file_prefix.h"
+#include "schema/model_generated.h"
 
 namespace oxbow::convert {
 namespace {
 
+/// From here on a weight starts on a page of its own (pack.cc), and is worth letting go of.
+constexpr uint64_t kLargeWeight = uint64_t{1} << 20;
 /// Of a text that is encoded before.
 constexpr size_t kEncodedTokens = 64;
 
@@ -98,26 +104,45 @@ std::vector<int32_t> repeated(std::span<const int32_t> tokens, size_t count) {
 
 }  // namespace
 
-Runner::Runner(std::span<const std::byte> file) : file_(allocate(file.size())) {
-  std::memcpy(file_.get(), file.data(), file.size());
+Runner::Runner(const std::string& path) : file_(path) {
+  const std::span<const std::byte> file = file_.bytes();
   oxb_error error = OXB_ERROR_INIT;
-  check(oxb_model_open_memory(file_.get(), file.size(), nullptr, &model_, &error), error);
+  check(oxb_model_open_memory(file.data(), file.size(), nullptr, &model_, &error), error);
   oxb_plan plan = OXB_PLAN_INIT;
   check(oxb_session_plan(model_, nullptr, &plan, &error), error);
   arena_ = allocate(plan.arena_bytes);
   check(oxb_session_create(model_, &plan, arena_.get(), plan.arena_bytes, &session_, &error),
         error);
   check(oxb_model_get_info(model_, &info_, &error), error);
+  FilePrefix prefix;
+  std::memcpy(&prefix, file.data(), sizeof(prefix));
+  const std::span<const std::byte> data = file.subspan(prefix.data_offset);
   schema::ModelT graph;
-  schema::GetModel(file_.get())->UnPackTo(&graph);
+  schema::GetModel(file.data())->UnPackTo(&graph);
   for (const auto& entry : graph.entry_points) {
     exact_.push_back(oxbow::takes_exact_rows(graph, *entry));
+    for (const auto& step : entry->steps) {
+      Ranges& ranges = weights_.emplace_back();
+      for (const uint32_t input : step->inputs) {
+        const schema::TensorT& tensor = *graph.tensors[input];
+        if (tensor.kind != schema::TensorKind::Weight || tensor.bytes < kLargeWeight) continue;
+        ranges.push_back(data.subspan(tensor.offset, tensor.bytes));
+      }
+    }
   }
+  check(oxb_session_set_profile(session_, let_go, this, &error), error);
 }
 
 Runner::~Runner() {
   oxb_session_destroy(session_);
   oxb_model_close(model_);
+}
+
+void Runner::let_go(void* runner, uint32_t step, const char*, const char*, uint64_t) {
+  for (const std::span<const std::byte> range : static_cast<Runner*>(runner)->weights_.at(step)) {
+    // Large weights have their pages to themselves. They come back from the file when they are read again.
+    (void)::madvise(const_cast<std::byte*>(range.data()), range.size(), MADV_DONTNEED);
+  }
 }
 
 oxb_entry_info Runner::entry(size_t index) const {

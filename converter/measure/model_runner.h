@@ -1,6 +1,7 @@
 #pragma once
 
-// Runs files that were assembled in memory, to see what they compute.
+// Runs files that have just been written, to see what they compute. Weights are let go of behind the steps that read
+// them, so that a model larger than the memory can be run too.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "host/io_file.h"
 #include "runtime/api/oxbow.h"
 
 namespace oxbow::convert {
@@ -23,7 +25,7 @@ using AlignedBytes = std::unique_ptr<std::byte[], FreeBytes>;
 /// A model and a session of it. Throws InputError when the runtime refuses something.
 class Runner {
  public:
-  explicit Runner(std::span<const std::byte> file);
+  explicit Runner(const std::string& path);
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -41,7 +43,15 @@ class Runner {
   void run(size_t index, std::span<const oxb_input> inputs, std::vector<float>& output);
 
  private:
-  AlignedBytes file_, arena_;
+  /// What a step reads of the file.
+  using Ranges = std::vector<std::span<const std::byte>>;
+  static void let_go(void* runner, uint32_t step, const char* op, const char* output,
+                     uint64_t nanoseconds);
+
+  MappedFile file_;
+  AlignedBytes arena_;
+  /// Large weights by step, all entry points in a row.
+  std::vector<Ranges> weights_;
   oxb_model* model_ = nullptr;
   oxb_session* session_ = nullptr;
   oxb_model_info info_ = OXB_MODEL_INFO_INIT;

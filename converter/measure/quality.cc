@@ -10,7 +10,7 @@ namespace {
 /// Random tokens tell little, and more of them not much more.
 constexpr size_t kMostRandomTokens = 256;
 constexpr size_t kMostTokens = 1024;
-/// Rows of logits that are kept, 256 MiB.
+/// Rows of logits that are put aside, 256 MiB.
 constexpr size_t kMostFloats = size_t{64} << 20;
 
 /// What a format may cost where no logits are given.
@@ -79,7 +79,8 @@ std::string Quality::complaint(const WeightFormat& format) const {
          "bits; oxbow eval --compare measures on more text";
 }
 
-Judge::Judge(std::span<const std::byte> float_file, const TokenSource& source) {
+Judge::Judge(const std::string& float_file, const TokenSource& source,
+             const std::shared_ptr<FloatFile>& store) {
   Runner runner(float_file);
   const oxb_model_info& info = runner.info();
   task_ = info.task;
@@ -93,11 +94,14 @@ Judge::Judge(std::span<const std::byte> float_file, const TokenSource& source) {
       runner, tokens_, [&] { runner.reset(); },
       [&](size_t entry, std::span<const oxb_input> inputs, std::span<const int32_t>) {
         runner.run(entry, inputs, rows);
-        if (entry + 1 == info.entry_count) rows_.push_back(rows);
+        if (entry + 1 != info.entry_count) return;
+        const size_t columns = runner.entry(entry).output_width;
+        rows_.emplace_back(static_cast<uint32_t>(rows.size() / columns),
+                           static_cast<uint32_t>(columns), rows, store);
       });
 }
 
-Quality Judge::compare(std::span<const std::byte> file) const {
+Quality Judge::compare(const std::string& file) const {
   Runner runner(file);
   // In a text the next token can be predicted.
   const bool known = !random_ && task_ == OXB_TASK_GENERATE;
@@ -113,7 +117,8 @@ Quality Judge::compare(std::span<const std::byte> file) const {
       [&](size_t entry, std::span<const oxb_input> inputs, std::span<const int32_t> rest) {
         runner.run(entry, inputs, rows);
         if (entry + 1 != runner.info().entry_count) return;
-        compare_rows(rows_.at(run++), rows, runner.entry(entry), rest, known, quality.divergence);
+        compare_rows(rows_.at(run++).values(), rows, runner.entry(entry), rest, known,
+                     quality.divergence);
       });
   return quality;
 }

@@ -4,12 +4,13 @@
 
 #include <cstddef>
 #include <map>
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "converter/measure/model_runner.h"
 #include "converter/passes/weight_formats.h"
+#include "converter/weight.h"
 #include "host/divergence.h"
 
 namespace oxbow::convert {
@@ -34,11 +35,12 @@ struct Quality {
 /// What the float file makes of some tokens.
 class Judge {
  public:
-  /// Throws InputError when the text cannot be encoded.
-  Judge(std::span<const std::byte> float_file, const TokenSource& source);
+  /// `store` is where the rows are put aside. Throws InputError when the text cannot be encoded.
+  Judge(const std::string& float_file, const TokenSource& source,
+        const std::shared_ptr<FloatFile>& store);
 
-  /// Feeds another file, as assembled, the same tokens and compares all rows.
-  Quality compare(std::span<const std::byte> file) const;
+  /// Feeds another file the same tokens and compares all rows.
+  Quality compare(const std::string& file) const;
 
  private:
   std::vector<int32_t> tokens_;
@@ -46,7 +48,7 @@ class Judge {
   bool random_;
   oxb_task task_;
   /// Of each run of the main entry point.
-  std::vector<std::vector<float>> rows_;
+  std::vector<Weight> rows_;
 };
 
 }  // namespace oxbow::convert

@@ -12,7 +12,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,14 +56,16 @@ void split_shared_tables(Graph& graph, const QuantizeOptions& options);
 /// Throws InputError when a tensor has a size no file can hold.
 void plan(Graph& graph);
 
-struct PackedWeights {
-  /// The data region.
-  std::vector<std::byte> data;
-  /// Relative error of each weight that is not float32, by name: RMS of the difference over RMS of the values.
-  std::map<std::string, double> errors;
-};
+/// Sets the offsets of weights; returns the bytes of the data region.
+uint64_t place_weights(Graph& graph);
 
-/// Sets the offsets and bytes of weights.
-PackedWeights pack(Graph& graph);
+/// Takes bytes of the data region; several threads call it. What it is not given is zero.
+using WriteData = std::function<void(uint64_t offset, std::span<const std::byte> bytes)>;
+/// Relative error of each weight that is not float32, by name: RMS of the difference over RMS of the values.
+using WeightErrors = std::map<std::string, double>;
+
+/// Makes the data region of a graph whose weights have their places. `done`, unless it is empty, is told how far it is.
+WeightErrors pack(const Graph& graph, const WriteData& write,
+                  const std::function<void(uint64_t bytes)>& done = {});
 
 }  // namespace oxbow::convert

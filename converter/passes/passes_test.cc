@@ -8,6 +8,7 @@
 #include <set>
 
 #include "converter/passes/transform.h"
+#include "converter/testing/pack_all.h"
 #include "host/errors.h"
 #include "host/lifetimes.h"
 #include "host/macs.h"
@@ -192,9 +193,10 @@ TEST(RemoveDead, DropsStatesNobodyReadsUnlessTheyAreWanted) {
     }
     EXPECT_EQ(norms, 1u);
     EXPECT_EQ(pushes, 1u);
-    for (const auto& [index, values] : m.graph.weights) {
+    for (const auto& [index, weight] : m.graph.weights) {
       EXPECT_EQ(m.graph.tensor(index).kind, schema::TensorKind::Weight);
-      EXPECT_EQ(values.size(), size_t{m.graph.tensor(index).rows} * m.graph.tensor(index).width);
+      EXPECT_EQ(weight.rows(), m.graph.tensor(index).rows);
+      EXPECT_EQ(weight.width(), m.graph.tensor(index).width);
     }
     EXPECT_EQ(m.graph.tensor(m.graph.main_entry().tokens).kind, schema::TensorKind::Input);
     EXPECT_EQ(m.graph.tensor(m.graph.main_entry().logits).kind, schema::TensorKind::Output);
@@ -448,7 +450,7 @@ TEST(Pack, Int8BlocksHoldTheRoundedWeights) {
   m.finish(m.builder.linear("y", x, weight, kNone));
   quantize(m.graph, {});
   plan(m.graph);
-  const PackedWeights packed = pack(m.graph);
+  const testing::PackedWeights packed = testing::pack_all(m.graph);
   const schema::TensorT& tensor = m.graph.tensor(weight);
   EXPECT_EQ(tensor.bytes, 16u * 8 + 11 * 4);
   const auto* elements = reinterpret_cast<const int8_t*>(packed.data.data() + tensor.offset);
@@ -475,7 +477,7 @@ struct PackedMatrix {
   Maker m;
   std::vector<float> values = std::vector<float>(11 * 40);
   uint32_t weight = 0;
-  PackedWeights packed;
+  testing::PackedWeights packed;
 
   explicit PackedMatrix(const std::string& format, bool three_values = false,
                         std::vector<KeptWeights> keep = {}) {
@@ -490,7 +492,7 @@ struct PackedMatrix {
     const bool rows = !weight_format(format).is_float();
     quantize(m.graph, {.weights = format, .keep = std::move(keep), .activations = rows});
     plan(m.graph);
-    packed = pack(m.graph);
+    packed = testing::pack_all(m.graph);
   }
   const schema::TensorT& tensor() const { return m.graph.tensor(weight); }
   const std::byte* data() const { return packed.data.data() + tensor().offset; }
@@ -516,7 +518,7 @@ TEST(Pack, HalvesThatWouldBeInfiniteAreRefused) {
   m.finish(m.builder.linear("y", x, m.builder.weight("w", 1, 4, {1, 2, 70000, 3}), kNone));
   quantize(m.graph, {.weights = "f16", .activations = false});
   plan(m.graph);
-  EXPECT_THROW(pack(m.graph), InputError);
+  EXPECT_THROW((void)testing::pack_all(m.graph), InputError);
 }
 
 TEST(Pack, Int4BlocksHoldTheRoundedWeightsAndTablesAreInt8) {
@@ -584,9 +586,10 @@ TEST(Pack, LargeWeightsStartOnTheirOwnPage) {
   const uint32_t large = m.matrix(300, 64), small = m.matrix(8, 300);
   m.finish(m.builder.linear("z", m.builder.linear("y", x, large, kNone), small, kNone));
   plan(m.graph);
-  const PackedWeights packed = pack(m.graph);
+  const testing::PackedWeights packed = testing::pack_all(m.graph);
   uint64_t end = 0;
-  for (const auto& [index, values] : m.graph.weights) {
+  for (const auto& [index, weight] : m.graph.weights) {
+    const std::vector<float> values = weight.values();
     const schema::TensorT& tensor = m.graph.tensor(index);
     EXPECT_EQ(tensor.offset % (tensor.bytes >= 65536 ? 16384 : 64), 0u);
     EXPECT_GE(tensor.offset, end);

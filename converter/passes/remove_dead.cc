@@ -102,7 +102,7 @@ void renumber_tensors(Graph& graph, const std::vector<bool>& live) {
       tensor->initial = static_cast<int32_t>(moved[static_cast<size_t>(tensor->initial)]);
     }
   }
-  std::map<uint32_t, std::vector<float>> weights;
+  std::map<uint32_t, Weight> weights;
   for (auto& [index, values] : graph.weights) {
     if (moved[index] != kGone) weights[moved[index]] = std::move(values);
   }

@@ -43,8 +43,7 @@ class ChannelScaler {
     for (const Site& site : sites) {
       if (!fold(site.x, site.scales)) continue;
       for (const uint32_t matrix : site.matrices) {
-        std::vector<float>& values = graph_.weights.at(matrix);
-        for (size_t i = 0; i < values.size(); ++i) values[i] /= site.scales[i % site.scales.size()];
+        graph_.weights.at(matrix).divide_columns(site.scales);
       }
       ++count;
     }
@@ -88,10 +87,11 @@ class ChannelScaler {
     std::vector<double> squares(sizes.size());
     double rows = 0;
     for (const uint32_t matrix : matrices) {
-      const std::vector<float>& values = graph_.weights.at(matrix);
-      for (size_t i = 0; i < values.size(); ++i) {
-        squares[i % sizes.size()] += double{values[i]} * values[i];
-      }
+      for_each_part(graph_.weights.at(matrix), [&](uint32_t, const std::vector<float>& values) {
+        for (size_t i = 0; i < values.size(); ++i) {
+          squares[i % sizes.size()] += double{values[i]} * values[i];
+        }
+      });
       rows += graph_.tensor(matrix).rows;
     }
     std::vector<float> scales(sizes.size(), 1.0f);
@@ -136,7 +136,9 @@ class ChannelScaler {
     for (size_t i = 1; i < step.inputs.size(); ++i) {
       if (graph_.tensor(step.inputs[i]).width != scales.size()) return false;
     }
-    for (size_t i = 1; i < step.inputs.size(); ++i) multiply(own_weight(step, i), scales, 1);
+    for (size_t i = 1; i < step.inputs.size(); ++i) {
+      graph_.weights.at(own_weight(step, i)).multiply_columns(scales);
+    }
     return step.inputs.size() > 1;
   }
 
@@ -145,14 +147,9 @@ class ChannelScaler {
     const bool linear = options.activation == schema::Activation::None ||
                         options.activation == schema::Activation::Relu;
     if (!linear || options.has_residual || uses_.readers(step.inputs[1]).size() != 1) return false;
-    multiply(step.inputs[1], scales, graph_.tensor(step.inputs[1]).width);
-    if (options.has_bias) multiply(own_weight(step, 2), scales, 1);
+    graph_.weights.at(step.inputs[1]).multiply_rows(scales);
+    if (options.has_bias) graph_.weights.at(own_weight(step, 2)).multiply_columns(scales);
     return true;
-  }
-
-  void multiply(uint32_t weight, std::span<const float> scales, size_t width) {
-    std::vector<float>& values = graph_.weights.at(weight);
-    for (size_t i = 0; i < values.size(); ++i) values[i] *= scales[i / width];
   }
 
   /// A weight that only this step reads: a copy, if need be.

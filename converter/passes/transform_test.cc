@@ -48,8 +48,8 @@ struct Maker {
     ADD_FAILURE() << name;
     return 0;
   }
-  const std::vector<float>& values(const std::string& name) const {
-    return graph.weights.at(index(name));
+  std::vector<float> values(const std::string& name) const {
+    return graph.weights.at(index(name)).values();
   }
 };
 

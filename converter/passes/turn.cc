@@ -37,18 +37,6 @@ void keep_whole(std::set<uint32_t>& chosen, const std::vector<std::vector<uint32
   }
 }
 
-/// w becomes H w / n in each block.
-void turn_rows(std::vector<float>& values, size_t block) {
-  std::vector<double> row(block);
-  for (size_t first = 0; first < values.size(); first += block) {
-    std::copy_n(values.begin() + static_cast<ptrdiff_t>(first), block, row.begin());
-    hadamard_row(row.data(), block, block);
-    for (size_t i = 0; i < block; ++i) {
-      values[first + i] = static_cast<float>(row[i] / static_cast<double>(block));
-    }
-  }
-}
-
 // Inputs of the matrices.
 
 bool is_turnable_input(const Graph& graph, const Uses& uses, uint32_t index) {
@@ -139,7 +127,7 @@ size_t turn_matrices(Graph& graph) {
   }
   for (const auto& [weight, tensors] : inputs) {
     if (!chosen.contains(tensors[0])) continue;
-    turn_rows(graph.weights.at(weight), graph.tensor(tensors[0]).hadamard);
+    graph.weights.at(weight).turn_rows(graph.tensor(tensors[0]).hadamard);
   }
   return chosen.size();
 }

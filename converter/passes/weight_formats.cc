@@ -15,22 +15,9 @@ namespace {
 
 using Values = std::span<const float>;
 
-/// Adds up what rounding costs.
-class ErrorSum {
- public:
-  void add(double rounded, double value) {
-    difference_ += (rounded - value) * (rounded - value);
-    energy_ += value * value;
-  }
-  double relative() const { return energy_ > 0 ? std::sqrt(difference_ / energy_) : 0; }
-
- private:
-  double difference_ = 0, energy_ = 0;
-};
-
-double pack_f32(const schema::TensorT&, Values values, std::byte* out) {
+PackError pack_f32(const schema::TensorT&, Values values, std::byte* out) {
   std::memcpy(out, values.data(), values.size_bytes());
-  return 0;
+  return {};
 }
 
 size_t i8_place(Layout layout, size_t width, size_t row, size_t column) {
@@ -41,11 +28,11 @@ size_t i8_place(Layout layout, size_t width, size_t row, size_t column) {
 }
 
 /// Symmetric, the largest magnitude of a group becomes 127.
-double pack_i8(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_i8(const schema::TensorT& tensor, Values values, std::byte* out) {
   const auto layout = static_cast<Layout>(tensor.layout);
   const size_t width = tensor.width, groups = tensor.scale_groups, group_width = width / groups;
   std::byte* scales = out + element_bytes(DataType::kI8, layout, tensor.rows, width);
-  ErrorSum error;
+  PackError error;
   for (size_t row = 0; row < tensor.rows; ++row) {
     for (size_t group = 0; group < groups; ++group) {
       const size_t first = group * group_width;
@@ -64,12 +51,12 @@ double pack_i8(const schema::TensorT& tensor, Values values, std::byte* out) {
       std::memcpy(scales + (row * groups + group) * sizeof(float), &scale, sizeof(float));
     }
   }
-  return error.relative();
+  return error;
 }
 
 template <typename Half, typename Round>
-double pack_half(const schema::TensorT& tensor, Values values, std::byte* out, const Round& round) {
-  ErrorSum error;
+PackError pack_half(const schema::TensorT& tensor, Values values, std::byte* out, const Round& round) {
+  PackError error;
   for (size_t i = 0; i < values.size(); ++i) {
     const Half half = round(values[i]);
     if (!std::isfinite(to_f32(half))) {
@@ -79,18 +66,18 @@ double pack_half(const schema::TensorT& tensor, Values values, std::byte* out, c
     std::memcpy(out + i * sizeof(Half), &half, sizeof(Half));
     error.add(to_f32(half), values[i]);
   }
-  return error.relative();
+  return error;
 }
 
-double pack_f16(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_f16(const schema::TensorT& tensor, Values values, std::byte* out) {
   return pack_half<F16>(tensor, values, out, to_f16);
 }
 
-double pack_bf16(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_bf16(const schema::TensorT& tensor, Values values, std::byte* out) {
   return pack_half<BF16>(tensor, values, out, to_bf16);
 }
 
-double pack_i4(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_i4(const schema::TensorT& tensor, Values values, std::byte* out) {
   const size_t width = tensor.width, blocks = ceil_div(width, kI4BlockColumns);
   const size_t count = ceil_div(size_t{tensor.rows}, kBlockRows) * blocks;
   for (size_t i = 0; i < count; ++i) {
@@ -98,7 +85,7 @@ double pack_i4(const schema::TensorT& tensor, Values values, std::byte* out) {
     std::memset(empty.codes, kI4Offset | kI4Offset << 4, sizeof(empty.codes));
     std::memcpy(out + i * sizeof(I4Block), &empty, sizeof(empty));
   }
-  ErrorSum error;
+  PackError error;
   for (size_t row = 0; row < tensor.rows; ++row) {
     for (size_t b = 0; b < blocks; ++b) {
       const size_t first = b * kI4BlockColumns;
@@ -116,19 +103,19 @@ double pack_i4(const schema::TensorT& tensor, Values values, std::byte* out) {
       std::memcpy(place, &block, sizeof(block));
     }
   }
-  return error.relative();
+  return error;
 }
 
 /// Rows that have three values, -a, 0 and a, are kept. Otherwise as BitNet b1.58 does: in steps of the mean magnitude of
 /// the whole matrix.
-double pack_ternary(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_ternary(const schema::TensorT& tensor, Values values, std::byte* out) {
   const size_t width = tensor.width, blocks = ceil_div(width, kTernaryBlockColumns);
   const size_t bytes =
       element_bytes(DataType::kTernary, Layout::kBlock8x16, tensor.rows, tensor.width);
   std::memset(out, 0x55, bytes);
   std::vector<float> steps = ternary_rows(values, tensor.rows, width);
   if (steps.empty()) steps.assign(tensor.rows, ternary_step(values));
-  ErrorSum error;
+  PackError error;
   for (size_t row = 0; row < tensor.rows; ++row) {
     for (size_t i = 0; i < width; ++i) {
       const float value = values[row * width + i];
@@ -142,12 +129,12 @@ double pack_ternary(const schema::TensorT& tensor, Values values, std::byte* out
     }
   }
   std::memcpy(out + bytes, steps.data(), steps.size() * sizeof(float));
-  return error.relative();
+  return error;
 }
 
 struct Packer {
   schema::DataType type;
-  double (*pack)(const schema::TensorT& tensor, Values values, std::byte* out);
+  PackError (*pack)(const schema::TensorT& tensor, Values values, std::byte* out);
 };
 constexpr Packer kPackers[] = {
     {schema::DataType::F32, pack_f32}, {schema::DataType::I8, pack_i8},
@@ -159,6 +146,11 @@ constexpr Packer kPackers[] = {
 
 bool WeightFormat::is_float() const {
   return storages.empty() || storages[0] == kF16 || storages[0] == kBF16;
+}
+
+bool packs_in_parts(schema::DataType type) {
+  // Those have one step for a whole matrix.
+  return type != schema::DataType::Ternary;
 }
 
 bool needs_i8_rows(schema::DataType type) {
@@ -200,7 +192,7 @@ void store_as(const Storage& storage, schema::TensorT& tensor) {
   tensor.scale_groups = has_scales(storage.type) ? 1 : 0;
 }
 
-double pack_weight(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_weight(const schema::TensorT& tensor, Values values, std::byte* out) {
   for (const Packer& packer : kPackers) {
     if (packer.type == tensor.type) return packer.pack(tensor, values, out);
   }

@@ -39,8 +39,20 @@ void store_as(const Storage& storage, schema::TensorT& tensor);
 /// Whether rows that meet such a weight are int8, whatever was asked for.
 bool needs_i8_rows(schema::DataType type);
 
-/// Writes a weight with its scales, as the tensor says. Returns the relative error: RMS of the difference over RMS of the
-/// values. Throws InputError when the type cannot hold a value.
-double pack_weight(const schema::TensorT& tensor, std::span<const float> values, std::byte* out);
+/// Sums of squares: of what was lost, and of the values.
+struct PackError {
+  double difference = 0, energy = 0;
+
+  void add(double rounded, double value) {
+    difference += (rounded - value) * (rounded - value);
+    energy += value * value;
+  }
+};
+
+/// Whether some rows of such a weight can be packed without the others.
+bool packs_in_parts(schema::DataType type);
+
+/// Writes a weight with its scales, as the tensor says. Throws InputError when the type cannot hold a value.
+PackError pack_weight(const schema::TensorT& tensor, std::span<const float> values, std::byte* out);
 
 }  // namespace oxbow::convert

@@ -29,8 +29,20 @@ using oxbow::read_options;
 using oxbow::words;
 using oxbow::write_info;
 
+/// Of weights that are checked at once; a multiple of any page.
+constexpr size_t kCheckedAtOnce = size_t{16} << 20;
+
+/// Piece by piece, so that a file larger than the memory can be checked: a page that is mapped and has been looked at is
+/// let go of. It comes back from the file when it is needed.
 Status check_weights(const Model& model, Error* error) {
-  if (oxbow::hash_bytes(model.data, model.data_bytes) == model.data_hash) return Status::kOk;
+  uint64_t hash = oxbow::kHashSeed;
+  for (size_t done = 0; done < model.data_bytes;) {
+    const size_t bytes = std::min(kCheckedAtOnce, model.data_bytes - done);
+    hash = oxbow::hash_bytes(model.data + done, bytes, hash);
+    oxbow::release_pages(model, model.data + done, bytes);
+    done += bytes;
+  }
+  if (hash == model.data_hash) return Status::kOk;
   return oxbow::fail(error, Status::kFileCorrupt,
                      "the weights' checksum does not match: the file is damaged");
 }

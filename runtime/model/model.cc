@@ -230,6 +230,15 @@ Status read_model(int fd, uint64_t offset, uint64_t length, std::span<std::byte>
   return open_model({to, bytes}, ops, model, error);
 }
 
+void release_pages(const Model& model, const std::byte* data, size_t bytes) {
+  if (model.mapping == nullptr) return;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  auto* mapping = static_cast<std::byte*>(model.mapping);
+  const size_t first = round_up(static_cast<size_t>(data - mapping), page);
+  const size_t end = static_cast<size_t>(data - mapping + bytes) / page * page;
+  if (first < end) (void)madvise(mapping + first, end - first, MADV_DONTNEED);
+}
+
 void close_model(Model* model) {
   delete model->plans;
   std::free(model->allocation);

@@ -79,6 +79,9 @@ Status map_model(int fd, uint64_t offset, uint64_t length, bool prefetch,
 Status read_model(int fd, uint64_t offset, uint64_t length, std::span<std::byte> memory,
                   std::span<const OpDef> ops, Model* model, Error* error);
 
+/// Lets go of the whole pages in a part of a mapped file; they come back from it when they are read. Otherwise nothing.
+void release_pages(const Model& model, const std::byte* data, size_t bytes);
+
 void close_model(Model* model);
 
 }  // namespace oxbow

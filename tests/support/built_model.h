@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "converter/passes/passes.h"
+#include "converter/testing/pack_all.h"
 #include "converter/writer.h"
 #include "runtime/api/oxbow.hpp"
 
@@ -28,8 +29,7 @@ inline std::vector<std::byte> build_file(convert::Graph& graph, bool int8 = fals
   convert::remove_dead(graph, false);
   convert::quantize(graph, {.weights = int8 ? "int8" : "f32", .activations = int8});
   convert::plan(graph);
-  const convert::PackedWeights packed = convert::pack(graph);
-  return convert::assemble_file(graph.model, packed.data);
+  return convert::assemble_file(graph.model, pack_all(graph).data);
 }
 
 /// Such a file, opened.
