@@ -1,13 +1,13 @@
 #include "converter/importers.h"
 
-#include <algorithm>
 #include <map>
 
 #include "host/errors.h"
 
 namespace oxbow::convert {
 
-#define OXB_IMPORTER(name) void import_##name(const Checkpoint&, const ImportOptions&, Graph&);
+#define OXB_IMPORTER(name, model_type) \
+  void import_##name(const Checkpoint&, const ImportOptions&, Graph&);
 #include "importers.inc"
 #undef OXB_IMPORTER
 
@@ -17,7 +17,7 @@ using Importer = void (*)(const Checkpoint&, const ImportOptions&, Graph&);
 
 const std::map<std::string, Importer>& importers() {
   static const std::map<std::string, Importer> table = {
-#define OXB_IMPORTER(name) {#name, import_##name},
+#define OXB_IMPORTER(name, model_type) {model_type, import_##name},
 #include "importers.inc"
 #undef OXB_IMPORTER
   };
@@ -28,10 +28,7 @@ const std::map<std::string, Importer>& importers() {
 
 std::vector<std::string> supported_model_types() {
   std::vector<std::string> names;
-  for (const auto& [name, unused] : importers()) {
-    // The one whose configurations have a -, which no function of C++ can.
-    names.push_back(name == "transfo_xl" ? "transfo-xl" : name);
-  }
+  for (const auto& [name, unused] : importers()) names.push_back(name);
   return names;
 }
 
@@ -41,8 +38,11 @@ namespace {
 void check_generation(Graph& graph) {
   schema::GenerationT* generation = graph.model.generation.get();
   if (generation == nullptr) return;
-  const int64_t given = graph.tensor(graph.main_entry().logits).width;
   const int64_t taken = graph.tensor(graph.main_entry().tokens).limit;
+  // What gives classes or hidden states has tokens to take only.
+  const bool gives_tokens =
+      graph.model.task != schema::Task::Classify && graph.model.task != schema::Task::Encode;
+  const int64_t given = gives_tokens ? graph.tensor(graph.main_entry().logits).width : taken;
   if (generation->start_token >= taken) {
     throw InputError("config.json: a text starts with token " +
                      std::to_string(generation->start_token) + ", expected one below " +
@@ -64,10 +64,7 @@ void check_generation(Graph& graph) {
 
 Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& options,
                         std::shared_ptr<FloatFile> file) {
-  // A file of C++ cannot be called transfo-xl.
-  std::string name = checkpoint.model_type();
-  std::replace(name.begin(), name.end(), '-', '_');
-  const auto importer = importers().find(name);
+  const auto importer = importers().find(checkpoint.model_type());
   if (importer == importers().end()) {
     std::string list;
     for (const std::string& known : supported_model_types()) {

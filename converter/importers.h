@@ -1,7 +1,7 @@
 #pragma once
 
 // The architectures the converter knows: one file in converter/arch each, found by the build. The
-// file's name is the checkpoint's model_type, with _ for every -.
+// file's name is the checkpoint's model_type.
 
 #include <memory>
 #include <string>

@@ -4,7 +4,7 @@
 // The rows of global tokens go through projections of their own. Only those rows are computed twice:
 // they are selected, attend to every key, and replace what the window gave.
 
-#include "converter/blocks/encoder.h"
+#include "converter/blocks/roberta.h"
 #include "host/errors.h"
 
 namespace oxbow::convert {
@@ -88,15 +88,6 @@ class Attention {
   uint32_t width_;
 };
 
-/// Tokens are counted from behind the row of the pad token, which padding has and nothing else.
-uint32_t positions(GraphBuilder& builder, uint32_t pad_token, uint32_t rows) {
-  schema::PositionsOptionsT options;
-  options.offset = pad_token + 1;
-  options.pad_token = static_cast<int32_t>(pad_token);
-  options.pad_position = pad_token;
-  return builder.positions("positions", rows, options);
-}
-
 }  // namespace
 
 void import_longformer(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
@@ -107,17 +98,12 @@ void import_longformer(const Checkpoint& checkpoint, const ImportOptions& option
   checkpoint.choice("attention_mode", "longformer", {"longformer"});
 
   Encoder encoder(checkpoint, config, graph);
-  const uint32_t embedded =
-      encoder.embeddings(positions(encoder.builder(), pad_token, config.positions + pad_token + 1));
+  const uint32_t embedded = encoder.embeddings(
+      positions_behind_padding(encoder.builder(), pad_token, config.positions + pad_token + 1));
   Attention attention(config, encoder, read_windows(checkpoint, config.layers),
                       read_dilations(checkpoint, config.layers));
   const uint32_t x = encoder.layers(embedded, attention);
-  MaskedHead head;
-  head.dense = "lm_head.dense";
-  head.norm = "lm_head.layer_norm";
-  head.decoder = "lm_head.decoder";
-  head.bias = "lm_head.bias";
-  encoder.finish(x, head, schema::Activation::Tanh);
+  encoder.finish(x, roberta_masked_head(), schema::Activation::Tanh);
   if (graph.model.task == schema::Task::Classify) {
     graph.warnings.push_back(
         "the first token of a text that is classified should be global: give global_attention_mask "

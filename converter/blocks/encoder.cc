@@ -1,5 +1,7 @@
 #include "converter/blocks/encoder.h"
 
+#include <algorithm>
+
 #include "host/errors.h"
 
 namespace oxbow::convert {
@@ -13,7 +15,7 @@ uint32_t read_encoder_segment(const ImportOptions& options, uint32_t positions) 
 }
 
 EncoderConfig read_bert_config(const Checkpoint& checkpoint, const ImportOptions& options,
-                               uint32_t unused_positions) {
+                               uint32_t unused_positions, const std::string& activation) {
   EncoderConfig config;
   TransformerLayer& layer = config.layer;
   config.vocabulary = checkpoint.size("vocab_size", 1, kMaxSize);
@@ -25,7 +27,7 @@ EncoderConfig read_bert_config(const Checkpoint& checkpoint, const ImportOptions
   layer.inner = checkpoint.size("intermediate_size", 1, kMaxSize);
   config.layers = checkpoint.size("num_hidden_layers", 1, kMaxLayers);
   layer.norm.epsilon = static_cast<float>(checkpoint.number("layer_norm_eps", 1e-20, 1, 1e-12));
-  layer.activation = read_activation(checkpoint, "hidden_act", "gelu");
+  layer.activation = read_activation(checkpoint, "hidden_act", activation);
   config.tied = checkpoint.flag("tie_word_embeddings", true);
   require_flag(checkpoint, "is_decoder", false);
   require_flag(checkpoint, "add_cross_attention", false);
@@ -147,8 +149,29 @@ uint32_t Encoder::pooled(uint32_t x) {
 }
 
 void Encoder::classify(uint32_t x, const std::string& prefix) {
-  const uint32_t classes = stored_rows(checkpoint_, prefix + ".weight");
   graph_.model.task = schema::Task::Classify;
+  class_logits(x, prefix);
+}
+
+void Encoder::classify_tokens(uint32_t x, const std::string& prefix) {
+  graph_.model.task = schema::Task::Encode;
+  class_logits(builder_.take_rows("tail", x), prefix);
+}
+
+bool Encoder::is_of_tokens() const {
+  const std::vector<std::string> classes = checkpoint_.texts("architectures");
+  const auto has = [&](const std::string& ending) {
+    return std::any_of(classes.begin(), classes.end(),
+                       [&](const std::string& name) { return name.ends_with(ending); });
+  };
+  // Without a pooler it can be nothing else; older versions saved one that is not used.
+  return has("ForTokenClassification") ||
+         (!has("ForSequenceClassification") &&
+          !checkpoint_.has_tensor(prefix_ + config_.pooler + ".weight"));
+}
+
+void Encoder::class_logits(uint32_t x, const std::string& prefix) {
+  const uint32_t classes = stored_rows(checkpoint_, prefix + ".weight");
   const uint32_t bias = parts_.vector(prefix + ".bias", classes);
   builder_.logits(x, parts_.matrix(prefix + ".weight", classes, config_.layer.width), bias);
   graph_.model.metadata->labels = checkpoint_.labels(classes);
@@ -178,12 +201,12 @@ void Encoder::hidden_states(uint32_t x) {
   builder_.output("last_hidden_state", x);
 }
 
-void Encoder::leave_out_sentence_head() {
-  if (!checkpoint_.has_tensor("cls.seq_relationship.weight")) return;
-  graph_.warnings.push_back(
-      "cls.seq_relationship, which tells whether one sentence follows another, is left out");
-  checkpoint_.ignore_tensor("cls.seq_relationship.weight");
-  checkpoint_.ignore_tensor("cls.seq_relationship.bias");
+void Encoder::leave_out_sentence_head(const std::string& name) {
+  if (!checkpoint_.has_tensor(name + ".weight")) return;
+  graph_.warnings.push_back(name +
+                            ", which tells whether one sentence follows another, is left out");
+  checkpoint_.ignore_tensor(name + ".weight");
+  checkpoint_.ignore_tensor(name + ".bias");
 }
 
 void Encoder::finish(uint32_t x, const MaskedHead& masked, schema::Activation first_token) {
@@ -198,13 +221,11 @@ void Encoder::finish(uint32_t x, const MaskedHead& masked, schema::Activation fi
         parts_.linear("classifier.dense", builder_.first_row("classifier.token", x),
                       "classifier.dense", width, width);
     classify(builder_.activate("classifier.active", dense, first_token), "classifier.out_proj");
+  } else if (checkpoint_.has_tensor("classifier.weight") && is_of_tokens()) {
+    classify_tokens(x, "classifier");
   } else if (checkpoint_.has_tensor("classifier.weight")) {
-    if (pooler_output == GraphBuilder::kNone) {
-      throw InputError("tensor classifier.weight without " + prefix_ + config_.pooler +
-                       ".weight classifies every token, which is not supported: "
-                       "expected a classifier of the whole text");
-    }
-    classify(pooler_output, "classifier");
+    // There must be a pooler, and if not, this says so.
+    classify(pooler_output == GraphBuilder::kNone ? pooled(x) : pooler_output, "classifier");
   } else if (checkpoint_.has_tensor(masked.dense + ".weight")) {
     fill_mask(x, masked);
   } else {

@@ -56,7 +56,8 @@ struct EncoderConfig {
 /// Reads the keys that BERT and its descendants share. `unused_positions`: how many of the position
 /// embeddings no token can have.
 EncoderConfig read_bert_config(const Checkpoint& checkpoint, const ImportOptions& options,
-                               uint32_t unused_positions = 0);
+                               uint32_t unused_positions = 0,
+                               const std::string& activation = "gelu");
 
 /// Most tokens of one run: what the user asked for, or all positions.
 uint32_t read_encoder_segment(const ImportOptions& options, uint32_t positions);
@@ -103,16 +104,21 @@ class Encoder {
   // The heads, for models that have others besides.
 
   void write_sizes();
-  /// A head on row(s) x, whose classes are the rows of its matrix.
+  /// A head on the one row x, whose classes are the rows of its matrix.
   void classify(uint32_t x, const std::string& prefix);
+  /// The same on each token's row.
+  void classify_tokens(uint32_t x, const std::string& prefix);
   void fill_mask(uint32_t x, const MaskedHead& head, Bias dense_bias = Bias::kAll,
                  Bias decoder_bias = Bias::kAll);
   void hidden_states(uint32_t x);
   /// With a warning, if the checkpoint has the head that tells whether one sentence follows another.
-  void leave_out_sentence_head();
+  void leave_out_sentence_head(const std::string& name = "cls.seq_relationship");
 
  private:
   uint32_t pooled(uint32_t x);
+  bool is_of_tokens() const;
+  /// Logits by a matrix whose rows are classes, with their names.
+  void class_logits(uint32_t x, const std::string& prefix);
   bool is_padded() const { return config_.padding.multiple > 1; }
   /// Ids for each token, with `value` for those that padding adds.
   uint32_t padded(uint32_t ids, uint32_t value);

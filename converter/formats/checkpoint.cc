@@ -97,8 +97,8 @@ Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
     : directory_(directory) {
   if (!file_exists(directory)) throw InputError("there is no directory or file " + directory);
   const auto has_ending = [&](const char* ending) { return directory.ends_with(ending); };
-  const std::vector<const char*> endings = {".json", ".safetensors", ".bin",
-                                            ".pt",   ".pth",         ".ckpt"};
+  const std::vector<const char*> endings = {".json", ".safetensors", ".bin", ".pt",
+                                            ".pth",  ".ckpt",        ".onnx"};
   const bool is_member = !std::filesystem::is_directory(directory) &&
                          std::any_of(endings.begin(), endings.end(), has_ending);
   const std::string gguf = is_member ? "" : find_gguf(directory);
@@ -107,6 +107,13 @@ Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
     directory_ = slash == std::string::npos ? "." : directory.substr(0, std::max<size_t>(slash, 1));
     // config.json names the directory; so does an index of shards.
     if (!has_ending(".json")) chosen_file_ = directory;
+    // Where the same weights are there in several forms, this one is in a folder of its own.
+    const std::string above = directory_ + "/..";
+    const bool is_apart = std::filesystem::absolute(directory_).filename() == "onnx";
+    if (has_ending(".onnx") && is_apart && !file_exists(directory_ + "/config.json") &&
+        file_exists(above + "/config.json")) {
+      directory_ = above;
+    }
   }
   config_path_ = directory_ + "/config.json";
   if (!gguf.empty()) {
@@ -147,9 +154,12 @@ void Checkpoint::open_without_config(const std::string& key) {
   try {
     open_tensors(key);
   } catch (const InputError&) {
+    if (chosen_file_.ends_with(".onnx")) throw;
     throw missing;
   }
-  if (config_.contains("n_self_heads")) {
+  if (onnx_ != nullptr) {
+    derive_config();
+  } else if (config_.contains("n_self_heads")) {
     model_type_ = "yoco";
   } else if (config_.empty() && has_tensor("blocks.0.att.r_k")) {
     model_type_ = "rwkv7";
@@ -159,6 +169,14 @@ void Checkpoint::open_without_config(const std::string& key) {
   } else {
     throw missing;
   }
+}
+
+void Checkpoint::derive_config() {
+  std::string note;
+  config_ = onnx_->derive_config(&note);
+  config_path_ = onnx_->path() + ", as config.json";
+  notes_.push_back(note);
+  read_model_type();
 }
 
 void Checkpoint::read_config() {
@@ -236,7 +254,15 @@ void Checkpoint::open_tensors(const std::string& key) {
   const CheckpointFiles files = find_checkpoint_files(directory_, chosen_file_);
   notes_ = files.notes;
   index_name_ = base_name(files.index_path);
-  for (const std::string& path : files.paths) add_file(open_tensor_file(path, key), false);
+  for (const std::string& path : files.paths) {
+    if (path.ends_with(".onnx")) {
+      auto file = std::make_unique<OnnxFile>(path);
+      onnx_ = file.get();
+      add_file(std::move(file), false);
+    } else {
+      add_file(open_tensor_file(path, key), false);
+    }
+  }
   for (const auto& [tensor, file] : files.weight_map) {
     const auto there = tensors_.find(tensor);
     if (there == tensors_.end() || base_name(there->second.file->path()) != file) {

@@ -16,6 +16,7 @@
 
 #include "converter/formats/bitnet.h"
 #include "converter/formats/gguf_model.h"
+#include "converter/formats/onnx_model.h"
 #include "converter/formats/open_tensor_file.h"
 
 namespace oxbow::convert {
@@ -24,7 +25,7 @@ class Checkpoint {
  public:
   /// `directory` may also be a GGUF file, or have one and nothing else: see gguf_model.h. Otherwise
   /// reads `directory`/config.json, which RWKV-7 does without and YOCO calls params.json, and maps the tensor
-  /// files beside it; see checkpoint_files.h. A file of such a directory stands for the directory, a tensor
+  /// files beside it; see checkpoint_files.h. An ONNX file can do without one. A file of such a directory stands for the directory, a tensor
   /// file also for the choice of that file.
   /// `extra`, when not empty, is a tensor file whose tensors complete or replace those by name. `key`
   /// is for the files of the directory, as in open_tensor_file(). `may_lack_tensors`: where there are none, those that
@@ -129,6 +130,7 @@ class Checkpoint {
   void read_model_type();
   /// Models that are published without one, known by their tensors or by another file of settings.
   void open_without_config(const std::string& key);
+  void derive_config();
   void open_gguf(const std::string& path);
   void guess_model_type();
   /// Reads how the weights are stored if they are not plain, and tells what to do instead when nobody reads it here.
@@ -158,6 +160,8 @@ class Checkpoint {
   bool assumes_tensors_ = false;
   /// Elements of those.
   mutable uint64_t assumed_elements_ = 0;
+  /// Null unless the tensors are those of one.
+  const OnnxFile* onnx_ = nullptr;
   std::map<std::string, Found> tensors_;
   // What was asked for: bookkeeping that leaves the checkpoint itself as it is.
   mutable std::set<std::string> used_keys_;

@@ -15,6 +15,8 @@ namespace oxbow::convert {
 namespace {
 
 constexpr std::string_view kTensorEndings[] = {".safetensors", ".bin", ".pt", ".pth", ".ckpt"};
+// Looked at where there is none of the others.
+constexpr std::string_view kOnnxEnding[] = {".onnx"};
 constexpr std::string_view kOtherStarts[] = {"optimizer.", "scheduler.", "scaler.", "rng_state",
                                              "training_args."};
 // Names in a message.
@@ -25,8 +27,9 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> endi
                      [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
-/// Regular files that are tensor files of a model, by name.
-std::set<std::string> list_tensor_files(const std::string& directory) {
+/// Regular files with such an ending that are tensor files of a model, by name.
+std::set<std::string> list_tensor_files(const std::string& directory,
+                                        std::span<const std::string_view> endings) {
   std::set<std::string> out;
   std::error_code unreadable;
   for (const auto& entry : std::filesystem::directory_iterator(directory, unreadable)) {
@@ -36,7 +39,7 @@ std::set<std::string> list_tensor_files(const std::string& directory) {
     const bool is_other =
         std::any_of(std::begin(kOtherStarts), std::end(kOtherStarts),
                     [&](std::string_view start) { return name.starts_with(start); });
-    if (!is_other && ends_with_any(name, kTensorEndings)) out.insert(name);
+    if (!is_other && ends_with_any(name, endings)) out.insert(name);
   }
   if (unreadable) throw InputError("cannot read " + directory + ": " + unreadable.message());
   return out;
@@ -89,8 +92,13 @@ CheckpointFiles find_checkpoint_files(const std::string& directory, const std::s
     return out;
   }
   bool only_one = false;
-  const std::set<std::string> tensor_files = list_tensor_files(directory);
-  for (const char* single : {"model.safetensors", "pytorch_model.bin"}) {
+  std::set<std::string> tensor_files = list_tensor_files(directory, kTensorEndings);
+  std::vector<const char*> usual = {"model.safetensors", "pytorch_model.bin"};
+  if (tensor_files.empty()) {
+    tensor_files = list_tensor_files(directory, kOnnxEnding);
+    usual = {"model.onnx"};
+  }
+  for (const char* single : usual) {
     const std::string path = directory + "/" + single, index = path + ".index.json";
     if (file_exists(path)) {
       out.paths = {path};
@@ -112,8 +120,8 @@ CheckpointFiles find_checkpoint_files(const std::string& directory, const std::s
       throw InputError(
           directory +
           " has no tensor file; expected model.safetensors, pytorch_model.bin, the "
-          "index.json of one of them, or one file *.safetensors, *.bin, *.pt, *.pth or "
-          "*.ckpt");
+          "index.json of one of them, or one file *.safetensors, *.bin, *.pt, *.pth, *.ckpt "
+          "or *.onnx");
     }
     out.paths = {directory + "/" + *tensor_files.begin()};
     only_one = true;

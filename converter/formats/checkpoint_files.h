@@ -2,7 +2,8 @@
 
 // Which files of a checkpoint directory hold the tensors. The first of these that is there:
 // model.safetensors, the shards of model.safetensors.index.json, pytorch_model.bin, the shards of
-// pytorch_model.bin.index.json, and else the only tensor file of any name.
+// pytorch_model.bin.index.json, and else the only tensor file of any name; where there is none, model.onnx or
+// the only ONNX file.
 
 #include <map>
 #include <string>
