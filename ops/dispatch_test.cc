@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
@@ -110,6 +111,35 @@ TEST(Dispatch, ACoreGetsTheKernelsItsInstructionsAllow) {
   EXPECT_EQ(picked["rope"], "rope_f32_f32_f32_neon");
   EXPECT_EQ(picked["add"], "add_f32_f32_f32_ref");
 }
+
+#if defined(__x86_64__) && defined(__linux__)
+TEST(Dispatch, AnX86MachineGetsTheKernelsItsSystemNames) {
+  // What Linux found out by itself.
+  std::ifstream file("/proc/cpuinfo");
+  std::string line, flags;
+  while (flags.empty() && std::getline(file, line)) {
+    if (line.starts_with("flags")) flags = line.substr(line.find(':') + 1) + " ";
+  }
+  ASSERT_FALSE(flags.empty());
+  const auto has = [&](const char* flag) {
+    return flags.find(" " + std::string(flag) + " ") != std::string::npos;
+  };
+  const bool avx512_vnni =
+      has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512_vnni");
+  EXPECT_EQ(cpu_supports(Isa::kAvx2), has("avx2"));
+  EXPECT_EQ(cpu_supports(Isa::kAvxVnni), has("avx2") && has("avx_vnni"));
+  EXPECT_EQ(cpu_supports(Isa::kAvx512Vnni), avx512_vnni);
+  EXPECT_FALSE(cpu_supports(Isa::kNeon));
+  const Picked picked(false);
+  EXPECT_EQ(picked["linear int8_t int8_t"],
+            std::string("linear_i8_i8_f32_") + (avx512_vnni                      ? "avx512_vnni"
+                                                : has("avx2") && has("avx_vnni") ? "avx_vnni"
+                                                : has("avx2")                    ? "avx2"
+                                                                                 : "ref"));
+  EXPECT_EQ(picked["linear float float"],
+            std::string("linear_f32_f32_f32_") + (has("avx2") ? "avx2" : "ref"));
+}
+#endif
 
 }  // namespace
 }  // namespace oxbow

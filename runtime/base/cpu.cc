@@ -1,6 +1,8 @@
 #include "runtime/base/cpu.h"
 
-#if defined(__aarch64__) && defined(__linux__)
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
@@ -9,9 +11,26 @@ namespace {
 
 #if defined(__x86_64__) || defined(__i386__)
 
+/// By number: not every compiler's __builtin_cpu_supports knows it.
+bool has_avx_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 4)) != 0;
+}
+
 bool probe(Isa isa) {
-  // FMA is not asked for: contraction would change the bits.
-  return isa == Isa::kAvx2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+  switch (isa) {
+    case Isa::kAvx2:
+      // FMA is not asked for: contraction would change the bits.
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    case Isa::kAvxVnni:
+      // Whether the system saves the registers is part of the compiler's answer for AVX2.
+      return probe(Isa::kAvx2) && has_avx_vnni();
+    case Isa::kAvx512Vnni:
+      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+    default:
+      return false;
+  }
 }
 
 #elif defined(__aarch64__) && defined(__linux__)
@@ -48,6 +67,10 @@ const char* isa_name(Isa isa) {
       return "none";
     case Isa::kAvx2:
       return "avx2";
+    case Isa::kAvxVnni:
+      return "avx_vnni";
+    case Isa::kAvx512Vnni:
+      return "avx512_vnni";
     case Isa::kNeon:
       return "neon";
     case Isa::kNeonDotprod:

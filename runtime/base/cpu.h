@@ -11,6 +11,8 @@ enum class Isa : uint8_t {
   /// What every machine of the target has: the reference kernels.
   kNone = 0,
   kAvx2,
+  kAvxVnni,
+  kAvx512Vnni,
   kNeon,
   kNeonDotprod,
   kNeonI8mm,
