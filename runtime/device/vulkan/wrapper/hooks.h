@@ -54,6 +54,8 @@ struct Counters {
   std::atomic<int64_t> bytes = 0;
   /// Calls made that can fail.
   std::atomic<uint64_t> calls = 0;
+  /// Pipelines made of shaders with packed integer dot products.
+  std::atomic<uint32_t> int_dot_pipelines = 0;
   /// What validation objected to.
   std::atomic<uint32_t> errors = 0;
 };

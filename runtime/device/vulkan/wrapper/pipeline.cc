@@ -185,6 +185,7 @@ Status Pipelines::make(const Device& device, VkPipelineCache cache, const Pipeli
   });
   destroy(&module,
           [&](VkShaderModule object) { api.DestroyShaderModule(device.handle, object, nullptr); });
+  counters().int_dot_pipelines += key.int_dot && status == Status::kOk ? 1 : 0;
   if (status == Status::kOk && !made_.push(made)) {
     destroy(&made.handle,
             [&](VkPipeline object) { api.DestroyPipeline(device.handle, object, nullptr); });

@@ -94,10 +94,9 @@ Status Program::make_dispatches(const ProgramSpec& spec, Error* error) {
   const std::lock_guard lock(context_->pipelines_mutex);
   for (const Dispatch& dispatch : spec.dispatches) {
     const VulkanShader& shader = *dispatch.shader;
-    const std::span<const uint32_t> code = device().features.int_dot && !shader.int_dot_code.empty()
-                                               ? shader.int_dot_code
-                                               : shader.code;
     PipelineKey key;
+    key.int_dot = device().features.int_dot && !shader.int_dot_code.empty();
+    const std::span<const uint32_t> code = key.int_dot ? shader.int_dot_code : shader.code;
     key.name = shader.name;
     key.code = code.data();
     key.code_words = code.size();
