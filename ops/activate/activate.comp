@@ -14,5 +14,5 @@ layout(std430, binding = 2) writeonly buffer Y { float y[]; };
 
 void main() {
   const uint i = element_index();
-  if (i < dispatch.values[0]) y[i] = activate(activation, limit, x[i]);
+  if (i < dispatch.values[0]) y[word_at(2u, i)] = activate(activation, limit, x[word_at(1u, i)]);
 }

@@ -16,5 +16,5 @@ layout(std430, binding = 3) writeonly buffer Y { float y[]; };
 
 void main() {
   const uint i = element_index();
-  if (i < dispatch.values[0]) y[i] = a[i] + b[(one_row ? i % width : i) / repeat];
+  if (i < dispatch.values[0]) y[word_at(3u, i)] = a[word_at(1u, i)] + b[word_at(2u, (one_row ? i % width : i) / repeat)];
 }

@@ -112,14 +112,14 @@ void find_spans(uint query) {
 
 // Of a query that has found its spans. With a mask the rows of the last source are those that it leaves.
 uint keys_seen(uint row) {
-  if (mask_queries && mask[row] == 0) return 0u;
+  if (mask_queries && mask[word_at(14u, row)] == 0) return 0u;
   const uint count = span_count[0] + span_count[1];
   if (!key_mask || count <= last_source()) return count;
-  return last_source() + seen[2u * (count - last_source()) - 1u];
+  return last_source() + seen[word_at(13u, 2u * (count - last_source()) - 1u)];
 }
 
 uint position_of_key(uint n) {
-  if (key_mask) return n < last_source() ? n : last_source() + seen[2u * (n - last_source())];
+  if (key_mask) return n < last_source() ? n : last_source() + seen[word_at(13u, 2u * (n - last_source()))];
   return n < span_count[0] ? span_first[0] + n * span_step[0]
                            : span_first[1] + (n - span_count[0]) * span_step[1];
 }
@@ -184,12 +184,12 @@ float query_value(uint kind, uint item, uint d) {
   const uint column = head_of(item) * head_width + d, at = row_of(item) * q_width() + column;
   float value = 0.0;
   if (kind == 2u) {
-    value = pinned_q[at];
+    value = pinned_q[word_at(15u, at)];
   } else {
-    value = q[at];
+    value = q[word_at(1u, at)];
   }
   if (!relative || kind == 1u) return value;
-  precise float sum = value + query_bias[column];
+  precise float sum = value + query_bias[word_at(11u, column)];
   return sum;
 }
 
@@ -353,7 +353,7 @@ void attend(uint group) {
     for (uint c = 0u; c < columns; ++c) {
       const uint d = c * threads + thread;
       precise float value = columns_out[item * columns + c] * inverse;
-      if (d < head_width) result[row_of(item) * q_width() + head_of(item) * head_width + d] = value;
+      if (d < head_width) result[word_at(2u, row_of(item) * q_width() + head_of(item) * head_width + d)] = value;
     }
   }
 }

@@ -33,8 +33,16 @@ void load_queries() {
   barrier();
 }
 
-float key_element(uint source, uint at) { return source == 0u ? k0[at] : source == 1u ? k1[at] : k2[at]; }
-float value_element(uint source, uint at) { return source == 0u ? v0[at] : source == 1u ? v1[at] : v2[at]; }
+float key_element(uint source, uint at) {
+  return source == 0u   ? k0[word_at(3u, at)]
+         : source == 1u ? k1[word_at(5u, at)]
+                        : k2[word_at(7u, at)];
+}
+float value_element(uint source, uint at) {
+  return source == 0u   ? v0[word_at(4u, at)]
+         : source == 1u ? v1[word_at(6u, at)]
+                        : v2[word_at(8u, at)];
+}
 
 void stage_keys(uint keys, uint begin, uint width) {
   for (uint i = gl_LocalInvocationID.x; i < keys * chunk; i += threads) {
@@ -52,7 +60,7 @@ float table_product(uint item, uint row) {
   precise float s[8] = float[8](0, 0, 0, 0, 0, 0, 0, 0);
   const uint at = query_at(1u, item), from = row * q_width() + head_of(item) * head_width;
   for (uint d = 0u; d < head_width; ++d) {
-    precise float product = queries[at + d] * table[from + d];
+    precise float product = queries[at + d] * table[word_at(9u, from + d)];
     s[d % 8u] = s[d % 8u] + product;
   }
   return combine_sums(s);

@@ -80,8 +80,16 @@ void load_queries() {
   barrier();
 }
 
-uint key_word(uint source, uint at) { return source == 0u ? k0[at] : source == 1u ? k1[at] : k2[at]; }
-uint value_word(uint source, uint at) { return source == 0u ? v0[at] : source == 1u ? v1[at] : v2[at]; }
+uint key_word(uint source, uint at) {
+  return source == 0u   ? k0[word_at(3u, at)]
+         : source == 1u ? k1[word_at(5u, at)]
+                        : k2[word_at(7u, at)];
+}
+uint value_word(uint source, uint at) {
+  return source == 0u   ? v0[word_at(4u, at)]
+         : source == 1u ? v1[word_at(6u, at)]
+                        : v2[word_at(8u, at)];
+}
 
 // Four codes from any byte of a row on; there is always a word behind it.
 uint key_codes(uint source, uint row_at, uint byte) {
@@ -91,9 +99,9 @@ uint key_codes(uint source, uint row_at, uint byte) {
 }
 
 uint table_codes(uint row_at, uint byte) {
-  const uint word = table[row_at + byte / 4u], shift = byte % 4u * 8u;
+  const uint word = table[word_at(9u, row_at + byte / 4u)], shift = byte % 4u * 8u;
   if (!odd_heads || shift == 0u) return word;
-  return word >> shift | table[row_at + byte / 4u + 1u] << (32u - shift);
+  return word >> shift | table[word_at(9u, row_at + byte / 4u + 1u)] << (32u - shift);
 }
 
 float key_scale(uint source, uint row) {
@@ -122,7 +130,7 @@ float table_product(uint item, uint row) {
   int sum = 0;
   for (uint w = 0u; w < head_words; ++w) sum += dot_i8(queries[at + w], table_codes(row * table_stride(), byte + w * 4u));
   precise float both = query_scales[items_at_once + item] *
-                       uintBitsToFloat(table[distances * table_stride() + row * heads + head_of(item)]);
+                       uintBitsToFloat(table[word_at(9u, distances * table_stride() + row * heads + head_of(item))]);
   precise float term = float(sum) * both;
   return term;
 }

@@ -17,7 +17,7 @@ void main() {
   uint before = 0u;
   for (uint begin = 0u; begin < rows; begin += threads) {
     const uint row = begin + thread;
-    is_seen[thread] = row < rows && mask[row] != 0 ? 1u : 0u;
+    is_seen[thread] = row < rows && mask[word_at(2u, row)] != 0 ? 1u : 0u;
     barrier();
     uint up_to = before, all = before;
     for (uint i = 0u; i < threads; ++i) {
@@ -25,8 +25,8 @@ void main() {
       up_to += i <= thread ? is_seen[i] : 0u;
     }
     if (row < rows) {
-      if (is_seen[thread] != 0u) seen[2u * (up_to - 1u)] = row;
-      seen[2u * row + 1u] = up_to;
+      if (is_seen[thread] != 0u) seen[word_at(1u, 2u * (up_to - 1u))] = row;
+      seen[word_at(1u, 2u * row + 1u)] = up_to;
     }
     before = all;
     barrier();

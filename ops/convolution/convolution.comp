@@ -29,10 +29,10 @@ layout(std430, binding = 5) readonly buffer Bias { float bias[]; };
 
 float remembered(uint row, uint channel) {
   const uint place = (dispatch.values[3] + row) % max(left, 1u);
-  if (memory_groups == 0u) return memory[place * memory_stride + channel];
-  const int code = code_of(memory_words[place * memory_stride + channel / 4u], channel % 4u);
+  if (memory_groups == 0u) return memory[word_at(3u, place * memory_stride + channel)];
+  const int code = code_of(memory_words[word_at(3u, place * memory_stride + channel / 4u)], channel % 4u);
   const uint group = channel / (width / memory_groups);
-  precise float value = float(code) * memory[memory_scales + place * memory_groups + group];
+  precise float value = float(code) * memory[word_at(3u, memory_scales + place * memory_groups + group)];
   return value;
 }
 
@@ -45,12 +45,12 @@ void main() {
   // In the line [ left rows before the run | the run ] the filter covers [row, row + taps).
   const uint begin = max(row, left - held);
   const uint end = min(row + taps, left + rows);
-  precise float sum = has_bias ? bias[channel] : 0.0;
+  precise float sum = has_bias ? bias[word_at(5u, channel)] : 0.0;
   for (uint at = begin; at < end; ++at) {
     const float value =
-        at < left ? remembered(at - (left - held), channel) : x[(at - left) * width + channel];
-    precise float product = filters[filter_at + at - row] * value;
+        at < left ? remembered(at - (left - held), channel) : x[word_at(1u, (at - left) * width + channel)];
+    precise float product = filters[word_at(2u, filter_at + at - row)] * value;
     sum = sum + product;
   }
-  y[i] = sum;
+  y[word_at(4u, i)] = sum;
 }

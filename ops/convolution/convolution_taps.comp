@@ -15,15 +15,15 @@ void main() {
   if (i >= dispatch.values[0]) return;
   const uint first = i * taps;
   float most = uintBitsToFloat(0xff800000u);
-  for (uint a = 0u; a < taps; ++a) most = x[first + a] > most ? x[first + a] : most;
+  for (uint a = 0u; a < taps; ++a) most = x[word_at(1u, first + a)] > most ? x[word_at(1u, first + a)] : most;
   // In the lanes of sum_f32() of runtime/base/math.h.
   precise float sums[8] = float[8](0, 0, 0, 0, 0, 0, 0, 0);
   for (uint a = 0u; a < taps; ++a) {
-    precise float difference = x[first + a] - most;
+    precise float difference = x[word_at(1u, first + a)] - most;
     const float power = exp_f32(difference);
-    y[first + a] = power;
+    y[word_at(2u, first + a)] = power;
     sums[a % 8u] = sums[a % 8u] + power;
   }
   const float sum = combine_sums(sums);
-  for (uint a = 0u; a < taps; ++a) y[first + a] = div_f32(y[first + a], sum);
+  for (uint a = 0u; a < taps; ++a) y[word_at(2u, first + a)] = div_f32(y[word_at(2u, first + a)], sum);
 }

@@ -22,16 +22,16 @@ void main() {
   const uint i = element_index();
   if (i >= dispatch.values[0]) return;
   const uint column = i % width;
-  const uint id = ids[i / width];
+  const uint id = ids[word_at(1u, i / width)];
   const uint index = id - first;
   precise float value = 0.0;
   if (id >= first && index < table_rows) {
     if (row_words == 0u) {
-      value = table[index * width + column] * scale;
+      value = table[word_at(2u, index * width + column)] * scale;
     } else {
-      precise float row_scale = table[table_scales + index] * scale;
-      value = float(code_of(table_words[index * row_words + column / 4u], column % 4u)) * row_scale;
+      precise float row_scale = table[word_at(2u, table_scales + index)] * scale;
+      value = float(code_of(table_words[word_at(2u, index * row_words + column / 4u)], column % 4u)) * row_scale;
     }
   }
-  y[i] = value;
+  y[word_at(3u, i)] = value;
 }

@@ -15,7 +15,7 @@ layout(std430, binding = 1) readonly buffer X { float x[]; };
 layout(std430, binding = 2) writeonly buffer Y { float y[]; };
 
 float part(uint head, uint j) {
-  const float value = j < width ? x[head * width + j] : -x[head * width + j - width];
+  const float value = j < width ? x[word_at(1u, head * width + j)] : -x[word_at(1u, head * width + j - width)];
   return value < 0.0 && !is_nan(value) ? 0.0 : value;
 }
 
@@ -36,6 +36,6 @@ void main() {
   }
   precise float sum = combine_sums(lanes) + epsilon;
   for (uint at = 0u; at < count; ++at) {
-    y[head * count + at] = div_f32(product_at(head, at), sum);
+    y[word_at(2u, head * count + at)] = div_f32(product_at(head, at), sum);
   }
 }

@@ -19,8 +19,8 @@ float mean, factor;
 
 float value_at(uint row, uint column) {
   const uint at = (own_weights ? row % groups * width : 0u) + column;
-  precise float value = (x[row * width + column] - mean) * factor;
-  if (weighted) value = value * weight[at] + bias[at];
+  precise float value = (x[word_at(2u, row * width + column)] - mean) * factor;
+  if (weighted) value = value * weight[word_at(3u, at)] + bias[word_at(4u, at)];
   return value;
 }
 

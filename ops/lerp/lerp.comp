@@ -16,8 +16,8 @@ layout(std430, binding = 4) writeonly buffer Y { float y[]; };
 void main() {
   const uint i = element_index();
   if (i >= dispatch.values[0]) return;
-  precise float difference = b[i] - a[i];
-  precise float part = difference * mix_of[one_mix ? i % width : i];
-  precise float sum = a[i] + part;
-  y[i] = sum;
+  precise float difference = b[word_at(2u, i)] - a[word_at(1u, i)];
+  precise float part = difference * mix_of[word_at(3u, one_mix ? i % width : i)];
+  precise float sum = a[word_at(1u, i)] + part;
+  y[word_at(4u, i)] = sum;
 }

@@ -41,9 +41,9 @@ uint weight_word_index(uint channel, uint group) {
 }
 
 void finish(uint row, uint channel, float dot) {
-  precise float sum = dot + (has_bias ? bias[channel] : 0.0);
+  precise float sum = dot + (has_bias ? bias[word_at(4u, channel)] : 0.0);
   sum = activate(activation, limit, sum);
   const uint at = row * channels + channel;
-  if (has_residual) sum = sum + residual[at];
-  y[at] = sum;
+  if (has_residual) sum = sum + residual[word_at(5u, at)];
+  y[word_at(3u, at)] = sum;
 }

@@ -8,10 +8,10 @@ vec4 weight_at(uint channel, uint group);
 float scaled(uint channel, float sum);
 
 vec4 x_at(uint row, uint group) {
-  if (depth % 4u == 0u) return x_fours[row * (depth / 4u) + group];
+  if (depth % 4u == 0u) return x_fours[four_at(1u, row * (depth / 4u) + group)];
   vec4 four = vec4(0);
   for (uint j = 0u; j < 4u; ++j) {
-    if (group * 4u + j < depth) four[j] = x[row * x_stride + group * 4u + j];
+    if (group * 4u + j < depth) four[j] = x[word_at(1u, row * x_stride + group * 4u + j)];
   }
   return four;
 }

@@ -17,8 +17,8 @@ void main() {
   const uint thread = gl_LocalInvocationID.x;
   ivec4 sums = ivec4(0);
   for (uint group = thread / 2u; group < group_count(); group += thread_count / 2u) {
-    const uint codes = x_words[row * x_stride + group];
-    const uvec4 wide = weight_wide_words[(block * group_count() + group) * 2u + thread % 2u];
+    const uint codes = x_words[word_at(1u, row * x_stride + group)];
+    const uvec4 wide = weight_wide_words[four_at(2u, (block * group_count() + group) * 2u + thread % 2u)];
     sums += ivec4(dot_i8(codes, wide.x), dot_i8(codes, wide.y), dot_i8(codes, wide.z), dot_i8(codes, wide.w));
   }
   parts[thread] = sums;
@@ -29,7 +29,7 @@ void main() {
   }
   const uint channel = block * 8u + thread;
   if (thread >= 8u || channel >= channels) return;
-  precise float scale = x[x_scales + row] * weight[weight_scales + channel];
+  precise float scale = x[word_at(1u, x_scales + row)] * weight[word_at(2u, weight_scales + channel)];
   precise float dot = float(parts[thread / 4u][thread % 4u]) * scale;
   finish(row, channel, dot);
 }

@@ -20,11 +20,11 @@ void load_tiles(uint first_row, uint first_channel, uint first_group) {
     const uint x_group = i % tile_groups, line = i / tile_groups;
     const bool has_x = first_group + x_group < group_count() && first_row + line < dispatch.values[0];
     x_tile[x_group * tile_stride + line] =
-        has_x ? x_words[(first_row + line) * x_stride + first_group + x_group] : 0u;
+        has_x ? x_words[word_at(1u, (first_row + line) * x_stride + first_group + x_group)] : 0u;
     const uint weight_group = i / 8u % tile_groups, column = i / (8u * tile_groups) * 8u + i % 8u;
     const bool has_weight = first_group + weight_group < group_count() && first_channel + column < channels;
     weight_tile[weight_group * tile_stride + column] =
-        has_weight ? weight_words[weight_word_index(first_channel + column, first_group + weight_group)] : 0u;
+        has_weight ? weight_words[word_at(2u, weight_word_index(first_channel + column, first_group + weight_group))] : 0u;
   }
 }
 
@@ -55,7 +55,7 @@ void main() {
     for (uint j = 0u; j < 4u; ++j) {
       const uint row = first_row + line + 8u * i, channel = first_channel + column + 8u * j;
       if (row >= dispatch.values[0] || channel >= channels) continue;
-      precise float scale = x[x_scales + row] * weight[weight_scales + channel];
+      precise float scale = x[word_at(1u, x_scales + row)] * weight[word_at(2u, weight_scales + channel)];
       precise float dot = float(sums[i][j]) * scale;
       finish(row, channel, dot);
     }

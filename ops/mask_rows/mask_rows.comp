@@ -12,5 +12,5 @@ layout(std430, binding = 3) writeonly buffer Y { uint y[]; };
 
 void main() {
   const uint i = element_index();
-  if (i < dispatch.values[0]) y[i] = mask[i / width] != 0u ? x[i] : 0u;
+  if (i < dispatch.values[0]) y[word_at(3u, i)] = mask[word_at(2u, i / width)] != 0u ? x[word_at(1u, i)] : 0u;
 }

@@ -14,7 +14,7 @@ layout(std430, binding = 3) readonly buffer B { float b[]; };
 
 float value_at(uint row, uint column) {
   precise float product =
-      a[row * width + column] * b[((one_row ? 0u : row * width) + column) / repeat];
+      a[word_at(2u, row * width + column)] * b[word_at(3u, ((one_row ? 0u : row * width) + column) / repeat)];
   return product;
 }
 

@@ -18,14 +18,14 @@ void main() {
   if (i >= dispatch.values[0]) return;
   const uint at = neighbours ? i * group : i / width * width * group + i % width;
   const uint step = neighbours ? 1u : width;
-  precise float pooled = x[at];
+  precise float pooled = x[word_at(1u, at)];
   for (uint g = 1u; g < group; ++g) {
-    const float next = x[at + g * step];
+    const float next = x[word_at(1u, at + g * step)];
     if (mean) {
       pooled = pooled + next;
     } else {
       pooled = next > pooled || is_nan(next) ? next : pooled;
     }
   }
-  y[i] = mean ? div_f32(pooled, float(group)) : pooled;
+  y[word_at(2u, i)] = mean ? div_f32(pooled, float(group)) : pooled;
 }

@@ -13,5 +13,5 @@ void main() {
   const uint i = element_index();
   if (i >= dispatch.values[0]) return;
   const uint position = dispatch.values[1] + i;
-  ids[i] = offset + (wrap == 0u ? position : position % wrap);
+  ids[word_at(1u, i)] = offset + (wrap == 0u ? position : position % wrap);
 }

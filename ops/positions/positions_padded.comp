@@ -24,7 +24,7 @@ void main() {
   uint before = 0u;
   for (uint begin = 0u; begin < rows; begin += threads) {
     const uint row = begin + thread;
-    const bool is_text = row < rows && tokens[row] != pad_token;
+    const bool is_text = row < rows && tokens[word_at(2u, row)] != pad_token;
     counts[thread] = is_text ? 1u : 0u;
     barrier();
     uint own = before, all = before;
@@ -34,7 +34,7 @@ void main() {
     }
     if (is_text && own == left) dispatch.values[3] = row + 1u;
     const uint position = dispatch.values[1] + own;
-    if (row < rows) ids[row] = is_text ? offset + (wrap == 0u ? position : position % wrap) : pad_position;
+    if (row < rows) ids[word_at(1u, row)] = is_text ? offset + (wrap == 0u ? position : position % wrap) : pad_position;
     before = all;
     barrier();
   }

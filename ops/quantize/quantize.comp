@@ -7,7 +7,7 @@
 
 layout(std430, binding = 2) readonly buffer X { float x[]; };
 
-float value_at(uint row, uint column) { return x[row * width + column]; }
+float value_at(uint row, uint column) { return x[word_at(2u, row * width + column)]; }
 
 void main() {
   const uint row = group_index();

@@ -39,16 +39,16 @@ uint head, column, first;
 
 float decay_at(uint token, uint key) {
   if (!has_decay) return 1.0;
-  return decay[token * decay_stride + (decay_per_key ? head * keys + key : head)];
+  return decay[word_at(5u, token * decay_stride + (decay_per_key ? head * keys + key : head))];
 }
 
 void read(uint token, uint key_row) {
   precise float sum = 0.0;
   for (uint i = 0u; i < keys; ++i) {
-    precise float product = state[first + i * values] * q[key_row + i];
+    precise float product = state[word_at(1u, first + i * values)] * q[word_at(2u, key_row + i)];
     sum = sum + product;
   }
-  y[token * heads * values + column] = has_divisor ? div_f32(sum, divisor[token * heads + head]) : sum;
+  y[word_at(10u, token * heads * values + column)] = has_divisor ? div_f32(sum, divisor[word_at(9u, token * heads + head)]) : sum;
 }
 
 void write(uint token, uint key_row) {
@@ -56,30 +56,30 @@ void write(uint token, uint key_row) {
   precise float seen = 0.0;
   if (rank_one) {
     for (uint i = 0u; i < keys; ++i) {
-      precise float product = state[first + i * values] * a[own_row + i];
+      precise float product = state[word_at(1u, first + i * values)] * a[word_at(7u, own_row + i)];
       seen = seen + product;
     }
   }
-  precise float value = v[token * heads * values + column];
+  precise float value = v[word_at(4u, token * heads * values + column)];
   if (delta) {
     precise float known = 0.0;
     for (uint i = 0u; i < keys; ++i) {
-      precise float kept = decay_at(token, i) * state[first + i * values];
-      precise float product = kept * k[key_row + i];
+      precise float kept = decay_at(token, i) * state[word_at(1u, first + i * values)];
+      precise float product = kept * k[word_at(3u, key_row + i)];
       known = known + product;
     }
     value = value - known;
   }
-  if (has_factor) value = value * factor[token * heads + head];
+  if (has_factor) value = value * factor[word_at(6u, token * heads + head)];
   for (uint i = 0u; i < keys; ++i) {
-    precise float s = decay_at(token, i) * state[first + i * values];
+    precise float s = decay_at(token, i) * state[word_at(1u, first + i * values)];
     if (rank_one) {
-      precise float turned = b[own_row + i] * seen;
+      precise float turned = b[word_at(8u, own_row + i)] * seen;
       s = s + turned;
     }
-    precise float more = k[key_row + i] * value;
+    precise float more = k[word_at(3u, key_row + i)] * value;
     s = s + more;
-    state[first + i * values] = s;
+    state[word_at(1u, first + i * values)] = s;
   }
 }
 

@@ -23,14 +23,14 @@ void main() {
   if (head >= dispatch.values[0]) return;
   for (uint token = 0u; token < dispatch.values[1]; ++token) {
     const uint at = token * heads + head;
-    const float w = has_decay ? decay[token * decay_stride + head] : 1.0;
-    const float before = n[head];
+    const float w = has_decay ? decay[word_at(2u, token * decay_stride + head)] : 1.0;
+    const float before = n[word_at(1u, head)];
     precise float kept = before * w;
     precise float now = kept + 1.0;
-    n[head] = now;
+    n[word_at(1u, head)] = now;
     const float root = sqrt_f32(now);
     precise float scaled = sqrt_f32(before) * w;
-    decays[at] = div_f32(scaled, root);
-    factors[at] = div_f32(has_factor ? factor[at] : 1.0, root);
+    decays[word_at(4u, at)] = div_f32(scaled, root);
+    factors[word_at(5u, at)] = div_f32(has_factor ? factor[word_at(3u, at)] : 1.0, root);
   }
 }

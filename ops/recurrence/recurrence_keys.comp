@@ -34,26 +34,26 @@ void read(uint token, uint head, uint key_row) {
   for (uint lane = 0u; lane < 8u; ++lane) {
     lanes[lane] = 0.0;
     for (uint i = lane; i < keys; i += 8u) {
-      precise float product = z[head * keys + i] * q[key_row + i];
+      precise float product = z[word_at(1u, head * keys + i)] * q[word_at(2u, key_row + i)];
       lanes[lane] = lanes[lane] + product;
     }
   }
   const float sum = abs_f32(combine_sums(lanes));
-  const float bound = floored ? least[token * heads + head] : epsilon;
+  const float bound = floored ? least[word_at(6u, token * heads + head)] : epsilon;
   precise float bounded = sum < bound && !is_nan(sum) ? bound : sum;
   if (floored) bounded = bounded + epsilon;
-  divisor[token * heads + head] = bounded;
+  divisor[word_at(7u, token * heads + head)] = bounded;
 }
 
 void write(uint token, uint head, uint key_row) {
   for (uint i = 0u; i < keys; ++i) {
     const float w =
-        has_decay ? decay[token * decay_stride + (decay_per_key ? head * keys + i : head)] : 1.0;
-    precise float key = k[key_row + i];
-    if (has_factor) key = factor[token * heads + head] * key;
-    precise float kept = w * z[head * keys + i];
+        has_decay ? decay[word_at(4u, token * decay_stride + (decay_per_key ? head * keys + i : head))] : 1.0;
+    precise float key = k[word_at(3u, key_row + i)];
+    if (has_factor) key = factor[word_at(5u, token * heads + head)] * key;
+    precise float kept = w * z[word_at(1u, head * keys + i)];
     precise float sum = kept + key;
-    z[head * keys + i] = sum;
+    z[word_at(1u, head * keys + i)] = sum;
   }
 }
 

@@ -18,9 +18,9 @@ layout(std430, binding = 3) readonly buffer Memory { float memory[]; };
 layout(std430, binding = 3) readonly buffer MemoryWords { uint words[]; };
 
 float memory_value(uint row, uint column) {
-  if (memory_words == 0u) return memory[row * width + column];
-  const int code = code_of(words[row * memory_words + column / 4u], column % 4u);
-  precise float value = float(code) * memory[memory_scales + row];
+  if (memory_words == 0u) return memory[word_at(3u, row * width + column)];
+  const int code = code_of(words[word_at(3u, row * memory_words + column / 4u)], column % 4u);
+  precise float value = float(code) * memory[word_at(3u, memory_scales + row)];
   return value;
 }
 
@@ -30,13 +30,13 @@ void main() {
   const uint column = i % width;
   uint row = i / width;
   if (row < dispatch.values[1]) {
-    y[i] = 0.0;
+    y[word_at(1u, i)] = 0.0;
     return;
   }
   row -= dispatch.values[1];
   if (row < dispatch.values[3]) {
-    y[i] = memory_value((dispatch.values[2] + row) % capacity, column);
+    y[word_at(1u, i)] = memory_value((dispatch.values[2] + row) % capacity, column);
   } else {
-    y[i] = x[(row - dispatch.values[3]) * width + column];
+    y[word_at(1u, i)] = x[word_at(2u, (row - dispatch.values[3]) * width + column)];
   }
 }

@@ -21,9 +21,9 @@ void main() {
   if (item >= dispatch.values[0]) return;
   const uint from = input_row(item), to = ring_slot(from, capacity, pinned);
   for (uint i = gl_LocalInvocationID.x; i < row_words; i += 64u) {
-    y[to * row_words + i] = x[from * row_words + i];
+    y[word_at(1u, to * row_words + i)] = x[word_at(2u, from * row_words + i)];
   }
   for (uint i = gl_LocalInvocationID.x; i < scale_words; i += 64u) {
-    y[y_scales + to * scale_words + i] = x[x_scales + from * scale_words + i];
+    y[word_at(1u, y_scales + to * scale_words + i)] = x[word_at(2u, x_scales + from * scale_words + i)];
   }
 }

@@ -12,7 +12,7 @@ layout(std430, binding = 2) readonly buffer X { float x[]; };
 
 uint from;
 
-float value_at(uint row, uint column) { return x[from * width + column]; }
+float value_at(uint row, uint column) { return x[word_at(2u, from * width + column)]; }
 
 void main() {
   const uint item = group_index();

@@ -17,8 +17,8 @@ layout(std430, binding = 3) readonly buffer Weight { float weight[]; };
 float factor;
 
 float value_at(uint row, uint column) {
-  precise float value = x[row * width + column] * factor;
-  if (weighted) value = value * weight[(own_weights ? row % groups * width : 0u) + column];
+  precise float value = x[word_at(2u, row * width + column)] * factor;
+  if (weighted) value = value * weight[word_at(3u, (own_weights ? row % groups * width : 0u) + column)];
   return value;
 }
 

@@ -15,17 +15,17 @@ layout(std430, binding = 3) readonly buffer Angles { float angles[]; };
 float value_at(uint row, uint column) {
   const uint at = row * width + column;
   const uint i = column % head_width;
-  if (i >= turned) return x[at];
+  if (i >= turned) return x[word_at(2u, at)];
   const uint pairs = turned / 2u;
   const uint pair = adjacent ? i / 2u : i % pairs;
   const bool is_first = adjacent ? i % 2u == 0u : i < pairs;
   const uint apart = adjacent ? 1u : pairs;
-  const float sine = angles[row * turned + pair], cosine = angles[row * turned + pairs + pair];
+  const float sine = angles[word_at(3u, row * turned + pair)], cosine = angles[word_at(3u, row * turned + pairs + pair)];
   if (is_first) {
-    precise float a = x[at] * cosine - x[at + apart] * sine;
+    precise float a = x[word_at(2u, at)] * cosine - x[word_at(2u, at + apart)] * sine;
     return a;
   }
-  precise float b = x[at] * cosine + x[at - apart] * sine;
+  precise float b = x[word_at(2u, at)] * cosine + x[word_at(2u, at - apart)] * sine;
   return b;
 }
 

@@ -119,10 +119,10 @@ void main() {
   const uint at = element_index();
   if (at >= dispatch.values[0]) return;
   const uint row = at / frequency_count, i = at % frequency_count;
-  const uint bits = frequencies[i];
+  const uint bits = frequencies[word_at(2u, i)];
   const uint place = row * frequency_count * 2u + i;
   if ((bits & 0x7f800000u) == 0x7f800000u) {
-    y[place] = y[place + frequency_count] = uintBitsToFloat(0x7fc00000u);
+    y[word_at(1u, place)] = y[word_at(1u, place + frequency_count)] = uintBitsToFloat(0x7fc00000u);
     return;
   }
   const uvec2 position = add_64(uvec2(dispatch.values[1], dispatch.values[2]), uvec2(min(row, dispatch.values[3]), 0u));
@@ -137,6 +137,6 @@ void main() {
   const bool swaps = (quarter & 1u) != 0u;
   const bool sine_negative = (swaps ? false : negative) != ((quarter & 2u) != 0u);
   const bool cosine_negative = (swaps ? negative : false) != (((quarter + 1u) & 2u) != 0u);
-  y[place] = to_float(swaps ? cosine : sine, sine_negative != (bits >> 31 != 0u));
-  y[place + frequency_count] = to_float(swaps ? sine : cosine, cosine_negative);
+  y[word_at(1u, place)] = to_float(swaps ? cosine : sine, sine_negative != (bits >> 31 != 0u));
+  y[word_at(1u, place + frequency_count)] = to_float(swaps ? sine : cosine, cosine_negative);
 }

@@ -46,112 +46,112 @@ float exp_of_difference(float a, float b) {
 
 // A row joins the sums, told as multiples of e^most.
 void join_average(float key, float value) {
-  precise float old = state2[c] + in2[c];
+  precise float old = state2[word_at(3u, c)] + in2[word_at(9u, c)];
   const float top = larger(old, key);
   const float keep = exp_of_difference(old, top), add = exp_of_difference(key, top);
-  precise float kept_above = keep * state0[c];
+  precise float kept_above = keep * state0[word_at(1u, c)];
   precise float more = add * value;
   precise float above = kept_above + more;
-  precise float kept_below = keep * state1[c];
+  precise float kept_below = keep * state1[word_at(2u, c)];
   precise float below = kept_below + add;
-  state0[c] = above;
-  state1[c] = below;
-  state2[c] = top;
+  state0[word_at(1u, c)] = above;
+  state1[word_at(2u, c)] = below;
+  state2[word_at(3u, c)] = top;
 }
 
 void average(uint row) {
-  const float key = in0[row * width + c], value = in1[row * width + c], most = state2[c];
-  precise float own = key + in3[c];
+  const float key = in0[word_at(7u, row * width + c)], value = in1[word_at(8u, row * width + c)], most = state2[word_at(3u, c)];
+  precise float own = key + in3[word_at(10u, c)];
   const float top = larger(most, own);
   const float keep = exp_of_difference(most, top), add = exp_of_difference(own, top);
-  precise float kept_above = keep * state0[c];
+  precise float kept_above = keep * state0[word_at(1u, c)];
   precise float more = add * value;
   precise float above = kept_above + more;
-  precise float kept_below = keep * state1[c];
+  precise float kept_below = keep * state1[word_at(2u, c)];
   precise float below = kept_below + add;
-  y0[row * width + c] = div_f32(above, below);
+  y0[word_at(4u, row * width + c)] = div_f32(above, below);
   join_average(key, value);
 }
 
 // Row `at` of [ past | run ]; `held` rows are past.
 uint past_place(uint at) { return (dispatch.values[4] + at) % max(window - 1u, 1u) * width + c; }
 float key_at(uint at, uint held) {
-  return at < held ? past_keys[past_place(at)] : in0[(at - held) * width + c];
+  return at < held ? past_keys[word_at(13u, past_place(at))] : in0[word_at(7u, (at - held) * width + c)];
 }
 float value_at(uint at, uint held) {
-  return at < held ? past_values[past_place(at)] : in1[(at - held) * width + c];
+  return at < held ? past_values[word_at(14u, past_place(at))] : in1[word_at(8u, (at - held) * width + c)];
 }
 
 void windowed_average(uint row) {
   const uint held = dispatch.values[5], own = held + row;
   const uint oldest = own + 1u > window ? own + 1u - window : 0u;
   const uint bonus = min(dispatch.values[3] + row, last_position) * window + window - 1u - own;
-  const float most = state2[c];
+  const float most = state2[word_at(3u, c)];
   float top = most;
   for (uint at = oldest; at <= own; ++at) {
-    precise float exponent = key_at(at, held) + in3[bonus + at];
+    precise float exponent = key_at(at, held) + in3[word_at(10u, bonus + at)];
     top = larger(top, exponent);
   }
   const float keep = exp_of_difference(most, top);
-  precise float above = keep * state0[c];
-  precise float below = keep * state1[c];
+  precise float above = keep * state0[word_at(1u, c)];
+  precise float below = keep * state1[word_at(2u, c)];
   for (uint at = oldest; at <= own; ++at) {
-    precise float exponent = key_at(at, held) + in3[bonus + at];
+    precise float exponent = key_at(at, held) + in3[word_at(10u, bonus + at)];
     const float add = exp_of_difference(exponent, top);
     precise float more = add * value_at(at, held);
     above = above + more;
     below = below + add;
   }
-  y0[row * width + c] = div_f32(above, below);
+  y0[word_at(4u, row * width + c)] = div_f32(above, below);
   // It is out of the next row's window.
   if (own - oldest + 1u == window) join_average(key_at(oldest, held), value_at(oldest, held));
 }
 
 void selective(uint row) {
-  const float x = in0[row * width + c], dt = in1[row * width + c];
+  const float x = in0[word_at(7u, row * width + c)], dt = in1[word_at(8u, row * width + c)];
   precise float sum = 0.0;
   for (uint n = 0u; n < depth; ++n) {
     const uint at = n * width + c;
-    precise float exponent = dt * in4[at];
-    precise float kept = exp_f32(exponent) * state0[at];
-    precise float written = dt * in2[row * depth + n];
+    precise float exponent = dt * in4[word_at(11u, at)];
+    precise float kept = exp_f32(exponent) * state0[word_at(1u, at)];
+    precise float written = dt * in2[word_at(9u, row * depth + n)];
     written = written * x;
     precise float next = kept + written;
-    state0[at] = next;
-    precise float product = in3[row * depth + n] * next;
+    state0[word_at(1u, at)] = next;
+    precise float product = in3[word_at(10u, row * depth + n)] * next;
     sum = sum + product;
   }
-  precise float skipped = in5[c] * x;
+  precise float skipped = in5[word_at(12u, c)] * x;
   precise float y = sum + skipped;
-  y0[row * width + c] = y;
+  y0[word_at(4u, row * width + c)] = y;
 }
 
 void gated_linear(uint row) {
-  precise float entering = in1[row * width + c] * in0[row * width + c];
+  precise float entering = in1[word_at(8u, row * width + c)] * in0[word_at(7u, row * width + c)];
   if (row == 0u && dispatch.values[2] != 0u) {
-    state0[c] = entering;
-    y0[c] = entering;
+    state0[word_at(1u, c)] = entering;
+    y0[word_at(4u, c)] = entering;
     return;
   }
-  precise float log_a = in3[c] * in2[row * width + c];
+  precise float log_a = in3[word_at(10u, c)] * in2[word_at(9u, row * width + c)];
   precise float twice = 2.0 * log_a;
   precise float rest = 1.0 - exp_f32(twice);
   const float factor = sqrt_f32(rest < 0.0 ? 0.0 : rest);
-  precise float kept = exp_f32(log_a) * state0[c];
+  precise float kept = exp_f32(log_a) * state0[word_at(1u, c)];
   precise float added = factor * entering;
   precise float next = kept + added;
-  state0[c] = next;
-  y0[row * width + c] = next;
+  state0[word_at(1u, c)] = next;
+  y0[word_at(4u, row * width + c)] = next;
 }
 
 void exponential_gates(uint row) {
   const uint at = row * width + c;
-  precise float old = log_sigmoid(in1[at]) + state0[c];
-  const float top = larger(old, in0[at]);
-  y0[at] = exp_of_difference(old, top);
-  y1[at] = exp_of_difference(in0[at], top);
-  y2[at] = exp_f32(-top);
-  state0[c] = top;
+  precise float old = log_sigmoid(in1[word_at(8u, at)]) + state0[word_at(1u, c)];
+  const float top = larger(old, in0[word_at(7u, at)]);
+  y0[word_at(4u, at)] = exp_of_difference(old, top);
+  y1[word_at(5u, at)] = exp_of_difference(in0[word_at(7u, at)], top);
+  y2[word_at(6u, at)] = exp_f32(-top);
+  state0[word_at(1u, c)] = top;
 }
 
 void main() {

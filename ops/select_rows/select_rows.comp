@@ -23,13 +23,13 @@ void main() {
   const uint i = element_index();
   if (i >= dispatch.values[0]) return;
   const uint row = i / (row_words + scale_words), column = i % (row_words + scale_words);
-  const uint up_to = seen[2u * row + 1u];
+  const uint up_to = seen[word_at(3u, 2u * row + 1u)];
   if (i + 1u == dispatch.values[0]) dispatch.values[1] = up_to;
-  if (mask[row] == 0) return;
+  if (mask[word_at(2u, row)] == 0) return;
   if (column < row_words) {
-    y[(up_to - 1u) * row_words + column] = x[row * row_words + column];
+    y[word_at(4u, (up_to - 1u) * row_words + column)] = x[word_at(1u, row * row_words + column)];
   } else {
     const uint scale = column - row_words;
-    y[y_scales + (up_to - 1u) * scale_words + scale] = x[x_scales + row * scale_words + scale];
+    y[word_at(4u, y_scales + (up_to - 1u) * scale_words + scale)] = x[word_at(1u, x_scales + row * scale_words + scale)];
   }
 }

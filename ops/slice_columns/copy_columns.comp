@@ -18,5 +18,5 @@ void main() {
   const uint i = element_index();
   if (i >= dispatch.values[0]) return;
   const uint row = i / width, column = i % width;
-  y[row * y_stride + y_first + column] = x[row * x_stride + x_first + column];
+  y[word_at(2u, row * y_stride + y_first + column)] = x[word_at(1u, row * x_stride + x_first + column)];
 }

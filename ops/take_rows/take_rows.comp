@@ -23,6 +23,6 @@ void main() {
   const uint from = is_scale ? x_scales + column - row_words : column;
   const uint to = is_scale ? y_scales + column - row_words : column;
   for (uint row = 0; row < dispatch.values[0]; ++row) {
-    y[to + row * stride] = x[from + (dispatch.values[1] + row) * stride];
+    y[word_at(2u, to + row * stride)] = x[word_at(1u, from + (dispatch.values[1] + row) * stride)];
   }
 }

@@ -11,5 +11,5 @@ layout(std430, binding = 2) writeonly buffer Mask { uint mask[]; };
 
 void main() {
   const uint i = element_index();
-  if (i < dispatch.values[0]) mask[i] = tokens[i] == pad_token ? 0u : 1u;
+  if (i < dispatch.values[0]) mask[word_at(2u, i)] = tokens[word_at(1u, i)] == pad_token ? 0u : 1u;
 }

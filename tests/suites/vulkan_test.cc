@@ -19,6 +19,7 @@
 #include "runtime/device/vulkan/wrapper/context.h"
 #include "runtime/device/vulkan/wrapper/hooks.h"
 #include "tests/support/tiny_checkpoint.h"
+#include "tests/support/vulkan_session.h"
 
 namespace oxbow {
 OXB_SHADER(add);
@@ -27,33 +28,6 @@ OXB_SHADER(add);
 namespace oxbow::testing {
 namespace {
 
-oxb_session_options vulkan_options() {
-  oxb_session_options options = oxb::SessionOptions();
-  options.backend = OXB_BACKEND_VULKAN;
-  return options;
-}
-
-/// Puts the hooks back, and holds every test to: no error, nothing left.
-class Vulkan : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!vulkan_wanted()) GTEST_SKIP() << "OXB_TEST_VULKAN=0";
-    vulkan::hooks().validation = true;
-    vulkan::counters().errors = 0;
-  }
-  void TearDown() override {
-    vulkan::Hooks& hooks = vulkan::hooks();
-    hooks.staged = hooks.no_int_dot = hooks.no_storage8 = hooks.no_device = false;
-    hooks.library = nullptr;
-    hooks.max_binding_bytes = 0;
-    hooks.max_allocation = 0;
-    hooks.fail_at = 0;
-    EXPECT_EQ(vulkan::counters().errors.load(), 0u) << "validation found errors";
-    EXPECT_EQ(vulkan::counters().objects.load(), 0) << "objects are left";
-    EXPECT_EQ(vulkan::counters().bytes.load(), 0) << "memory is left";
-  }
-};
-
 uint64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   uint64_t all = 0, resident = 0;
@@ -61,33 +35,8 @@ uint64_t resident_bytes() {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-const std::vector<int32_t> kTokens = {1, 0, 2, 3, 4};
-
-/// Logits of runs of different lengths, enough to fill the memories; a reset and a restore on the way.
-std::vector<float> logits_of(TinyModel& bytes, const oxb_session_options& options) {
-  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
-  EXPECT_TRUE(model.ok()) << model.status().text();
-  auto session = oxb::Session::create(*model, options);
-  EXPECT_TRUE(session.ok()) << session.status().text();
-  if (!session.ok()) return {};
-  std::vector<float> all;
-  std::vector<std::byte> saved(session->state_bytes());
-  for (size_t i = 0; i < 40; ++i) {
-    const size_t count = 1 + i % 5, rows = i % (count + 1);
-    std::vector<float> logits(rows * model->info().vocabulary);
-    const oxb::Status status = session->run(std::span(kTokens).first(count), logits);
-    EXPECT_TRUE(status.ok()) << status.text();
-    all.insert(all.end(), logits.begin(), logits.end());
-    if (i == 12) {
-      EXPECT_TRUE(session->save(saved).ok());
-    }
-    if (i == 20) session->reset();
-    if (i == 30) {
-      EXPECT_TRUE(session->load(saved).ok());
-    }
-  }
-  return all;
-}
+/// Puts the hooks back, and holds every test to: no error, nothing left.
+class Vulkan : public VulkanTest {};
 
 TEST_F(Vulkan, ADeviceIsThere) {
   vulkan::Context* context = nullptr;
@@ -110,6 +59,26 @@ TEST_F(Vulkan, ModelsGiveTheBitsOfTheCpuInBothKindsOfMemory) {
       }
     }
   }
+}
+
+// Tensors lie at multiples of 64 bytes, here from what is bound on: shaders are told the rest.
+TEST_F(Vulkan, ModelsGiveTheBitsOfTheCpuAtAnyAlignment) {
+  for (const uint32_t alignment : {128u, 256u}) {
+    TinyModel bytes = tiny_model(alignment == 128 ? "f32" : "int8");
+    vulkan::hooks().staged = alignment == 128;
+    vulkan::hooks().binding_alignment = alignment;
+    EXPECT_EQ(logits_of(bytes, vulkan_options()), logits_of(bytes, oxb::SessionOptions()))
+        << alignment;
+  }
+}
+
+TEST_F(Vulkan, AlignmentsBeyondTheSpecificationAreRefused) {
+  TinyModel bytes = tiny_model("f32");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  vulkan::hooks().binding_alignment = 512;
+  const auto session = oxb::Session::create(*model, vulkan_options());
+  EXPECT_EQ(session.status().code(), OXB_NO_DEVICE);
+  EXPECT_NE(std::strstr(session.status().text(), "256 bytes"), nullptr) << session.status().text();
 }
 
 // Steps with a larger tensor are the CPU's, in the midst of the others.

@@ -86,7 +86,7 @@ void write_turned_i8(uint row) {
     for (uint word = gl_LocalInvocationID.x; word < hadamard / 4u; word += threads) {
       uint codes = 0u;
       for (uint j = 0u; j < 4u; ++j) codes |= code_for(hadamard_block[word * 4u + j], inverse) << (8u * j);
-      y_words[(row * width + first) / 4u + word] = codes;
+      y_words[word_at(1u, (row * width + first) / 4u + word)] = codes;
     }
   }
 }
@@ -95,7 +95,7 @@ void write_turned_f32(uint row) {
   for (uint first = 0u; first < width; first += hadamard) {
     turn_block(row, first);
     for (uint i = gl_LocalInvocationID.x; i < hadamard; i += threads) {
-      y[row * width + first + i] = hadamard_block[i];
+      y[word_at(1u, row * width + first + i)] = hadamard_block[i];
     }
   }
 }
@@ -134,7 +134,7 @@ void find_scales(uint row) {
         inverse = div_f32(127.0, uintBitsToFloat(absmax));
       }
     }
-    y[y_scales + row * scale_groups + g] = scale;
+    y[word_at(1u, y_scales + row * scale_groups + g)] = scale;
     groups_of_row[g] = floatBitsToUint(inverse);
   }
   barrier();
@@ -153,7 +153,7 @@ void write_i8(uint row) {
       const float inverse = uintBitsToFloat(groups_of_row[column / group_width]);
       codes |= code_for(value_at(row, column), inverse) << (8u * j);
     }
-    y_words[row * row_words + word] = codes;
+    y_words[word_at(1u, row * row_words + word)] = codes;
   }
 }
 
@@ -171,6 +171,6 @@ void write_row(uint row) {
     return;
   }
   for (uint column = gl_LocalInvocationID.x; column < width; column += threads) {
-    y[row * width + column] = value_at(row, column);
+    y[word_at(1u, row * width + column)] = value_at(row, column);
   }
 }

@@ -12,7 +12,7 @@ float row_sum(uint row, bool squares, float mean) {
   for (uint begin = 0u; begin < width; begin += staged_columns) {
     const uint count = min(staged_columns, width - begin);
     for (uint i = thread; i < count; i += threads) {
-      precise float value = x[row * width + begin + i];
+      precise float value = x[word_at(2u, row * width + begin + i)];
       if (squares) {
         precise float difference = value - mean;
         value = difference * difference;

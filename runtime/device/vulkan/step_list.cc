@@ -45,7 +45,7 @@ class StepBinder final : public VulkanBindContext {
 
   VulkanStepList::Host host;
   bool out_of_memory = false;
-  /// The device cannot bind one of the tensors: the step is the CPU's.
+  /// The device cannot bind so much or so many: the step is the CPU's.
   bool too_large = false;
 
  private:
@@ -69,6 +69,7 @@ Status StepBinder::dispatch(const VulkanShader& shader, std::span<const VulkanOp
     return context_.fail("the shader %s has %zu tensors and %zu constants", shader.name,
                          operands.size(), constants.size());
   }
+  too_large |= operands.size() + 1 > features_.max_bindings;
   vulkan::Dispatch made;
   made.shader = &shader;
   made.operand_count = static_cast<uint32_t>(operands.size());
@@ -81,7 +82,11 @@ Status StepBinder::dispatch(const VulkanShader& shader, std::span<const VulkanOp
             ? vulkan::Range{vulkan::Region::kScratch, operand.offset, operand.bytes}
             : range_of(places_.place(operand.kind == VulkanOperand::kOutput, operand.index));
     host.writes_output |= made.operands[i].region == vulkan::Region::kOutput;
-    too_large |= made.operands[i].bytes > features_.max_binding_bytes;
+    // Where the region begins is not known yet: the most that can be bound in front of a tensor.
+    const uint64_t rest = features_.binding_alignment > kTensorAlignment
+                              ? features_.binding_alignment - kTensorAlignment
+                              : 0;
+    too_large |= made.operands[i].bytes + rest > features_.max_binding_bytes;
   }
   out_of_memory |= !list_.dispatches.push(made);
   return Status::kOk;

@@ -44,7 +44,9 @@ uint32_t choose_type(const Device& device, uint32_t allowed, Place place) {
 
 bool has_unified_memory(const Device& device) {
   const uint32_t type = find_type(device, UINT32_MAX, kLocal | kMapped);
-  if (type == kNone || hooks().staged) return false;
+  const SimulatedDevice* simulated = hooks().simulated;
+  if (type == kNone || hooks().staged || (simulated != nullptr && !simulated->unified))
+    return false;
   // A graphics card may show the host a small window of its memory only.
   VkDeviceSize largest = 0;
   for (uint32_t i = 0; i < device.memory.memoryHeapCount; ++i) {

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/base/tensor.h"
 #include "runtime/device/vulkan/wrapper/result.h"
+#include "runtime/device/vulkan/wrapper/step.h"
 
 namespace oxbow::vulkan {
 namespace {
@@ -33,9 +33,8 @@ const char* unfit(const VkPhysicalDeviceProperties& properties, uint32_t queue) 
   const VkPhysicalDeviceLimits& limits = properties.limits;
   if (properties.apiVersion < VK_API_VERSION_1_1) return "it has version 1.0, 1.1 is needed";
   if (queue == kNoQueue) return "it does not compute";
-  if (limits.maxPerStageDescriptorStorageBuffers < kMaxBindings) return "it binds too few buffers";
-  if (limits.minStorageBufferOffsetAlignment > kTensorAlignment) {
-    return "it aligns buffers to more than the 64 bytes of model files";
+  if (limits.minStorageBufferOffsetAlignment > kMaxBindingAlignment) {
+    return "it aligns buffers to more than the 256 bytes that the specification allows";
   }
   return nullptr;
 }
@@ -108,17 +107,41 @@ void probe_features(const Api& api, VkPhysicalDevice device, uint32_t version,
   api.GetPhysicalDeviceProperties2(device, &properties);
   const VkPhysicalDeviceLimits& limits = properties.properties.limits;
 
-  features->int_dot = dot.shaderIntegerDotProduct != 0 && !hooks().no_int_dot;
+  features->int_dot = dot.shaderIntegerDotProduct != 0;
   features->float16 = float16.shaderFloat16 != 0;
-  features->storage8 = storage8.storageBuffer8BitAccess != 0 && !hooks().no_storage8;
+  features->storage8 = storage8.storageBuffer8BitAccess != 0;
   features->subgroup_size = subgroup.subgroupSize;
   features->max_group_threads = limits.maxComputeWorkGroupInvocations;
   features->shared_bytes = limits.maxComputeSharedMemorySize;
-  const Hooks& simulated = hooks();
-  features->max_binding_bytes =
-      simulated.max_binding_bytes != 0 ? simulated.max_binding_bytes : limits.maxStorageBufferRange;
-  *max_allocation =
-      simulated.max_allocation != 0 ? simulated.max_allocation : sizes.maxMemoryAllocationSize;
+  features->max_bindings = limits.maxPerStageDescriptorStorageBuffers;
+  features->binding_alignment = static_cast<uint32_t>(limits.minStorageBufferOffsetAlignment);
+  features->max_binding_bytes = limits.maxStorageBufferRange;
+  *max_allocation = sizes.maxMemoryAllocationSize;
+}
+
+/// The device with no more than what tests leave of it.
+void simulate(const Hooks& hooks, VulkanFeatures* features, uint64_t* max_allocation) {
+  const auto cut = [](auto most, auto* limit) {
+    if (most != 0) *limit = std::min(*limit, most);
+  };
+  if (const SimulatedDevice* device = hooks.simulated; device != nullptr) {
+    const VulkanFeatures& less = device->features;
+    features->int_dot &= less.int_dot;
+    features->float16 &= less.float16;
+    features->storage8 &= less.storage8;
+    features->subgroup_size = less.subgroup_size;
+    cut(less.max_group_threads, &features->max_group_threads);
+    cut(less.shared_bytes, &features->shared_bytes);
+    cut(less.max_bindings, &features->max_bindings);
+    cut(less.max_binding_bytes, &features->max_binding_bytes);
+    features->binding_alignment = std::max(features->binding_alignment, less.binding_alignment);
+    cut(device->max_allocation, max_allocation);
+  }
+  features->int_dot &= !hooks.no_int_dot;
+  features->storage8 &= !hooks.no_storage8;
+  features->binding_alignment = std::max(features->binding_alignment, hooks.binding_alignment);
+  cut(hooks.max_binding_bytes, &features->max_binding_bytes);
+  cut(hooks.max_allocation, max_allocation);
 }
 
 }  // namespace
@@ -139,6 +162,11 @@ Status Device::open(Error* error) {
   for (uint32_t i = 0; i < count; ++i) {
     VkPhysicalDeviceProperties found;
     api().GetPhysicalDeviceProperties(devices[i], &found);
+    found.limits.minStorageBufferOffsetAlignment = std::max<VkDeviceSize>(
+        found.limits.minStorageBufferOffsetAlignment, hooks().binding_alignment);
+    if (hooks().simulated != nullptr) {
+      found.apiVersion = std::min(found.apiVersion, hooks().simulated->api_version);
+    }
     uint32_t bits = 0;
     const uint32_t family = compute_queue(api(), devices[i], &bits);
     if (const char* reason = unfit(found, family); reason != nullptr) {
@@ -160,6 +188,8 @@ Status Device::open(Error* error) {
   // What the instance does not know must not be asked of the device.
   const uint32_t version = std::min(properties.apiVersion, instance.version);
   probe_features(api(), physical, version, &features, &max_allocation, &dot_is_extension);
+  simulate(hooks(), &features, &max_allocation);
+  if (hooks().simulated != nullptr && !hooks().simulated->timestamps) timestamp_bits = 0;
   timestamp_period = timestamp_bits == 0 ? 0.0 : double{properties.limits.timestampPeriod};
   timestamp_mask = timestamp_bits >= 64 ? UINT64_MAX : (uint64_t{1} << timestamp_bits) - 1;
   api().GetPhysicalDeviceMemoryProperties(physical, &memory);

@@ -8,7 +8,7 @@
 
 namespace oxbow::vulkan {
 
-/// Storage buffers of one shader: the values of a dispatch and the tensors.
+/// Storage buffers that any shader of ours has: the values of a dispatch and the tensors.
 inline constexpr uint32_t kMaxBindings = 16;
 
 struct Device {

@@ -15,7 +15,12 @@ struct VulkanFeatures {
   uint32_t subgroup_size = 1;
   uint32_t max_group_threads = 128;
   uint32_t shared_bytes = 16384;
-  /// Of one tensor of a dispatch.
+  /// Storage buffers of one shader: the values of a dispatch and its tensors. Four is what the specification promises.
+  uint32_t max_bindings = 4;
+  /// What the offset of a binding is a multiple of, 256 at most. Tensors lie at multiples of 64: shaders are told the
+  /// rest.
+  uint32_t binding_alignment = 256;
+  /// Of one binding.
   uint32_t max_binding_bytes = uint32_t{1} << 27;
 };
 

@@ -160,12 +160,17 @@ Status Pipelines::make(const Device& device, VkPipelineCache cache, const Pipeli
     return api.CreateShaderModule(device.handle, &module_info, nullptr, &module);
   }));
 
-  VkSpecializationMapEntry entries[kMaxConstants];
-  for (uint32_t i = 0; i < key.constant_count; ++i) {
-    entries[i] = {i, static_cast<uint32_t>(i * sizeof(uint32_t)), sizeof(uint32_t)};
+  // The ops' constants, and has_rests of ops/common/vulkan/common.glsl behind the last there can be.
+  VkSpecializationMapEntry entries[kMaxConstants + 1];
+  uint32_t values[kMaxConstants + 1];
+  std::copy_n(key.constants, key.constant_count, values);
+  values[key.constant_count] = key.has_rests ? VK_TRUE : VK_FALSE;
+  const uint32_t count = key.constant_count + 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t id = i < key.constant_count ? i : static_cast<uint32_t>(kMaxConstants);
+    entries[i] = {id, static_cast<uint32_t>(i * sizeof(uint32_t)), sizeof(uint32_t)};
   }
-  const VkSpecializationInfo constants = {key.constant_count, entries,
-                                          key.constant_count * sizeof(uint32_t), key.constants};
+  const VkSpecializationInfo constants = {count, entries, count * sizeof(uint32_t), values};
   VkComputePipelineCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
@@ -180,6 +185,7 @@ Status Pipelines::make(const Device& device, VkPipelineCache cache, const Pipeli
   });
   destroy(&module,
           [&](VkShaderModule object) { api.DestroyShaderModule(device.handle, object, nullptr); });
+  counters().int_dot_pipelines += key.int_dot && status == Status::kOk ? 1 : 0;
   if (status == Status::kOk && !made_.push(made)) {
     destroy(&made.handle,
             [&](VkPipeline object) { api.DestroyPipeline(device.handle, object, nullptr); });

@@ -21,6 +21,10 @@ struct PipelineKey {
   const uint32_t* code = nullptr;
   size_t code_words = 0;
   uint32_t bindings = 0;
+  /// The code has packed integer dot products.
+  bool int_dot = false;
+  /// Some tensor begins behind what is bound: see DispatchValues::rests.
+  bool has_rests = false;
   uint32_t constant_count = 0;
   uint32_t constants[kMaxConstants] = {};
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/base/tensor.h"
 #include "runtime/device/vulkan/wrapper/copies.h"
 #include "runtime/device/vulkan/wrapper/result.h"
 
@@ -75,18 +76,32 @@ Status Program::record(const ProgramSpec& spec, Error* error) {
   return memory_.staged ? make_copies(error) : Status::kOk;
 }
 
+uint64_t Program::rest_of(uint64_t offset) const {
+  return offset % std::max<uint64_t>(1, device().features.binding_alignment);
+}
+
+uint32_t Program::rests_of(const Dispatch& dispatch) const {
+  uint32_t rests = 0;
+  for (uint32_t i = 0; i < dispatch.operand_count; ++i) {
+    uint64_t offset = 0;
+    memory_.locate(dispatch.operands[i], &offset);
+    rests |= static_cast<uint32_t>(rest_of(offset) / kTensorAlignment) << (2 * i);
+  }
+  return rests;
+}
+
 Status Program::make_dispatches(const ProgramSpec& spec, Error* error) {
   const std::lock_guard lock(context_->pipelines_mutex);
   for (const Dispatch& dispatch : spec.dispatches) {
     const VulkanShader& shader = *dispatch.shader;
-    const std::span<const uint32_t> code = device().features.int_dot && !shader.int_dot_code.empty()
-                                               ? shader.int_dot_code
-                                               : shader.code;
     PipelineKey key;
+    key.int_dot = device().features.int_dot && !shader.int_dot_code.empty();
+    const std::span<const uint32_t> code = key.int_dot ? shader.int_dot_code : shader.code;
     key.name = shader.name;
     key.code = code.data();
     key.code_words = code.size();
     key.bindings = 1 + dispatch.operand_count;
+    key.has_rests = rests_of(dispatch) != 0;
     key.constant_count = dispatch.constant_count;
     std::copy_n(dispatch.constants, dispatch.constant_count, key.constants);
     Pipeline pipeline;
@@ -131,8 +146,11 @@ Status Program::make_descriptors(const ProgramSpec& spec, Error* error) {
       const Range& range = dispatch.operands[i];
       VkDescriptorBufferInfo& buffer = buffers[i + 1];
       buffer.buffer = memory_.locate(range, &buffer.offset).handle;
-      buffer.range = range.bytes;
+      const uint64_t rest = rest_of(buffer.offset);
+      buffer.offset -= rest;
+      buffer.range = rest + range.bytes;
     }
+    memory_.dispatch_values(d)->rests = rests_of(dispatch);
     for (uint32_t i = 0; i <= dispatch.operand_count; ++i) {
       writes[i].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
       writes[i].dstSet = set;

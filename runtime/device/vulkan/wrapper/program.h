@@ -60,6 +60,10 @@ class Program {
   Status upload(Error* error);
 
  private:
+  /// What a binding's offset must not have.
+  uint64_t rest_of(uint64_t offset) const;
+  /// DispatchValues::rests.
+  uint32_t rests_of(const Dispatch& dispatch) const;
   Status make_dispatches(const ProgramSpec& spec, Error* error);
   Status make_descriptors(const ProgramSpec& spec, Error* error);
   Status make_segments(const ProgramSpec& spec, Error* error);

@@ -16,14 +16,21 @@ struct VulkanShader {
   std::span<const uint32_t> int_dot_code;
 };
 
+/// What the specification lets a device ask for at most.
+inline constexpr size_t kMaxBindingAlignment = 256;
+
 /// What a shader reads at binding 0, and the device as the size of an indirect dispatch.
 struct DispatchValues {
   /// Zero in any of them: nothing runs. At most kMaxVulkanGroups each.
   uint32_t groups[3];
-  uint32_t unused;
+  /// Two bits for each operand: how many times kTensorAlignment it begins behind what is bound. The program's: prepare
+  /// leaves it alone.
+  uint32_t rests;
   uint32_t values[28];
+  /// Bindings begin at multiples of 256 on some devices.
+  uint32_t unused[32];
 };
-static_assert(sizeof(DispatchValues) == 128);
+static_assert(sizeof(DispatchValues) == kMaxBindingAlignment);
 
 inline constexpr uint32_t kMaxVulkanGroups = 65535;
 /// Tensors of one dispatch, at bindings 1, 2, ...
