@@ -42,3 +42,5 @@ add_test(NAME Compat.TheFormatOnlyGrows
          COMMAND "${FLATC}" --conform "${compat_dir}/0.1/model.fbs" "${PROJECT_SOURCE_DIR}/schema/model.fbs")
 add_test(NAME Compat.HeaderExportsAndJavaAgree COMMAND "${compat_dir}/check_exports")
 add_test(NAME Compat.CheckerSeesDifferences COMMAND "${compat_dir}/check_exports" --self-test)
+add_test(NAME Compat.EnumerationsAndTheirMirrorsAgree COMMAND "${compat_dir}/check_enums")
+add_test(NAME Compat.CheckerSeesOtherEnumerations COMMAND "${compat_dir}/check_enums" --self-test)

@@ -1,6 +1,7 @@
 // The C interface over oxb_generator: argument checks and conversions, no logic of its own.
 
 #include "runtime/api/handles.h"
+#include "runtime/api/log.h"
 #include "runtime/generate/generator.h"
 #include "schema/model_generated.h"
 
@@ -46,11 +47,18 @@ Status generator_create(Session& session, const oxb_generator_options* options, 
   return oxb_generator::place(session, settings, memory, bytes, generator, error);
 }
 
+/// The next piece, of which the log hears when it is the last.
+Status generator_next(oxb_generator& generator, oxb_piece* piece, Error* error) {
+  OXB_TRY(generator.next(piece, error));
+  if (piece->end != OXB_END_NONE) oxbow::log_end(generator.model(), generator.progress());
+  return Status::kOk;
+}
+
 Status generator_run(oxb_generator& generator, oxb_piece_callback callback, void* context,
                      int32_t* end, Error* error) {
   oxb_piece piece;
   do {
-    OXB_TRY(generator.next(&piece, error));
+    OXB_TRY(generator_next(generator, &piece, error));
     if (callback != nullptr && callback(context, &piece) != 0 && piece.end == OXB_END_NONE) {
       generator.cancel();
     }
@@ -112,7 +120,7 @@ oxb_status oxb_generator_next(oxb_generator* generator, oxb_piece* piece, oxb_er
   if (generator == nullptr) return missing(error, "generator");
   if (piece == nullptr) return missing(error, "piece");
   oxb_piece next;
-  const Status status = generator->next(&next, words(error));
+  const Status status = generator_next(*generator, &next, words(error));
   if (status != Status::kOk) return outer(status);
   return outer(oxbow::write_info("piece", next, piece, words(error)));
 }

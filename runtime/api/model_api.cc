@@ -10,6 +10,7 @@
 #include <new>
 
 #include "runtime/api/handles.h"
+#include "runtime/api/log.h"
 #include "runtime/api/oxbow.h"
 #include "runtime/base/hash.h"
 #include "runtime/generate/ends_text.h"
@@ -77,6 +78,7 @@ oxb_status open_handle(const oxb_open_options* given, oxb_model** out, oxb_error
     status = handle->metadata.read(*handle->model.graph->metadata(), words(error));
   }
   if (status == Status::kOk) {
+    oxbow::log_opened(handle->model);
     *out = handle;
   } else {
     oxbow::close_model(&handle->model);

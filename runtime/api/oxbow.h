@@ -128,8 +128,8 @@ enum {
 typedef int32_t oxb_log_level;
 enum { OXB_LOG_INFO = 0, OXB_LOG_WARNING = 1 };
 
-/* What happens that is no failure and may be worth knowing: steps that a device leaves to the CPU, compiled shaders
- * that do not fit it. One line, without its end. Called by whatever thread the event is of. */
+/* What happens and may be worth knowing: a model was opened, a session created and who computes its steps, or refused and
+ * why, a text ended and how, a file could not be prefetched. One line, without its end, in the course of the call. */
 typedef void (*oxb_log_callback)(void* context, oxb_log_level level, const char* text);
 
 typedef struct oxb_open_options {

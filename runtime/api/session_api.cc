@@ -5,6 +5,7 @@
 #include <new>
 
 #include "runtime/api/handles.h"
+#include "runtime/api/log.h"
 #include "runtime/api/oxbow.h"
 #include "runtime/device/backends.h"
 #include "runtime/model/model.h"
@@ -56,6 +57,21 @@ Status convert(const oxb_session_options* given, oxbow::SessionOptions* converte
   return Status::kOk;
 }
 
+/// By its number in the options.
+const char* backend_name(const oxb_session_options* given) {
+  oxb_session_options options = OXB_SESSION_OPTIONS_INIT;
+  if (read_options("session options", given, &options, nullptr) != Status::kOk) return nullptr;
+  const oxbow::BackendInfo* found = oxbow::find_backend(static_cast<int>(options.backend));
+  return found == nullptr ? nullptr : found->name;
+}
+
+/// Tells the log, and the caller as far as he wants to know.
+oxb_status refused(const oxb_model* model, const oxb_session_options* options, Status status,
+                   const Error& why, oxb_error* error) {
+  oxbow::log_refused(model->model, backend_name(options), why);
+  return outer(oxbow::fail(words(error), status, "%s", why.text));
+}
+
 // The rows of an output fit where the caller wants them. Rows there cannot be are refused by the run.
 oxb_status check_room(const oxbow::schema::Tensor& output, size_t rows, const float* values,
                       size_t capacity, oxb_error* error) {
@@ -96,11 +112,12 @@ oxb_status oxb_session_plan(const oxb_model* model, const oxb_session_options* o
   if (given == nullptr) return missing(error, "plan");
   oxbow::SessionOptions converted;
   oxbow::SessionMemory memory;
-  Status status = convert(options, &converted, words(error));
+  Error why;
+  Status status = convert(options, &converted, &why);
   if (status == Status::kOk) {
-    status = oxbow::count_session_memory(model->model, converted, &memory, words(error));
+    status = oxbow::count_session_memory(model->model, converted, &memory, &why);
   }
-  if (status != Status::kOk) return outer(status);
+  if (status != Status::kOk) return refused(model, options, status, why, error);
   oxb_plan plan = OXB_PLAN_INIT;
   plan.options = options;
   plan.arena_bytes = memory.total;
@@ -124,15 +141,18 @@ oxb_status oxb_session_create(const oxb_model* model, const oxb_plan* given, voi
   if (arena == nullptr) return missing(error, "arena");
   oxb_plan plan = OXB_PLAN_INIT;
   oxbow::SessionOptions converted;
-  Status status = read_options("plan", given, &plan, words(error));
-  if (status == Status::kOk) status = convert(plan.options, &converted, words(error));
-  if (status != Status::kOk) return outer(status);
+  Error why;
+  Status status = read_options("plan", given, &plan, &why);
+  if (status == Status::kOk) status = convert(plan.options, &converted, &why);
   Session* created = nullptr;
-  status =
-      oxbow::create_session(model->model, converted, {static_cast<std::byte*>(arena), arena_bytes},
-                            &created, words(error));
+  if (status == Status::kOk) {
+    status = oxbow::create_session(model->model, converted,
+                                   {static_cast<std::byte*>(arena), arena_bytes}, &created, &why);
+  }
+  if (status != Status::kOk) return refused(model, plan.options, status, why, error);
+  oxbow::log_created(*created, backend_name(plan.options), arena_bytes);
   *session = reinterpret_cast<oxb_session*>(created);
-  return outer(status);
+  return OXB_OK;
 }
 
 void oxb_session_destroy(oxb_session* session) {

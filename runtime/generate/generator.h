@@ -51,6 +51,7 @@ struct oxb_generator {
   void cancel() { cancel_.store(true, std::memory_order_relaxed); }
   void reset();
   oxb_generation progress() const;
+  const oxbow::Model& model() const { return *session_.model; }
 
   oxbow::Status set_constraint(int32_t kind, oxbow::Error* error);
   oxbow::Status set_choices(std::span<const char* const> texts, oxbow::Error* error);

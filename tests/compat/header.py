@@ -26,3 +26,9 @@ def constants(text):
     return {name: int(number)
             for body in re.findall(r"enum \{(.*?)\}", text, flags=re.S)
             for name, number in re.findall(r"(OXB_[A-Z0-9_]+) = (\d+)", body)}
+
+
+def enums(text):
+    """Name of an enumeration's type -> {constant: number}."""
+    return {name: {constant: int(number) for constant, number in re.findall(r"(OXB_[A-Z0-9_]+) = (\d+)", body)}
+            for name, body in re.findall(r"typedef int32_t (oxb_\w+);\s*enum \{(.*?)\}", text, flags=re.S)}

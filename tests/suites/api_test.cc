@@ -280,5 +280,88 @@ TEST(Api, AnErrorKnowsItsCode) {
   EXPECT_STREQ(oxb_status_name(999), "unknown status");
 }
 
+struct Line {
+  int32_t level;
+  std::string text;
+};
+
+class Logged : public ::testing::Test {
+ protected:
+  Logged() {
+    options_.log = [](void* context, int32_t level, const char* text) {
+      static_cast<std::vector<Line>*>(context)->push_back({level, text});
+    };
+    options_.log_context = &lines_;
+  }
+
+  /// The one line since the last call, of this level and beginning.
+  void expect_line(int32_t level, const std::string& begin) {
+    ASSERT_EQ(lines_.size(), 1u) << begin;
+    EXPECT_EQ(lines_[0].level, level);
+    EXPECT_EQ(lines_[0].text.rfind(begin, 0), 0u) << lines_[0].text;
+    lines_.clear();
+  }
+
+  oxb::OpenOptions options_;
+  std::vector<Line> lines_;
+};
+
+TEST_F(Logged, AModelThatWasOpenedAndFromWhere) {
+  (void)open(kGenerator, options_);
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_NE(lines_[0].text.find(" bytes, mapped"), std::string::npos) << lines_[0].text;
+  expect_line(OXB_LOG_INFO, "model opened: gpt2, ");
+  options_.access = OXB_ACCESS_READ;
+  (void)open(kGenerator, options_);
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_NE(lines_[0].text.find(" bytes, read"), std::string::npos) << lines_[0].text;
+  lines_.clear();
+  EXPECT_FALSE(oxb::Model::open("/nowhere", options_).ok());
+  EXPECT_TRUE(lines_.empty());
+}
+
+TEST_F(Logged, ASessionWithWhoComputesAndARefusedOneWithTheReason) {
+  const oxb::Model model = open(kGenerator, options_);
+  lines_.clear();
+  oxb::SessionOptions options;
+  options.backend = OXB_BACKEND_REFERENCE;
+  (void)start(model, options);
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_NE(lines_[0].text.find(" reference, kernels: plain, arena: "), std::string::npos)
+      << lines_[0].text;
+  expect_line(OXB_LOG_INFO, "session created: reference, threads: 1, steps: ");
+  options.backend = 99;
+  oxb::Status status = oxb::Session::create(model, options).status();
+  EXPECT_STREQ(status.text(), "unknown backend 99");
+  expect_line(OXB_LOG_WARNING, "no session: unknown backend 99");
+  options.backend = OXB_BACKEND_CPU;
+  options.threads = 1000000;
+  status = oxb::Session::create(model, options).status();
+  expect_line(OXB_LOG_WARNING, std::string("no session on cpu: ") + status.text());
+  // The words reach the log also when the caller does not want them.
+  oxb_plan plan = OXB_PLAN_INIT;
+  EXPECT_EQ(oxb_session_plan(model.get(), &options, &plan, nullptr), OXB_INVALID_ARGUMENT);
+  expect_line(OXB_LOG_WARNING, std::string("no session on cpu: ") + status.text());
+}
+
+TEST_F(Logged, ATextThatEndedAndWhy) {
+  const oxb::Model model = open(kGenerator, options_);
+  oxb::Session session = start(model);
+  lines_.clear();
+  oxb::GeneratorOptions options;
+  options.max_tokens = 3;
+  auto generator = oxb::Generator::create(session, options);
+  ASSERT_TRUE(generator.ok()) << generator.status().text();
+  const int32_t prompt[] = {1, 2};
+  oxb_end end = OXB_END_NONE;
+  ASSERT_EQ(oxb_generator_add_tokens(generator->get(), prompt, 2, nullptr), OXB_OK);
+  ASSERT_EQ(oxb_generator_run(generator->get(), nullptr, nullptr, &end, nullptr), OXB_OK);
+  ASSERT_EQ(end, OXB_END_MAX_TOKENS);
+  expect_line(OXB_LOG_INFO, "text ended: as many tokens as wanted, 2 + 3 tokens, position 5, ");
+  ASSERT_EQ(oxb_generator_cancel(generator->get()), OXB_OK);
+  ASSERT_EQ(oxb_generator_run(generator->get(), nullptr, nullptr, &end, nullptr), OXB_OK);
+  expect_line(OXB_LOG_INFO, "text ended: cancelled, ");
+}
+
 }  // namespace
 }  // namespace oxbow::testing

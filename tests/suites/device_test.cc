@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/api/log.h"
 #include "runtime/model/model.h"
 #include "runtime/session/session.h"
 #include "runtime/session/state.h"
@@ -104,6 +105,26 @@ class DeviceSeam : public ::testing::Test {
   std::unique_ptr<TinyModel> bytes_;
   Model model_;
 };
+
+TEST_F(DeviceSeam, TheLogTellsWhichOpsTheDeviceLeavesToTheCpu) {
+  std::vector<std::string> lines;
+  const auto write = [](void* context, int32_t, const char* line) {
+    static_cast<std::vector<std::string>*>(context)->emplace_back(line);
+  };
+  Opened all(model_, fake_options());
+  fake_devices().claims = [](uint32_t step) { return step != 0 && step != 2; };
+  Opened some(model_, fake_options());
+  model_.log = {write, &lines};
+  log_created(*all, "fake", 0);
+  EXPECT_EQ(lines.size(), 1u);
+  log_created(*some, "fake", 0);
+  ASSERT_EQ(lines.size(), 3u);
+  const std::string steps = std::to_string(step_count());
+  EXPECT_EQ(lines[2].rfind("fake leaves 2 of " + steps + " steps to the CPU: ", 0), 0u) << lines[2];
+  EXPECT_NE(lines[2].find((*some).steps[0].op), std::string::npos) << lines[2];
+  EXPECT_NE(lines[2].find((*some).steps[2].op), std::string::npos) << lines[2];
+  model_.log = {};
+}
 
 /// Logits of a session and of two that borrow from it, in turns; saved, loaded, rewound, copied and reset on the way.
 std::vector<float> story(const Model& model, const SessionOptions& options) {

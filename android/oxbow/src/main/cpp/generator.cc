@@ -45,26 +45,7 @@ bool take_texts(JNIEnv* env, jbyteArray bytes, jintArray lengths, Memory* words,
   return true;
 }
 
-/// A generator and its session, both for this call.
-class Both {
- public:
-  Both(JNIEnv* env, jlong handle, jlong session_handle)
-      : generator_(env, handle), session_(env, generator_ ? session_handle : 0) {
-    if (!*this || generator_->session_handle == session_handle) return;
-    throw_java(env, OXB_INVALID_ARGUMENT, "the session is not that of the generator");
-    mine_ = false;
-  }
-  explicit operator bool() const { return mine_ && generator_ && session_; }
-  Generator* operator->() const { return generator_.get(); }
-  oxb_generator* get() const { return generator_->generator; }
-  Session& session() const { return *session_.get(); }
-  bool closed() const { return generator_->closed() || session_->closed(); }
-
- private:
-  Use<Generator> generator_;
-  Use<Session> session_;
-  bool mine_ = true;
-};
+using Both = WithSession<Generator>;
 
 jlong create(JNIEnv* env, jobject, jobject, jlong session_handle, jboolean advised,
              jfloat temperature, jint top_k, jfloat top_p, jfloat penalty, jint window, jlong seed,
@@ -132,7 +113,7 @@ class Run {
     oxb_piece piece = OXB_PIECE_INIT;
     if (max_tokens == 0) return OXB_END_MAX_TOKENS;
     do {
-      if (!check(env_, oxb_generator_next(both_.get(), &piece, &error), error)) {
+      if (!check(env_, oxb_generator_next(both_->generator, &piece, &error), error)) {
         return OXB_END_CANCELLED;
       }
       both_.session().has_logits = false;
@@ -154,8 +135,8 @@ class Run {
 /// The rest of a prompt that nobody wants any more must not begin the next one.
 void drop_prompt(const Both& both) {
   oxb_piece ignored = OXB_PIECE_INIT;
-  oxb_generator_cancel(both.get());
-  oxb_generator_next(both.get(), &ignored, nullptr);
+  oxb_generator_cancel(both->generator);
+  oxb_generator_next(both->generator, &ignored, nullptr);
 }
 
 bool add_text(JNIEnv* env, const Both& both, Run& run, jbyteArray text) {
@@ -165,7 +146,8 @@ bool add_text(JNIEnv* env, const Both& both, Run& run, jbyteArray text) {
   for (jint done = 0; done < bytes;) {
     const jint count = std::min(bytes - done, kPromptBytes);
     if (!run.step(0) || !read_array(env, text, done, count, part) ||
-        !check(env, oxb_generator_add_text(both.get(), part, static_cast<size_t>(count), &error),
+        !check(env,
+               oxb_generator_add_text(both->generator, part, static_cast<size_t>(count), &error),
                error)) {
       drop_prompt(both);
       return false;
@@ -173,7 +155,8 @@ bool add_text(JNIEnv* env, const Both& both, Run& run, jbyteArray text) {
     done += count;
   }
   // A text without anything has what the model expects around one.
-  if (bytes == 0) return check(env, oxb_generator_add_text(both.get(), part, 0, &error), error);
+  if (bytes == 0)
+    return check(env, oxb_generator_add_text(both->generator, part, 0, &error), error);
   return true;
 }
 
@@ -185,7 +168,7 @@ bool add_tokens(JNIEnv* env, const Both& both, Run& run, jintArray tokens) {
     const jint some = std::min(count - done, static_cast<jint>(session.max_segment));
     if (!run.step(0) || !read_array(env, tokens, done, some, session.tokens.as<int32_t>()) ||
         !check(env,
-               oxb_generator_add_tokens(both.get(), session.tokens.as<int32_t>(),
+               oxb_generator_add_tokens(both->generator, session.tokens.as<int32_t>(),
                                         static_cast<size_t>(some), &error),
                error)) {
       return false;
@@ -203,9 +186,9 @@ bool add_message(JNIEnv* env, const Both& both, jint role, jbyteArray text) {
   return memory.allocate(env, static_cast<size_t>(bytes)) &&
          read_array(env, text, 0, bytes, memory.as<char>()) &&
          check(env,
-               role < 0 ? oxb_generator_add_text(both.get(), memory.as<char>(),
+               role < 0 ? oxb_generator_add_text(both->generator, memory.as<char>(),
                                                  static_cast<size_t>(bytes), &error)
-                        : oxb_generator_add_message(both.get(), role, memory.as<char>(),
+                        : oxb_generator_add_message(both->generator, role, memory.as<char>(),
                                                     static_cast<size_t>(bytes), &error),
                error);
 }
@@ -215,7 +198,7 @@ void tell_progress(JNIEnv* env, const Both& both, jlongArray numbers) {
   if (env->ExceptionCheck()) return;
   oxb_generation now = OXB_GENERATION_INIT;
   oxb_error error = OXB_ERROR_INIT;
-  if (!check(env, oxb_generator_progress(both.get(), &now, &error), error)) return;
+  if (!check(env, oxb_generator_progress(both->generator, &now, &error), error)) return;
   const jlong all[] = {
       static_cast<jlong>(now.prompt_tokens),     static_cast<jlong>(now.tokens),
       static_cast<jlong>(now.position),          static_cast<jlong>(now.prompt_nanoseconds),
@@ -253,14 +236,14 @@ void undo(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle) {
   if (!both) return;
   oxb_error error = OXB_ERROR_INIT;
   both.session().has_logits = false;
-  check(env, oxb_generator_undo(both.get(), &error), error);
+  check(env, oxb_generator_undo(both->generator, &error), error);
 }
 
 void reset(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle) {
   const Both both(env, handle, session_handle);
   if (!both) return;
   both.session().has_logits = false;
-  oxb_generator_reset(both.get(), nullptr);
+  oxb_generator_reset(both->generator, nullptr);
 }
 
 void constrain(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jint kind,
@@ -269,14 +252,14 @@ void constrain(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle
   if (!both) return;
   oxb_error error = OXB_ERROR_INIT;
   if (kind != OXB_CONSTRAINT_CHOICES) {
-    check(env, oxb_generator_set_constraint(both.get(), kind, &error), error);
+    check(env, oxb_generator_set_constraint(both->generator, kind, &error), error);
     return;
   }
   // The generator keeps no copy, so what it has now must stay until it has the new ones.
   Memory words, pointers;
   if (!take_texts(env, texts, lengths, &words, &pointers) ||
       !check(env,
-             oxb_generator_set_choices(both.get(), pointers.as<const char*>(),
+             oxb_generator_set_choices(both->generator, pointers.as<const char*>(),
                                        pointers.size() / sizeof(const char*), &error),
              error)) {
     return;
@@ -287,7 +270,7 @@ void constrain(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle
 
 jlong state_bytes(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle) {
   const Both both(env, handle, session_handle);
-  return both ? static_cast<jlong>(oxb_generator_state_bytes(both.get())) : 0;
+  return both ? static_cast<jlong>(oxb_generator_state_bytes(both->generator)) : 0;
 }
 
 void state(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jboolean load,
@@ -299,8 +282,8 @@ void state(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jb
   oxb_error error = OXB_ERROR_INIT;
   both.session().has_logits = false;
   check(env,
-        load == JNI_TRUE ? oxb_generator_load(both.get(), bytes.data, bytes.size, &error)
-                         : oxb_generator_save(both.get(), bytes.data, bytes.size, &error),
+        load == JNI_TRUE ? oxb_generator_load(both->generator, bytes.data, bytes.size, &error)
+                         : oxb_generator_save(both->generator, bytes.data, bytes.size, &error),
         error);
 }
 

@@ -77,6 +77,10 @@ const char* name(Kind kind) {
       return "tokenizer";
     case Kind::kGenerator:
       return "generator";
+    case Kind::kBeamSearch:
+      return "beam search";
+    case Kind::kLogMel:
+      return "spectrogram";
   }
   return "object";
 }
@@ -186,6 +190,12 @@ void Handles::forget_reference(JNIEnv* env, Object* object, bool ends_call) {
   }
   // Outside the lock: this joins threads, and drops other objects.
   discard(env, object);
+}
+
+size_t Handles::bytes(jlong handle) {
+  const Lock lock;
+  const Cell* cell = find(handle);
+  return cell == nullptr ? 0 : cell->object->bytes();
 }
 
 uint32_t Handles::living() {

@@ -11,7 +11,15 @@
 
 namespace oxbow::jni {
 
-enum class Kind : uint8_t { kModel, kSession, kSampler, kTokenizer, kGenerator };
+enum class Kind : uint8_t {
+  kModel,
+  kSession,
+  kSampler,
+  kTokenizer,
+  kGenerator,
+  kBeamSearch,
+  kLogMel
+};
 
 /// Whether several calls may use an object at once.
 enum class Sharing : uint8_t { kOneCall, kAnyCalls };
@@ -25,6 +33,8 @@ class Object {
 
   /// True from the moment Java closed it, also while a call is still running.
   bool closed() const { return closed_.load(std::memory_order_acquire); }
+  /// Memory that it took from the system, once it is complete.
+  virtual size_t bytes() const = 0;
 
  protected:
   /// `destroy` has freed everything before.
@@ -72,6 +82,8 @@ class Handles {
   static void keep(Object* object);
   static void drop(JNIEnv* env, Object* object);
 
+  /// Memory that an object took from the system; 0 when the handle names none.
+  static size_t bytes(jlong handle);
   /// Objects that are not destroyed yet.
   static uint32_t living();
 

@@ -13,6 +13,24 @@ namespace {
 jclass exception_class = nullptr;
 jmethodID exception_constructor = nullptr;
 
+/// `op` is that of the step that failed; null: none did.
+void throw_words(JNIEnv* env, int code, const char* text, size_t length, int32_t step,
+                 const char* op) {
+  // Bytes, as a path in the words may have characters that NewStringUTF does not take.
+  const jbyteArray message = new_bytes(env, text, length);
+  if (message == nullptr) return;
+  const jbyteArray name = new_bytes(env, op == nullptr ? "" : op, op == nullptr ? 0 : strlen(op));
+  if (name == nullptr) return;
+  const jobject exception = env->NewObject(exception_class, exception_constructor,
+                                           static_cast<jint>(code), message, step, name);
+  if (exception != nullptr) {
+    env->Throw(static_cast<jthrowable>(exception));
+    env->DeleteLocalRef(exception);
+  }
+  env->DeleteLocalRef(name);
+  env->DeleteLocalRef(message);
+}
+
 }  // namespace
 
 void throw_java(JNIEnv* env, int code, const char* format, ...) {
@@ -24,21 +42,14 @@ void throw_java(JNIEnv* env, int code, const char* format, ...) {
   va_end(arguments);
   size_t length = written < 0 ? 0 : static_cast<size_t>(written);
   if (length >= sizeof(text)) length = sizeof(text) - 1;
-  // Bytes, as a path in the words may have characters that NewStringUTF does not take.
-  const jbyteArray message = new_bytes(env, text, length);
-  if (message == nullptr) return;
-  const jobject exception =
-      env->NewObject(exception_class, exception_constructor, static_cast<jint>(code), message);
-  if (exception != nullptr) {
-    env->Throw(static_cast<jthrowable>(exception));
-    env->DeleteLocalRef(exception);
-  }
-  env->DeleteLocalRef(message);
+  throw_words(env, code, text, length, -1, nullptr);
 }
 
 bool check(JNIEnv* env, oxb_status status, const oxb_error& error) {
   if (status == OXB_OK) return true;
-  throw_java(env, status, "%s", error.text[0] != '\0' ? error.text : oxb_status_name(status));
+  if (env->ExceptionCheck()) return false;
+  const char* text = error.text[0] != '\0' ? error.text : oxb_status_name(status);
+  throw_words(env, status, text, std::strlen(text), error.step, error.op);
   return false;
 }
 
@@ -52,6 +63,11 @@ bool read_array(JNIEnv* env, jbyteArray array, jint offset, jint count, char* va
   return !env->ExceptionCheck();
 }
 
+bool read_array(JNIEnv* env, jfloatArray array, jint offset, jint count, float* values) {
+  env->GetFloatArrayRegion(array, offset, count, values);
+  return !env->ExceptionCheck();
+}
+
 bool write_array(JNIEnv* env, jintArray array, size_t count, const int32_t* values) {
   env->SetIntArrayRegion(array, 0, static_cast<jsize>(count), values);
   return !env->ExceptionCheck();
@@ -60,6 +76,21 @@ bool write_array(JNIEnv* env, jintArray array, size_t count, const int32_t* valu
 bool write_array(JNIEnv* env, jbyteArray array, size_t count, const char* values) {
   env->SetByteArrayRegion(array, 0, static_cast<jsize>(count),
                           reinterpret_cast<const jbyte*>(values));
+  return !env->ExceptionCheck();
+}
+
+bool write_array(JNIEnv* env, jfloatArray array, size_t count, const float* values) {
+  env->SetFloatArrayRegion(array, 0, static_cast<jsize>(count), values);
+  return !env->ExceptionCheck();
+}
+
+bool write_array(JNIEnv* env, jlongArray array, size_t count, const jlong* values) {
+  env->SetLongArrayRegion(array, 0, static_cast<jsize>(count), values);
+  return !env->ExceptionCheck();
+}
+
+bool write_array(JNIEnv* env, jdoubleArray array, size_t count, const jdouble* values) {
+  env->SetDoubleArrayRegion(array, 0, static_cast<jsize>(count), values);
   return !env->ExceptionCheck();
 }
 
@@ -94,21 +125,27 @@ bool direct_bytes(JNIEnv* env, jobject buffer, jint position, jint length, Inten
 
 bool direct_floats(JNIEnv* env, jobject buffer, jint position, jint length, size_t rows,
                    size_t width, Intent intent, float** floats) {
-  Bytes bytes;
-  if (!direct_bytes(env, buffer, position, length, intent, &bytes)) return false;
-  size_t needed = 0;
-  if (__builtin_mul_overflow(rows, width, &needed) ||
-      __builtin_mul_overflow(needed, sizeof(float), &needed) || needed > bytes.size) {
-    throw_java(env, OXB_BUFFER_TOO_SMALL, "a buffer of %zu bytes for %zu rows of %zu floats",
-               bytes.size, rows, width);
+  size_t count = 0, needed = 0;
+  if (!direct_floats(env, buffer, position, length, intent, floats, &count)) return false;
+  if (__builtin_mul_overflow(rows, width, &needed) || needed > count) {
+    throw_java(env, OXB_BUFFER_TOO_SMALL, "a buffer of %d bytes for %zu rows of %zu floats", length,
+               rows, width);
     return false;
   }
+  return true;
+}
+
+bool direct_floats(JNIEnv* env, jobject buffer, jint position, jint length, Intent intent,
+                   float** floats, size_t* count) {
+  Bytes bytes;
+  if (!direct_bytes(env, buffer, position, length, intent, &bytes)) return false;
   if (reinterpret_cast<uintptr_t>(bytes.data) % alignof(float) != 0) {
     throw_java(env, OXB_INVALID_ARGUMENT,
                "the buffer's floats begin at an address that is no multiple of 4");
     return false;
   }
   *floats = reinterpret_cast<float*>(bytes.data);
+  *count = bytes.size / sizeof(float);
   return true;
 }
 
@@ -118,7 +155,7 @@ bool find_java(JNIEnv* env) {
   exception_class = static_cast<jclass>(env->NewGlobalRef(local));
   env->DeleteLocalRef(local);
   if (exception_class == nullptr) return false;
-  exception_constructor = env->GetMethodID(exception_class, "<init>", "(I[B)V");
+  exception_constructor = env->GetMethodID(exception_class, "<init>", "(I[BI[B)V");
   return exception_constructor != nullptr;
 }
 

@@ -17,6 +17,10 @@ jint living_objects(JNIEnv*, jclass) { return static_cast<jint>(Handles::living(
 
 void release(JNIEnv* env, jclass, jlong handle) { Handles::close(env, handle); }
 
+jlong native_bytes(JNIEnv*, jclass, jlong handle) {
+  return static_cast<jlong>(Handles::bytes(handle));
+}
+
 jint bytes_to_alignment(JNIEnv* env, jclass, jobject buffer) {
   constexpr uintptr_t kAlignment = 64;
   const auto address = reinterpret_cast<uintptr_t>(env->GetDirectBufferAddress(buffer));
@@ -31,7 +35,8 @@ bool register_library(JNIEnv* env) {
       method("isBuiltIn", "(I)Z", is_built_in),
       method("livingObjects", "()I", living_objects),
   };
-  const JNINativeMethod object[] = {method("release", "(J)V", release)};
+  const JNINativeMethod object[] = {method("release", "(J)V", release),
+                                    method("nativeBytes", "(J)J", native_bytes)};
   const JNINativeMethod buffers[] = {
       method("bytesToAlignment", "(Ljava/nio/ByteBuffer;)I", bytes_to_alignment)};
   return register_methods(env, "dev/oxbow/Oxbow", library) &&
@@ -50,7 +55,9 @@ JNIEXPORT jint JNI_OnLoad(JavaVM* machine, void*) {
   auto* env = static_cast<JNIEnv*>(environment);
   const bool ready = find_java(env) && register_library(env) && register_model(env) &&
                      register_session(env) && register_sampler(env) && register_tokenizer(env) &&
-                     register_generator(env);
+                     register_generator(env) && register_entries(env) &&
+                     register_beam_search(env) && register_log_mel(env) && register_index(env) &&
+                     find_log(env);
   return ready ? JNI_VERSION_1_6 : JNI_ERR;
 }
 
@@ -59,6 +66,7 @@ JNIEXPORT void JNI_OnUnload(JavaVM* machine, void*) {
   if (machine->GetEnv(&environment, JNI_VERSION_1_6) != JNI_OK) return;
   auto* env = static_cast<JNIEnv*>(environment);
   oxbow::jni::forget_generator(env);
+  oxbow::jni::forget_log(env);
   oxbow::jni::forget_java(env);
 }
 

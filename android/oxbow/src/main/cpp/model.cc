@@ -1,51 +1,87 @@
 // The native methods of dev.oxbow.Model.
 
 #include <cstring>
+#include <iterator>
 
 #include "android/oxbow/src/main/cpp/objects.h"
 
 namespace oxbow::jni {
 namespace {
 
-jlong open_file(JNIEnv* env, jclass, jbyteArray path) {
-  const jsize length = env->GetArrayLength(path);
+/// What Java's OpenOptions say, and who hears of it.
+bool read_open_options(JNIEnv* env, Model* model, jint access, jboolean prefetch,
+                       jboolean check_weights, jobject memory, jint position, jint length,
+                       jobject log, oxb_open_options* options) {
+  options->access = access;
+  options->prefetch = prefetch == JNI_TRUE;
+  options->check_weights = check_weights == JNI_TRUE;
+  if (memory != nullptr) {
+    if (!model->buffer.borrow(env, memory, position, length, Intent::kWrite)) return false;
+    options->memory = model->buffer.data();
+    options->memory_bytes = model->buffer.size();
+  }
+  if (!model->log.keep(env, log)) return false;
+  model->log.listen(options);
+  return true;
+}
+
+jlong finish_open(Draft<Model>& model, const oxb_open_options& options) {
+  oxb_model_info info = OXB_MODEL_INFO_INIT;
+  (void)oxb_model_get_info(model->model, &info, nullptr);
+  if (options.access == OXB_ACCESS_READ && options.memory == nullptr) {
+    model->read_bytes = static_cast<size_t>(info.file_bytes);
+  }
+  return model.finish();
+}
+
+jlong open_file(JNIEnv* env, jclass, jbyteArray path, jint access, jboolean prefetch,
+                jboolean check_weights, jobject memory, jint position, jint length, jobject log) {
   Memory text;
-  if (!text.allocate(env, static_cast<size_t>(length) + 1)) return 0;
-  if (!read_array(env, path, 0, length, text.as<char>())) return 0;
-  text.as<char>()[length] = '\0';
   Draft<Model> model(env);
+  oxb_open_options options = OXB_OPEN_OPTIONS_INIT;
   oxb_error error = OXB_ERROR_INIT;
-  if (!model ||
-      !check(env, oxb_model_open_file(text.as<char>(), nullptr, &model->model, &error), error)) {
+  if (!model || !take_text(env, path, &text) ||
+      !read_open_options(env, model.get(), access, prefetch, check_weights, memory, position,
+                         length, log, &options) ||
+      !check(env, oxb_model_open_file(text.as<char>(), &options, &model->model, &error), error)) {
     return 0;
   }
-  return model.finish();
+  return finish_open(model, options);
 }
 
-jlong open_descriptor(JNIEnv* env, jclass, jint fd, jlong offset, jlong length) {
+jlong open_descriptor(JNIEnv* env, jclass, jint fd, jlong offset, jlong bytes, jint access,
+                      jboolean prefetch, jboolean check_weights, jobject memory, jint position,
+                      jint length, jobject log) {
   Draft<Model> model(env);
+  oxb_open_options options = OXB_OPEN_OPTIONS_INIT;
   oxb_error error = OXB_ERROR_INIT;
   if (!model ||
+      !read_open_options(env, model.get(), access, prefetch, check_weights, memory, position,
+                         length, log, &options) ||
       !check(env,
-             oxb_model_open_fd(fd, static_cast<uint64_t>(offset), static_cast<uint64_t>(length),
-                               nullptr, &model->model, &error),
+             oxb_model_open_fd(fd, static_cast<uint64_t>(offset), static_cast<uint64_t>(bytes),
+                               &options, &model->model, &error),
              error)) {
     return 0;
   }
-  return model.finish();
+  return finish_open(model, options);
 }
 
-jlong open_memory(JNIEnv* env, jclass, jobject bytes, jint position, jint length) {
+jlong open_memory(JNIEnv* env, jclass, jobject bytes, jint position, jint length,
+                  jboolean check_weights, jobject log) {
   Draft<Model> model(env);
-  if (!model || !model->bytes.borrow(env, bytes, position, length, Intent::kRead)) return 0;
+  oxb_open_options options = OXB_OPEN_OPTIONS_INIT;
   oxb_error error = OXB_ERROR_INIT;
-  if (!check(env,
-             oxb_model_open_memory(model->bytes.data(), model->bytes.size(), nullptr, &model->model,
-                                   &error),
+  if (!model || !model->buffer.borrow(env, bytes, position, length, Intent::kRead) ||
+      !read_open_options(env, model.get(), OXB_ACCESS_MAP, JNI_FALSE, check_weights, nullptr, 0, 0,
+                         log, &options) ||
+      !check(env,
+             oxb_model_open_memory(model->buffer.data(), model->buffer.size(), &options,
+                                   &model->model, &error),
              error)) {
     return 0;
   }
-  return model.finish();
+  return finish_open(model, options);
 }
 
 /// In the order of the constants in Model.java.
@@ -71,8 +107,10 @@ void read_info(JNIEnv* env, jobject, jlong handle, jlongArray values) {
       info.mask_token,
       static_cast<jlong>(info.capacity),
       static_cast<jlong>(info.label_count),
+      static_cast<jlong>(info.entry_count),
+      static_cast<jlong>(info.metadata_count),
   };
-  env->SetLongArrayRegion(values, 0, sizeof(all) / sizeof(all[0]), all);
+  write_array(env, values, std::size(all), all);
 }
 
 /// `which` is one of the constants in Model.java.
@@ -92,9 +130,16 @@ jbyteArray text(JNIEnv* env, jobject, jlong handle, jint which, jint index) {
     case 2:
       found = oxb_model_chat_after(model->model);
       break;
-    default:
+    case 3:
       found = oxb_model_label(model->model, static_cast<size_t>(index));
       break;
+    default: {
+      const char* key = nullptr;
+      const char* value = nullptr;
+      (void)oxb_model_metadata(model->model, static_cast<size_t>(index), &key, &value, nullptr);
+      found = which == 4 ? key : value;
+      break;
+    }
   }
   return found == nullptr ? new_bytes(env, "", 0) : new_bytes(env, found, std::strlen(found));
 }
@@ -102,11 +147,8 @@ jbyteArray text(JNIEnv* env, jobject, jlong handle, jint which, jint index) {
 jbyteArray metadata(JNIEnv* env, jobject, jlong handle, jbyteArray key) {
   const Use<Model> model(env, handle);
   if (!model) return nullptr;
-  const jsize length = env->GetArrayLength(key);
   Memory name;
-  if (!name.allocate(env, static_cast<size_t>(length) + 1)) return nullptr;
-  if (!read_array(env, key, 0, length, name.as<char>())) return nullptr;
-  name.as<char>()[length] = '\0';
+  if (!take_text(env, key, &name)) return nullptr;
   const char* found = oxb_model_find_metadata(model->model, name.as<char>());
   return found == nullptr ? nullptr : new_bytes(env, found, std::strlen(found));
 }
@@ -143,14 +185,86 @@ void check_weights(JNIEnv* env, jobject, jlong handle) {
   check(env, oxb_model_check_weights(model->model, &error), error);
 }
 
-jlong arena_bytes(JNIEnv* env, jobject, jlong handle, jint threads, jint backend, jlong cpu_mask) {
+/// In the order of the constants in SessionPlan.java.
+void plan(JNIEnv* env, jobject, jlong handle, jint threads, jint backend, jlong cpu_mask,
+          jlongArray bytes) {
   const Use<Model> model(env, handle);
-  if (!model) return 0;
+  if (!model) return;
   const oxb_session_options options = session_options(threads, backend, cpu_mask);
   oxb_plan plan = OXB_PLAN_INIT;
   oxb_error error = OXB_ERROR_INIT;
-  check(env, oxb_session_plan(model->model, &options, &plan, &error), error);
-  return static_cast<jlong>(plan.arena_bytes);
+  if (!check(env, oxb_session_plan(model->model, &options, &plan, &error), error)) return;
+  const jlong all[] = {
+      static_cast<jlong>(plan.arena_bytes),   static_cast<jlong>(plan.session_bytes),
+      static_cast<jlong>(plan.state_bytes),   static_cast<jlong>(plan.activation_bytes),
+      static_cast<jlong>(plan.scratch_bytes), static_cast<jlong>(plan.device_bytes),
+      static_cast<jlong>(plan.library_bytes), static_cast<jlong>(plan.checkpoint_bytes),
+      static_cast<jlong>(plan.beam_bytes),
+  };
+  write_array(env, bytes, std::size(all), all);
+}
+
+/// The three below give a name, and numbers in the order of the constants in their Java class.
+jbyteArray entry_info(JNIEnv* env, jobject, jlong handle, jint entry, jlongArray numbers) {
+  const Use<Model> model(env, handle);
+  oxb_entry_info info = OXB_ENTRY_INFO_INIT;
+  oxb_error error = OXB_ERROR_INIT;
+  if (!model ||
+      !check(env, oxb_model_entry_info(model->model, static_cast<size_t>(entry), &info, &error),
+             error)) {
+    return nullptr;
+  }
+  const jlong all[] = {info.output_rows,
+                       info.max_rows,
+                       static_cast<jlong>(info.input_count),
+                       static_cast<jlong>(info.output_count),
+                       info.starts,
+                       info.any_pieces};
+  if (!write_array(env, numbers, std::size(all), all)) return nullptr;
+  return new_bytes(env, info.name, std::strlen(info.name));
+}
+
+jbyteArray input_info(JNIEnv* env, jobject, jlong handle, jint entry, jint input,
+                      jlongArray numbers) {
+  const Use<Model> model(env, handle);
+  oxb_input_info info = OXB_INPUT_INFO_INIT;
+  oxb_error error = OXB_ERROR_INIT;
+  if (!model || !check(env,
+                       oxb_model_input_info(model->model, static_cast<size_t>(entry),
+                                            static_cast<size_t>(input), &info, &error),
+                       error)) {
+    return nullptr;
+  }
+  const jlong all[] = {info.type,     info.width,    info.limit,   info.default_value,
+                       info.required, info.max_rows, info.own_rows};
+  if (!write_array(env, numbers, std::size(all), all)) return nullptr;
+  return new_bytes(env, info.name, std::strlen(info.name));
+}
+
+jbyteArray output_info(JNIEnv* env, jobject, jlong handle, jint entry, jint output,
+                       jlongArray numbers) {
+  const Use<Model> model(env, handle);
+  oxb_output_info info = OXB_OUTPUT_INFO_INIT;
+  oxb_error error = OXB_ERROR_INIT;
+  if (!model || !check(env,
+                       oxb_model_output_info(model->model, static_cast<size_t>(entry),
+                                             static_cast<size_t>(output), &info, &error),
+                       error)) {
+    return nullptr;
+  }
+  const jlong all[] = {info.width, info.max_rows};
+  if (!write_array(env, numbers, std::size(all), all)) return nullptr;
+  return new_bytes(env, info.name, std::strlen(info.name));
+}
+
+void advised_beams(JNIEnv* env, jobject, jlong handle, jdoubleArray values) {
+  const Use<Model> model(env, handle);
+  if (!model) return;
+  oxb_beam_options options = OXB_BEAM_OPTIONS_INIT;
+  (void)oxb_beam_options_advised(model->model, &options, nullptr);
+  const jdouble all[] = {static_cast<jdouble>(options.beams), options.length_penalty,
+                         static_cast<jdouble>(options.stop)};
+  write_array(env, values, std::size(all), all);
 }
 
 /// In the order in which Model.java reads them. A double holds all values of these types.
@@ -163,23 +277,28 @@ void advised_sampling(JNIEnv* env, jobject, jlong handle, jdoubleArray values) {
                          static_cast<jdouble>(options.top_k), static_cast<jdouble>(options.top_p),
                          static_cast<jdouble>(options.repetition_penalty),
                          static_cast<jdouble>(options.repetition_window)};
-  env->SetDoubleArrayRegion(values, 0, sizeof(all) / sizeof(all[0]), all);
+  write_array(env, values, std::size(all), all);
 }
 
 }  // namespace
 
 bool register_model(JNIEnv* env) {
   const JNINativeMethod methods[] = {
-      method("openFile", "([B)J", open_file),
-      method("openDescriptor", "(IJJ)J", open_descriptor),
-      method("openMemory", "(Ljava/nio/ByteBuffer;II)J", open_memory),
+      method("openFile", "([BIZZLjava/nio/ByteBuffer;IILdev/oxbow/LogSink;)J", open_file),
+      method("openDescriptor", "(IJJIZZLjava/nio/ByteBuffer;IILdev/oxbow/LogSink;)J",
+             open_descriptor),
+      method("openMemory", "(Ljava/nio/ByteBuffer;IIZLdev/oxbow/LogSink;)J", open_memory),
       method("readInfo", "(J[J)V", read_info),
       method("text", "(JII)[B", text),
       method("metadata", "(J[B)[B", metadata),
       method("endsText", "(JI)Z", ends_text),
       method("tokenBytes", "(JI)[B", token_bytes),
       method("checkWeights", "(J)V", check_weights),
-      method("arenaBytes", "(JIIJ)J", arena_bytes),
+      method("plan", "(JIIJ[J)V", plan),
+      method("entryInfo", "(JI[J)[B", entry_info),
+      method("inputInfo", "(JII[J)[B", input_info),
+      method("outputInfo", "(JII[J)[B", output_info),
+      method("advisedBeams", "(J[D)V", advised_beams),
       method("advisedSampling", "(J[D)V", advised_sampling),
   };
   return register_methods(env, "dev/oxbow/Model", methods);

@@ -61,7 +61,8 @@ void ModelReference::drop(JNIEnv* env) {
 
 void Model::destroy(JNIEnv* env) {
   oxb_model_close(model);
-  bytes.give_back(env);
+  buffer.give_back(env);
+  log.drop(env);
 }
 
 void Session::destroy(JNIEnv* env) {
@@ -75,6 +76,21 @@ void Tokenizer::destroy(JNIEnv* env) { model.drop(env); }
 void Generator::destroy(JNIEnv* env) {
   oxb_generator_destroy(generator);
   model.drop(env);
+}
+
+void BeamSearch::destroy(JNIEnv* env) {
+  oxb_beam_search_destroy(search);
+  if (session != nullptr) Handles::drop(env, session);
+}
+
+bool take_text(JNIEnv* env, jbyteArray bytes, Memory* text) {
+  const jsize length = env->GetArrayLength(bytes);
+  if (!text->allocate(env, static_cast<size_t>(length) + 1) ||
+      !read_array(env, bytes, 0, length, text->as<char>())) {
+    return false;
+  }
+  text->as<char>()[length] = '\0';
+  return true;
 }
 
 oxb_session_options session_options(jint threads, jint backend, jlong cpu_mask) {

@@ -56,13 +56,33 @@ class LentBuffer {
   Claim claim_;
 };
 
+/// Who hears of a model's log: a LogSink of Java. Lines come on threads that made a call, all of them Java's.
+class LogReference {
+ public:
+  /// `sink` may be null. False, with a Java exception, when there is no memory.
+  bool keep(JNIEnv* env, jobject sink);
+  void drop(JNIEnv* env);
+  /// Asks for the lines, if there is a sink.
+  void listen(oxb_open_options* options);
+
+ private:
+  static void write(void* self, oxb_log_level level, const char* text);
+
+  jobject sink_ = nullptr;
+};
+
 struct Model final : Object {
   static constexpr Kind kKind = Kind::kModel;
   Model() : Object(kKind, Sharing::kAnyCalls) {}
   void destroy(JNIEnv* env) override;
+  size_t bytes() const override { return read_bytes; }
 
   oxb_model* model = nullptr;
-  LentBuffer bytes;
+  /// The file, or where it was read to.
+  LentBuffer buffer;
+  LogReference log;
+  /// Read into memory of the library's own.
+  size_t read_bytes = 0;
 };
 
 /// What keeps a model while another object uses it, closed or not.
@@ -81,6 +101,9 @@ struct Session final : Object {
   static constexpr Kind kKind = Kind::kSession;
   Session() : Object(kKind, Sharing::kOneCall) {}
   void destroy(JNIEnv* env) override;
+  size_t bytes() const override {
+    return own_arena.size() + backend_bytes + tokens.size() + logits.size();
+  }
 
   /// Runs 1 to max_segment tokens. With `keep_logits` those of the last are kept.
   oxb_status run(const int32_t* ids, size_t count, bool keep_logits, oxb_error* error);
@@ -102,12 +125,16 @@ struct Session final : Object {
   /// Of the last token, if has_logits.
   Memory logits;
   bool has_logits = false;
+  size_t backend_bytes = 0;
+  /// Of the last draft.
+  Memory draft;
 };
 
 struct Sampler final : Object {
   static constexpr Kind kKind = Kind::kSampler;
   Sampler() : Object(kKind, Sharing::kOneCall) {}
   void destroy(JNIEnv*) override {}
+  size_t bytes() const override { return memory.size(); }
 
   Memory memory;
   oxb_sampler* sampler = nullptr;
@@ -118,6 +145,9 @@ struct Tokenizer final : Object {
   static constexpr Kind kKind = Kind::kTokenizer;
   Tokenizer() : Object(kKind, Sharing::kOneCall) {}
   void destroy(JNIEnv* env) override;
+  size_t bytes() const override {
+    return encoder_memory.size() + decoder_memory.size() + text.size() + ids.size();
+  }
 
   ModelReference model;
   Memory encoder_memory, decoder_memory;
@@ -131,6 +161,7 @@ struct Generator final : Object {
   static constexpr Kind kKind = Kind::kGenerator;
   Generator() : Object(kKind, Sharing::kOneCall) {}
   void destroy(JNIEnv* env) override;
+  size_t bytes() const override { return memory.size(); }
 
   ModelReference model;
   /// The session it was made for, which every call brings along and thereby keeps.
@@ -140,6 +171,53 @@ struct Generator final : Object {
   /// What it may choose from.
   Memory choice_words, choices;
 };
+
+struct BeamSearch final : Object {
+  static constexpr Kind kKind = Kind::kBeamSearch;
+  BeamSearch() : Object(kKind, Sharing::kOneCall) {}
+  void destroy(JNIEnv* env) override;
+  size_t bytes() const override { return memory.size(); }
+
+  /// Its beams borrow from this one.
+  Session* session = nullptr;
+  jlong session_handle = 0;
+  Memory memory;
+  oxb_beam_search* search = nullptr;
+};
+
+struct LogMel final : Object {
+  static constexpr Kind kKind = Kind::kLogMel;
+  LogMel() : Object(kKind, Sharing::kOneCall) {}
+  void destroy(JNIEnv*) override { oxb_log_mel_destroy(mel); }
+  size_t bytes() const override { return memory.size(); }
+
+  Memory memory;
+  oxb_log_mel* mel = nullptr;
+};
+
+/// An object and the session it was made for, both for this call.
+template <typename T>
+class WithSession {
+ public:
+  WithSession(JNIEnv* env, jlong handle, jlong session_handle)
+      : object_(env, handle), session_(env, object_ ? session_handle : 0) {
+    if (!*this || object_->session_handle == session_handle) return;
+    throw_java(env, OXB_INVALID_ARGUMENT, "the session is not the one it was made for");
+    mine_ = false;
+  }
+  explicit operator bool() const { return mine_ && object_ && session_; }
+  T* operator->() const { return object_.get(); }
+  Session& session() const { return *session_.get(); }
+  bool closed() const { return object_->closed() || session_->closed(); }
+
+ private:
+  Use<T> object_;
+  Use<Session> session_;
+  bool mine_ = true;
+};
+
+/// Bytes of Java as a text with an end. False, with a Java exception, when there is no memory.
+bool take_text(JNIEnv* env, jbyteArray bytes, Memory* text);
 
 /// Options from their Java fields.
 oxb_session_options session_options(jint threads, jint backend, jlong cpu_mask);
@@ -178,6 +256,12 @@ class Draft {
 bool register_library(JNIEnv* env);
 bool register_model(JNIEnv* env);
 bool register_session(JNIEnv* env);
+bool register_entries(JNIEnv* env);
+bool register_beam_search(JNIEnv* env);
+bool register_log_mel(JNIEnv* env);
+bool register_index(JNIEnv* env);
+bool find_log(JNIEnv* env);
+void forget_log(JNIEnv* env);
 bool register_sampler(JNIEnv* env);
 bool register_tokenizer(JNIEnv* env);
 bool register_generator(JNIEnv* env);

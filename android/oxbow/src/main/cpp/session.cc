@@ -25,10 +25,18 @@ bool allocate_room(JNIEnv* env, oxb_model* model, Session* session) {
 }
 
 jlong create(JNIEnv* env, jobject, jlong model_handle, jint threads, jint backend, jlong cpu_mask,
-             jobject arena, jint position, jint length) {
+             jbyteArray pipeline_cache, jobject arena, jint position, jint length) {
   const Use<Model> model(env, model_handle);
   if (!model) return 0;
-  const oxb_session_options options = session_options(threads, backend, cpu_mask);
+  oxb_session_options options = session_options(threads, backend, cpu_mask);
+  const jsize cache_bytes = env->GetArrayLength(pipeline_cache);
+  Memory cache;
+  if (!cache.allocate(env, static_cast<size_t>(cache_bytes)) ||
+      !read_array(env, pipeline_cache, 0, cache_bytes, cache.as<char>())) {
+    return 0;
+  }
+  options.pipeline_cache = cache_bytes == 0 ? nullptr : cache.get();
+  options.pipeline_cache_bytes = static_cast<size_t>(cache_bytes);
   oxb_error error = OXB_ERROR_INIT;
   oxb_plan plan = OXB_PLAN_INIT;
   if (!check(env, oxb_session_plan(model->model, &options, &plan, &error), error)) return 0;
@@ -51,6 +59,7 @@ jlong create(JNIEnv* env, jobject, jlong model_handle, jint threads, jint backen
              error)) {
     return 0;
   }
+  (void)oxb_session_backend_bytes(session->session, &session->backend_bytes, nullptr);
   return session.finish();
 }
 
@@ -205,6 +214,26 @@ jlong backend_bytes(JNIEnv* env, jobject, jlong handle) {
   return static_cast<jlong>(bytes);
 }
 
+jbyteArray pipeline_cache(JNIEnv* env, jobject, jlong handle) {
+  const Use<Session> session(env, handle);
+  size_t count = 0;
+  oxb_error error = OXB_ERROR_INIT;
+  if (!session ||
+      !check(env, oxb_session_pipeline_cache(session->session, nullptr, 0, &count, &error),
+             error)) {
+    return nullptr;
+  }
+  Memory cache;
+  if (!cache.allocate(env, count)) return nullptr;
+  if (count > 0 && !check(env,
+                          oxb_session_pipeline_cache(session->session, cache.get(), cache.size(),
+                                                     &count, &error),
+                          error)) {
+    return nullptr;
+  }
+  return new_bytes(env, cache.as<char>(), std::min(count, cache.size()));
+}
+
 jlong state_bytes(JNIEnv* env, jobject, jlong handle) {
   const Use<Session> session(env, handle);
   size_t bytes = 0;
@@ -263,7 +292,7 @@ void Session::moved(oxb_status status, bool kept_logits) {
 
 bool register_session(JNIEnv* env) {
   const JNINativeMethod methods[] = {
-      method("create", "(JIIJLjava/nio/ByteBuffer;II)J", create),
+      method("create", "(JIIJ[BLjava/nio/ByteBuffer;II)J", create),
       method("feed", "(J[III)V", feed),
       method("feedOne", "(JI)V", feed_one),
       method("sample", "(JLdev/oxbow/Sampler;J)I", sample),
@@ -276,6 +305,7 @@ bool register_session(JNIEnv* env) {
       method("position", "(J)J", position),
       method("arenaBytes", "(J)J", arena_bytes),
       method("backendBytes", "(J)J", backend_bytes),
+      method("pipelineCache", "(J)[B", pipeline_cache),
       method("stateBytes", "(J)J", state_bytes),
       method("state", "(JILjava/nio/ByteBuffer;II)V", state),
   };

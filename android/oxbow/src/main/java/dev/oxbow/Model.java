@@ -1,6 +1,11 @@
 package dev.oxbow;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
 
 /**
  * A model file, mapped and verified. Weights are used where they lie; opening does not read them. Any threads may use a
@@ -25,15 +30,20 @@ public final class Model extends NativeObject {
     private static final int MASK_TOKEN = 13;
     private static final int CAPACITY = 14;
     private static final int LABEL_COUNT = 15;
-    private static final int INFO_COUNT = 16;
+    private static final int ENTRY_COUNT = 16;
+    private static final int METADATA_COUNT = 17;
+    private static final int INFO_COUNT = 18;
 
     // Texts of the native code.
     private static final int ARCHITECTURE = 0;
     private static final int CHAT_BEFORE = 1;
     private static final int CHAT_AFTER = 2;
     private static final int LABEL = 3;
+    private static final int METADATA_KEY = 4;
+    private static final int METADATA_VALUE = 5;
 
     private final long[] info = new long[INFO_COUNT];
+    private volatile List<EntryPoint> entries;
 
     private Model() {}
 
@@ -43,8 +53,13 @@ public final class Model extends NativeObject {
         return this;
     }
 
-    /** Opens a file. */
+    /** Opens a file, as {@link OpenOptions} are unless they are set. */
     public static Model open(String path) {
+        return open(path, new OpenOptions());
+    }
+
+    /** Opens a file. */
+    public static Model open(String path, OpenOptions options) {
         byte[] bytes = Text.encode(path);
         for (byte b : bytes) {
             if (b == 0) {
@@ -52,7 +67,16 @@ public final class Model extends NativeObject {
             }
         }
         Model model = new Model();
-        return model.opened(openFile(bytes));
+        return model.opened(
+                openFile(
+                        bytes,
+                        options.access.ordinal(),
+                        options.prefetch,
+                        options.checkWeights,
+                        options.memory,
+                        position(options.memory),
+                        remaining(options.memory),
+                        sink(options)));
     }
 
     /**
@@ -61,11 +85,27 @@ public final class Model extends NativeObject {
      * may be closed afterwards.
      */
     public static Model open(int fd, long offset, long length) {
+        return open(fd, offset, length, new OpenOptions());
+    }
+
+    /** The same with options. */
+    public static Model open(int fd, long offset, long length, OpenOptions options) {
         if (offset < 0 || length < 0) {
             throw OxbowException.invalid("offset " + offset + " and length " + length);
         }
         Model model = new Model();
-        return model.opened(openDescriptor(fd, offset, length));
+        return model.opened(
+                openDescriptor(
+                        fd,
+                        offset,
+                        length,
+                        options.access.ordinal(),
+                        options.prefetch,
+                        options.checkWeights,
+                        options.memory,
+                        position(options.memory),
+                        remaining(options.memory),
+                        sink(options)));
     }
 
     /**
@@ -74,9 +114,15 @@ public final class Model extends NativeObject {
      * side keeps the buffer alive.
      */
     public static Model open(ByteBuffer bytes) {
+        return open(bytes, new OpenOptions());
+    }
+
+    /** The same with options, of which those about a file are ignored. */
+    public static Model open(ByteBuffer bytes, OpenOptions options) {
         DirectBuffers.checkReadable(bytes, "the model");
         Model model = new Model();
-        return model.opened(openMemory(bytes, bytes.position(), bytes.remaining()));
+        return model.opened(
+                openMemory(bytes, bytes.position(), bytes.remaining(), options.checkWeights, sink(options)));
     }
 
     /** Name of the architecture, as in "llama". */
@@ -134,6 +180,11 @@ public final class Model extends NativeObject {
         return info[TOKENIZER] != 0;
     }
 
+    /** How its tokenizer cuts text. */
+    public TokenizerKind getTokenizerKind() {
+        return TokenizerKind.of(info[TOKENIZER]);
+    }
+
     /** What a text starts with; -1: nothing. */
     public int getStartToken() {
         return (int) info[START_TOKEN];
@@ -176,6 +227,54 @@ public final class Model extends NativeObject {
         return found == null ? null : Text.decode(found);
     }
 
+    /** All that the file says of itself. */
+    public Map<String, String> getAllMetadata() {
+        Map<String, String> all = new LinkedHashMap<>();
+        for (int i = 0; i < (int) info[METADATA_COUNT]; ++i) {
+            all.put(Text.decode(text(handle(), METADATA_KEY, i)), Text.decode(text(handle(), METADATA_VALUE, i)));
+        }
+        return Collections.unmodifiableMap(all);
+    }
+
+    /** The parts of the model that can be run. {@link Session#run} runs the last. */
+    public List<EntryPoint> getEntries() {
+        List<EntryPoint> read = entries;
+        if (read == null) {
+            read = new ArrayList<>();
+            for (int i = 0; i < (int) info[ENTRY_COUNT]; ++i) {
+                read.add(readEntry(i));
+            }
+            entries = read = Collections.unmodifiableList(read);
+        }
+        return read;
+    }
+
+    /** The part with this name. */
+    public EntryPoint getEntry(String name) {
+        for (EntryPoint entry : getEntries()) {
+            if (entry.getName().equals(name)) {
+                return entry;
+            }
+        }
+        throw OxbowException.invalid("the model has no entry point '" + name + "'");
+    }
+
+    private EntryPoint readEntry(int entry) {
+        long[] numbers = new long[EntryPoint.INFO_COUNT];
+        String name = Text.decode(entryInfo(handle(), entry, numbers));
+        List<EntryInput> inputs = new ArrayList<>();
+        for (int i = 0; i < (int) numbers[EntryPoint.INPUT_COUNT]; ++i) {
+            long[] of = new long[EntryInput.INFO_COUNT];
+            inputs.add(new EntryInput(Text.decode(inputInfo(handle(), entry, i, of)), of));
+        }
+        List<EntryOutput> outputs = new ArrayList<>();
+        for (int i = 0; i < (int) numbers[EntryPoint.OUTPUT_COUNT]; ++i) {
+            long[] of = new long[EntryOutput.INFO_COUNT];
+            outputs.add(new EntryOutput(Text.decode(outputInfo(handle(), entry, i, of)), of));
+        }
+        return new EntryPoint(entry, name, numbers, inputs, outputs);
+    }
+
     /** What a model that was trained to answer wants before a question; empty when it was not. */
     public String getChatBefore() {
         return Text.decode(text(handle(), CHAT_BEFORE, 0));
@@ -203,7 +302,17 @@ public final class Model extends NativeObject {
 
     /** Bytes of the arena that a session with these options needs: all it will ever use. */
     public long getArenaBytes(SessionOptions options) {
-        return arenaBytes(handle(), options.threads, options.backend.ordinal(), options.cpuMask);
+        return getPlan(options).getArenaBytes();
+    }
+
+    /**
+     * All that a session with these options takes. With {@link Backend#VULKAN} this opens the device, and is refused with
+     * {@link OxbowException#NO_DEVICE} where there is none.
+     */
+    public SessionPlan getPlan(SessionOptions options) {
+        long[] bytes = new long[SessionPlan.COUNT];
+        plan(handle(), options.threads, options.backend.ordinal(), options.cpuMask, bytes);
+        return new SessionPlan(bytes);
     }
 
     /** How to pick tokens, as the model's makers advise; the defaults of {@link SamplerOptions} where they did not. */
@@ -218,11 +327,51 @@ public final class Model extends NativeObject {
                 .repetitionWindow((int) values[4]);
     }
 
-    private static native long openFile(byte[] path);
+    /** How to search for texts, as the model's makers advise; the defaults of {@link BeamOptions} where they did not. */
+    public BeamOptions getAdvisedBeams() {
+        double[] values = new double[3];
+        advisedBeams(handle(), values);
+        BeamOptions options = new BeamOptions().beams((int) values[0]).lengthPenalty(values[1]);
+        BeamStop stop = BeamStop.of((long) values[2]);
+        return stop == BeamStop.UNKNOWN ? options : options.stop(stop);
+    }
 
-    private static native long openDescriptor(int fd, long offset, long length);
+    private static LogSink sink(OpenOptions options) {
+        return options.log == null ? null : new LogSink(options.log);
+    }
 
-    private static native long openMemory(ByteBuffer bytes, int position, int length);
+    private static int position(ByteBuffer memory) {
+        return memory == null ? 0 : memory.position();
+    }
+
+    private static int remaining(ByteBuffer memory) {
+        return memory == null ? 0 : memory.remaining();
+    }
+
+    private static native long openFile(
+            byte[] path,
+            int access,
+            boolean prefetch,
+            boolean checkWeights,
+            ByteBuffer memory,
+            int position,
+            int length,
+            LogSink log);
+
+    private static native long openDescriptor(
+            int fd,
+            long offset,
+            long bytes,
+            int access,
+            boolean prefetch,
+            boolean checkWeights,
+            ByteBuffer memory,
+            int position,
+            int length,
+            LogSink log);
+
+    private static native long openMemory(
+            ByteBuffer bytes, int position, int length, boolean checkWeights, LogSink log);
 
     // Not static, as in all these classes: a running call keeps its object from being collected and freed.
     private native void readInfo(long handle, long[] info);
@@ -237,7 +386,15 @@ public final class Model extends NativeObject {
 
     private native void checkWeights(long handle);
 
-    private native long arenaBytes(long handle, int threads, int backend, long cpuMask);
+    private native void plan(long handle, int threads, int backend, long cpuMask, long[] bytes);
+
+    private native byte[] entryInfo(long handle, int entry, long[] info);
+
+    private native byte[] inputInfo(long handle, int entry, int input, long[] info);
+
+    private native byte[] outputInfo(long handle, int entry, int output, long[] info);
+
+    private native void advisedBeams(long handle, double[] values);
 
     private native void advisedSampling(long handle, double[] values);
 }

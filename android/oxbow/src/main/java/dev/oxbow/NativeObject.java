@@ -15,7 +15,7 @@ public abstract class NativeObject implements Closeable {
 
     /** The constructor's last step: from here on the handle is freed whatever happens. */
     final void own(long handle) {
-        cleanup.handle = handle;
+        cleanup.own(handle, nativeBytes(handle));
     }
 
     /** Names an object on the native side, where a number that names none is refused. 0 never names one. */
@@ -30,4 +30,7 @@ public abstract class NativeObject implements Closeable {
     }
 
     static native void release(long handle);
+
+    /** Memory that it holds, without what lies in files and in buffers of the application. */
+    private static native long nativeBytes(long handle);
 }

@@ -29,6 +29,11 @@ public final class Oxbow {
         return livingObjects();
     }
 
+    /** Native memory that those objects hold, without what lies in files and in buffers of the application. */
+    public static long getNativeBytes() {
+        return Cleanup.heldBytes();
+    }
+
     private static native int version();
 
     private static native boolean isBuiltIn(int backend);

@@ -33,15 +33,23 @@ public final class OxbowException extends RuntimeException {
     public static final int BUSY = 101;
 
     private final int code;
+    private final int step;
+    private final String op;
 
     OxbowException(int code, String message) {
+        this(code, message, -1, "");
+    }
+
+    private OxbowException(int code, String message, int step, String op) {
         super(message);
         this.code = code;
+        this.step = step;
+        this.op = op;
     }
 
     /** What native code throws: words in UTF-8, of which the last character may be cut. */
-    private OxbowException(int code, byte[] message) {
-        this(code, new String(message, StandardCharsets.UTF_8));
+    private OxbowException(int code, byte[] message, int step, byte[] op) {
+        this(code, new String(message, StandardCharsets.UTF_8), step, new String(op, StandardCharsets.UTF_8));
     }
 
     static OxbowException invalid(String message) {
@@ -51,5 +59,15 @@ public final class OxbowException extends RuntimeException {
     /** One of the constants of this class, or one that only a newer native library knows. */
     public int getCode() {
         return code;
+    }
+
+    /** The step of the model that failed; -1: none was running. */
+    public int getStep() {
+        return step;
+    }
+
+    /** Its op; empty: none was running. */
+    public String getOp() {
+        return op;
     }
 }

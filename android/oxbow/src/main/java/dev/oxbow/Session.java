@@ -1,6 +1,8 @@
 package dev.oxbow;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Objects;
 
 /**
@@ -39,6 +41,7 @@ public final class Session extends NativeObject {
                         options.threads,
                         options.backend.ordinal(),
                         options.cpuMask,
+                        options.pipelineCache,
                         arena,
                         arena == null ? 0 : arena.position(),
                         arena == null ? 0 : arena.remaining()));
@@ -98,6 +101,46 @@ public final class Session extends NativeObject {
         run(handle(), tokens, offset, count, logits, logits.position(), logits.remaining(), rows);
     }
 
+    /** Runs an entry point of this session's model with named inputs, and fills the outputs that were wanted. */
+    public void run(EntryRun run) {
+        int count = run.names.size();
+        ByteBuffer[] buffers = run.buffers.toArray(new ByteBuffer[0]);
+        int[] positions = new int[count];
+        int[] lengths = new int[count];
+        int[] rows = new int[count];
+        byte[][] names = new byte[count][];
+        for (int i = 0; i < count; ++i) {
+            positions[i] = buffers[i].position();
+            lengths[i] = buffers[i].remaining();
+            rows[i] = run.rows.get(i);
+            names[i] = Text.encode(run.names.get(i));
+        }
+        runEntry(handle(), run.entry.index, run.inputs, names, buffers, positions, lengths, rows);
+        run.written = java.util.Arrays.copyOfRange(rows, run.inputs, count);
+    }
+
+    /**
+     * Several texts of different lengths through a model whose runs start anew each time, such as an encoder or a
+     * classifier. No padding is needed, and none is computed. Their outputs follow each other in a direct buffer in native
+     * order: one row per text where {@link EntryPoint#getOutputRows} is 1, else one per token.
+     */
+    public void runBatch(int[][] texts, ByteBuffer output) {
+        int total = 0;
+        int[] lengths = new int[texts.length];
+        for (int i = 0; i < texts.length; ++i) {
+            lengths[i] = texts[i].length;
+            total = Math.addExact(total, lengths[i]);
+        }
+        int[] tokens = new int[total];
+        int next = 0;
+        for (int[] text : texts) {
+            System.arraycopy(text, 0, tokens, next, text.length);
+            next += text.length;
+        }
+        DirectBuffers.checkFloats(output, 0, "the buffer for the output");
+        runBatch(handle(), tokens, lengths, output, output.position(), output.remaining());
+    }
+
     /** Reads the text to translate, of a model that translates. Starts a new stream. */
     public void encode(int[] tokens) {
         encode(handle(), tokens, tokens.length);
@@ -143,6 +186,56 @@ public final class Session extends NativeObject {
         return backendBytes(handle());
     }
 
+    /**
+     * The compiled shaders of the session's device, to be stored and given to later sessions with
+     * {@link SessionOptions#pipelineCache}. Empty without a device.
+     */
+    public byte[] getPipelineCache() {
+        return pipelineCache(handle());
+    }
+
+    /** Names of what can be looked into: states, and outputs beside the main one. */
+    public List<String> getTensorNames() {
+        List<String> names = new ArrayList<>();
+        long[] numbers = new long[TensorInfo.COUNT];
+        for (int i = tensorCount(handle()); i > 0; --i) {
+            names.add(0, Text.decode(tensorInfo(handle(), i - 1, numbers)));
+        }
+        return names;
+    }
+
+    /** A state or an output by its name. */
+    public TensorInfo getTensor(String name) {
+        long[] numbers = new long[TensorInfo.COUNT];
+        tensorInfo(handle(), findTensor(handle(), Text.encode(name)), numbers);
+        return new TensorInfo(name, numbers);
+    }
+
+    /** Its rows that are filled, the oldest first, as floats in native order in a direct buffer. */
+    public void readTensor(String name, ByteBuffer values) {
+        DirectBuffers.checkFloats(values, 0, "the buffer for the tensor");
+        readTensor(handle(), findTensor(handle(), Text.encode(name)), values, values.position(), values.remaining());
+    }
+
+    /** Bytes of native memory that a draft of so many tokens takes. */
+    public long getDraftBytes(int tokens) {
+        return draftBytes(handle(), tokens);
+    }
+
+    /**
+     * From here on all runs are a draft, of {@code tokens} in all at most: {@link #keep} takes back what was not right. For
+     * speculation: a small model guesses, one run of this one judges. The memory for it is allocated here and freed with
+     * the session or by the next draft. Refused where states depend on how a stream is cut, and on a device.
+     */
+    public void draft(int tokens) {
+        draft(handle(), tokens);
+    }
+
+    /** Ends the draft: the stream is what it would be after the first {@code tokens} of it. */
+    public void keep(int tokens) {
+        keep(handle(), tokens);
+    }
+
     /** Bytes of a saved state, and of a checkpoint. The same at every position of the stream. */
     public long getStateBytes() {
         return stateBytes(handle());
@@ -173,7 +266,14 @@ public final class Session extends NativeObject {
     }
 
     private native long create(
-            long model, int threads, int backend, long cpuMask, ByteBuffer arena, int position, int length);
+            long model,
+            int threads,
+            int backend,
+            long cpuMask,
+            byte[] pipelineCache,
+            ByteBuffer arena,
+            int position,
+            int length);
 
     private native void feed(long handle, int[] tokens, int offset, int count);
 
@@ -185,6 +285,35 @@ public final class Session extends NativeObject {
 
     private native void run(
             long handle, int[] tokens, int offset, int count, ByteBuffer logits, int position, int length, int rows);
+
+    private native void runEntry(
+            long handle,
+            int entry,
+            int inputs,
+            byte[][] names,
+            ByteBuffer[] buffers,
+            int[] positions,
+            int[] lengths,
+            int[] rows);
+
+    private native void runBatch(
+            long handle, int[] tokens, int[] lengths, ByteBuffer output, int position, int length);
+
+    private native byte[] pipelineCache(long handle);
+
+    private native int tensorCount(long handle);
+
+    private native int findTensor(long handle, byte[] name);
+
+    private native byte[] tensorInfo(long handle, int index, long[] info);
+
+    private native void readTensor(long handle, int index, ByteBuffer values, int position, int length);
+
+    private native long draftBytes(long handle, int tokens);
+
+    private native void draft(long handle, int tokens);
+
+    private native void keep(long handle, int tokens);
 
     private native void encode(long handle, int[] tokens, int count);
 

@@ -9,6 +9,7 @@ public final class SessionOptions {
     long cpuMask;
     /** Null: the session allocates its own. */
     ByteBuffer arena;
+    byte[] pipelineCache = {};
 
     /** Threads that work on a run, the caller's included; 1 unless set. */
     public SessionOptions threads(int count) {
@@ -38,6 +39,15 @@ public final class SessionOptions {
     public SessionOptions arena(ByteBuffer buffer) {
         DirectBuffers.checkWritable(buffer, "the arena");
         arena = buffer;
+        return this;
+    }
+
+    /**
+     * What {@link Session#getPipelineCache} gave, perhaps to an earlier process: shaders that are in it need not be
+     * compiled again. Ignored when it is damaged or of another device or driver.
+     */
+    public SessionOptions pipelineCache(byte[] cache) {
+        pipelineCache = cache.clone();
         return this;
     }
 }

@@ -17,6 +17,9 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.Test;
 
 /** Closing, threads, and what happens to those who do it wrong. */
@@ -69,6 +72,20 @@ public class LifetimeTest extends Fixture {
             () -> Session.create(model),
             () -> Tokenizer.create(model),
             () -> Generator.create(open),
+            () -> BeamSearch.create(session, new BeamOptions()),
+            () -> session.runBatch(new int[1][1], buffer),
+            session::getPipelineCache,
+            session::getTensorNames,
+            () -> session.getTensor("a"),
+            () -> session.readTensor("a", buffer),
+            () -> session.getDraftBytes(1),
+            () -> session.draft(1),
+            () -> session.keep(1),
+            session::cancel,
+            () -> model.getPlan(new SessionOptions()),
+            model::getAdvisedBeams,
+            model::getEntries,
+            model::getAllMetadata,
         };
         for (Runnable call : calls) {
             String words = refused(OxbowException.CLOSED, call);
@@ -274,6 +291,55 @@ public class LifetimeTest extends Fixture {
         }
     }
 
+    private static void abandon(Model model, SessionOptions options) {
+        Session.create(model, options);
+    }
+
+    /** The collector sees a hundred bytes of each; it is told of the others. */
+    @Test
+    public void forgottenMemoryDoesNotPileUpAndIsMentionedOnce() throws InterruptedException {
+        List<String> warnings = new ArrayList<>();
+        Handler listener =
+                new Handler() {
+                    @Override
+                    public void publish(LogRecord line) {
+                        warnings.add(line.getMessage());
+                    }
+
+                    @Override
+                    public void flush() {}
+
+                    @Override
+                    public void close() {}
+                };
+        Logger logger = Logger.getLogger("dev.oxbow");
+        logger.addHandler(listener);
+        logger.setUseParentHandlers(false);
+        try (Model model = demo()) {
+            Cleanup.mentionAgain();
+            SessionOptions options = new SessionOptions();
+            long most = 0;
+            long wanted = 8 * Cleanup.UNSEEN_BYTES;
+            long all = 0;
+            while (all < wanted) {
+                abandon(model, options);
+                all += model.getArenaBytes(options);
+                most = Math.max(most, Oxbow.getNativeBytes());
+            }
+            assertTrue("held " + most, most < 3 * Cleanup.UNSEEN_BYTES);
+            assertEquals(warnings.toString(), 1, warnings.size());
+            assertTrue(warnings.get(0), warnings.get(0).startsWith("a Session of "));
+            for (int i = 0; i < 300 && Oxbow.getLivingObjects() > 1; ++i) {
+                System.gc();
+                Thread.sleep(10);
+                Sampler.create(model, new SamplerOptions()).close();
+            }
+        } finally {
+            logger.removeHandler(listener);
+            logger.setUseParentHandlers(true);
+        }
+    }
+
     /** More than the virtual machine has for direct buffers, unless those of closed objects can be collected. */
     @Test
     public void lentBuffersAreGivenBack() throws IOException {
@@ -315,11 +381,15 @@ public class LifetimeTest extends Fixture {
     public void openingAndClosingDoesNotGrow() throws IOException {
         int living = Oxbow.getLivingObjects();
         openAndClose(CYCLES / 4);
-        System.gc();
-        long before = residentBytes();
-        openAndClose(CYCLES);
-        System.gc();
-        long grown = residentBytes() - before;
+        // A leak shows every time; what the machine's compiler or a driver took meanwhile does not.
+        long grown = Long.MAX_VALUE;
+        for (int i = 0; i < 3 && grown >= 500L * 10000; ++i) {
+            System.gc();
+            long before = residentBytes();
+            openAndClose(CYCLES);
+            System.gc();
+            grown = residentBytes() - before;
+        }
         assertEquals(living, Oxbow.getLivingObjects());
         // A session alone has 400 KB; a leak of 500 bytes a cycle would show.
         assertTrue("grew by " + grown + " bytes", grown < 500L * 10000);

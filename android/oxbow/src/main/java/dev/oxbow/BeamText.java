@@ -1,0 +1,21 @@
+package dev.oxbow;
+
+/** One text that a {@link BeamSearch} found. */
+public final class BeamText {
+    private final int[] tokens;
+    private final float score;
+
+    BeamText(int[] tokens, float score) {
+        this.tokens = tokens;
+        this.score = score;
+    }
+
+    /** Its tokens, with the prompt and the end. */
+    public int[] getTokens() {
+        return tokens.clone();
+    }
+
+    public float getScore() {
+        return score;
+    }
+}

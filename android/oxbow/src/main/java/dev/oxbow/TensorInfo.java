@@ -1,0 +1,42 @@
+package dev.oxbow;
+
+/** A state or an output of a session, as it is now; see {@link Session#getTensor}. */
+public final class TensorInfo {
+    // Places in the array of the native code.
+    private static final int ROWS = 0;
+    private static final int MAX_ROWS = 1;
+    private static final int WIDTH = 2;
+    static final int COUNT = 3;
+
+    private final String name;
+    private final long[] info;
+
+    TensorInfo(String name, long[] info) {
+        this.name = name;
+        this.info = info;
+    }
+
+    public String getName() {
+        return name;
+    }
+
+    /** Rows that are filled now. */
+    public int getRows() {
+        return (int) info[ROWS];
+    }
+
+    /** Rows at most. */
+    public int getMaxRows() {
+        return (int) info[MAX_ROWS];
+    }
+
+    /** Numbers in a row. */
+    public int getWidth() {
+        return (int) info[WIDTH];
+    }
+
+    @Override
+    public String toString() {
+        return name + "[" + getRows() + " of " + getMaxRows() + "][" + getWidth() + "]";
+    }
+}

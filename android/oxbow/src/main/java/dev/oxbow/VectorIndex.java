@@ -1,0 +1,138 @@
+package dev.oxbow;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.Objects;
+
+/**
+ * The nearest vectors of a table, exactly, in memory of the caller: a direct buffer, usually a mapped file, that begins at
+ * an address aligned to 64. Vectors are kept as int8 with a scale each; results are the same bits on every machine.
+ *
+ * <p>It holds no native memory, so there is nothing to close. Any threads may search it at once while none writes it.
+ */
+public final class VectorIndex {
+    /** Numbers of a vector at most. */
+    public static final int MAX_WIDTH = 2048;
+    /** Results of a query at most. */
+    public static final int MAX_RESULTS = 1024;
+
+    // Places in the array of the native code.
+    private static final int COUNT = 0;
+    private static final int WIDTH = 1;
+    private static final int METRIC = 2;
+    private static final int INFO_COUNT = 3;
+
+    private final ByteBuffer table;
+    private final long[] info;
+
+    private VectorIndex(ByteBuffer table) {
+        Oxbow.load();
+        this.table = table.duplicate();
+        info = new long[INFO_COUNT];
+        readInfo(table, table.position(), table.remaining(), info);
+    }
+
+    /** Bytes of a table of {@code count} vectors of {@code width} numbers. */
+    public static long getBytes(long count, int width, Metric metric) {
+        Oxbow.load();
+        return bytes(count, width, metric.ordinal());
+    }
+
+    /** Makes an empty table, all of whose vectors are zeros, of as many bytes as {@link #getBytes} tells. */
+    public static VectorIndex create(ByteBuffer memory, long count, int width, Metric metric) {
+        Oxbow.load();
+        DirectBuffers.checkWritable(memory, "the memory of the index");
+        create(memory, memory.position(), memory.remaining(), count, width, metric.ordinal());
+        return new VectorIndex(memory);
+    }
+
+    /** A table that was made before, such as a mapped file. A broken one is refused. */
+    public static VectorIndex open(ByteBuffer table) {
+        DirectBuffers.checkReadable(table, "the index");
+        return new VectorIndex(table);
+    }
+
+    /** Vectors in the table. */
+    public long getCount() {
+        return info[COUNT];
+    }
+
+    /** Numbers of a vector. */
+    public int getWidth() {
+        return (int) info[WIDTH];
+    }
+
+    public Metric getMetric() {
+        return Metric.of(info[METRIC]);
+    }
+
+    /** Sets vectors from {@code first} on: as many as there are in the array, one behind the other. */
+    public void put(long first, float... vectors) {
+        DirectBuffers.checkWritable(table, "the index");
+        put(table, table.position(), table.remaining(), first, Objects.requireNonNull(vectors));
+    }
+
+    /** The {@code k} nearest of all vectors, the nearest first. */
+    public Hits search(float[] query, int k) {
+        return search(query, 0, getCount(), k);
+    }
+
+    /** The same of vectors {@code first} to {@code first + count}: threads may share the work. */
+    public Hits search(float[] query, long first, long count, int k) {
+        if (k < 1 || k > MAX_RESULTS) {
+            throw OxbowException.invalid(k + " results; there are 1 to " + MAX_RESULTS);
+        }
+        long[] ids = new long[k];
+        float[] scores = new float[k];
+        search(table, table.position(), table.remaining(), Objects.requireNonNull(query), first, count, ids, scores);
+        int found = 0;
+        while (found < k && ids[found] >= 0) {
+            ++found;
+        }
+        return new Hits(Arrays.copyOf(ids, found), Arrays.copyOf(scores, found));
+    }
+
+    /** What a search found, the nearest first. */
+    public static final class Hits {
+        private final long[] ids;
+        private final float[] scores;
+
+        Hits(long[] ids, float[] scores) {
+            this.ids = ids;
+            this.scores = scores;
+        }
+
+        /** As many as were wanted, or fewer when there are no more vectors. */
+        public int size() {
+            return ids.length;
+        }
+
+        /** Number of a vector. */
+        public long getId(int index) {
+            return ids[index];
+        }
+
+        public float getScore(int index) {
+            return scores[index];
+        }
+    }
+
+    private static native long bytes(long count, int width, int metric);
+
+    private static native void create(
+            ByteBuffer memory, int position, int length, long count, int width, int metric);
+
+    private static native void readInfo(ByteBuffer table, int position, int length, long[] info);
+
+    private static native void put(ByteBuffer table, int position, int length, long first, float[] vectors);
+
+    private static native void search(
+            ByteBuffer table,
+            int position,
+            int length,
+            float[] query,
+            long first,
+            long count,
+            long[] ids,
+            float[] scores);
+}
