@@ -81,7 +81,8 @@ std::string list_names(const std::vector<std::string>& names) {
 }
 
 bool has_tensor_files(const std::string& directory) {
-  return !list_tensor_files(directory).empty();
+  return !list_tensor_files(directory, kTensorEndings).empty() ||
+         !list_tensor_files(directory, kOnnxEnding).empty();
 }
 
 CheckpointFiles find_checkpoint_files(const std::string& directory, const std::string& chosen) {

@@ -55,7 +55,8 @@ PackError pack_i8(const schema::TensorT& tensor, Values values, std::byte* out) 
 }
 
 template <typename Half, typename Round>
-PackError pack_half(const schema::TensorT& tensor, Values values, std::byte* out, const Round& round) {
+PackError pack_half(const schema::TensorT& tensor, Values values, std::byte* out,
+                    const Round& round) {
   PackError error;
   for (size_t i = 0; i < values.size(); ++i) {
     const Half half = round(values[i]);
