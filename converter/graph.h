@@ -346,6 +346,8 @@ class GraphBuilder {
   void output(const std::string& name, uint32_t x);
 
  private:
+  /// A wrong graph is a mistake in an importer, not in the checkpoint: those were checked before.
+  static void require(bool condition, const std::string& what);
   schema::EntryPointT& entry() { return *graph_.model.entry_points.back(); }
   uint32_t tensor(const std::string& name, schema::TensorKind kind, uint32_t rows, uint32_t width);
   void linear_step(uint32_t x, uint32_t weight, uint32_t bias, uint32_t y);
