@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ops/common/signature.h"
 #include "schema/model_generated.h"
@@ -17,6 +18,27 @@ namespace oxbow {
 
 /// What a step is about, and the colour of all it makes in pictures.
 enum class OpCategory : uint8_t { kMatrix, kAttention, kNorm, kMemory, kEmbedding, kOther };
+
+/// A part of a step that factors can be put into.
+struct ScaledInput {
+  size_t input;
+  enum Part : uint8_t {
+    /// A weight: its columns, or its rows.
+    kColumns,
+    kRows,
+    /// An activation, where it is made.
+    kBefore,
+  } part;
+};
+
+/// Inputs whose rows are multiplied with each other, head by head.
+struct HeadProducts {
+  /// Those of the query, then of all keys.
+  std::vector<size_t> inputs;
+  uint32_t heads;
+  /// The query meets nothing else.
+  bool alone;
+};
 
 struct OpTraits {
   schema::OpCode code;
@@ -46,6 +68,19 @@ struct OpTraits {
   /// that of `next`. False: it cannot, and nothing has changed.
   bool (*absorb)(const schema::ModelT& model, schema::StepT& step, const schema::StepT& next,
                  size_t input) = nullptr;
+
+  // What int8 loses less by (converter/passes/transform.h).
+
+  /// Ways to multiply the columns of the only output by factors: in each, all of these inputs are. Null: there is none.
+  std::vector<std::vector<ScaledInput>> (*scaled_by)(const schema::StepT& step) = nullptr;
+  /// Null: there are none.
+  HeadProducts (*head_products)(const schema::StepT& step) = nullptr;
+  /// Divides them all.
+  void (*divide_products)(schema::StepT& step, float divisor) = nullptr;
+  /// Each output holds the rows of the input beside it.
+  bool stores_rows = false;
+  /// The output's heads can be turned as they are written.
+  bool turns_heads = false;
 
   /// Multiply-accumulates for one row of output, memories full.
   double (*macs)(const schema::ModelT& model, const schema::EntryPointT& entry,

@@ -13,8 +13,6 @@
 namespace oxbow::convert {
 namespace {
 
-using schema::OpCode;
-
 /// What lies beyond is a column that is never used, or one that statistics know nothing of.
 constexpr double kLargestScale = 4096;
 
@@ -107,22 +105,34 @@ class ChannelScaler {
   bool fold(uint32_t tensor, std::span<const float> scales) {
     schema::StepT* step = uses_.producer(tensor);
     if (step == nullptr || step->outputs.size() != 1) return false;
-    switch (step->op) {
-      case OpCode::RmsNorm:
-      case OpCode::LayerNorm:
-        return fold_into_norm(*step, scales);
-      case OpCode::Linear:
-        return fold_into_matrix(*step, scales);
-      case OpCode::Activate:
-        return step->options.AsActivateOptions()->activation == schema::Activation::Relu &&
-               fold_before(step->inputs[0], scales);
-      case OpCode::TakeRows:
-        return fold_before(step->inputs[0], scales);
-      case OpCode::Multiply:
-        return fold_before(step->inputs[1], scales) || fold_before(step->inputs[0], scales);
-      default:
-        return false;
+    const auto scaled_by = op_traits(step->op).scaled_by;
+    if (scaled_by == nullptr) return false;
+    for (const std::vector<ScaledInput>& way : scaled_by(*step)) {
+      if (!way.empty() && fold_into(*step, way, scales)) return true;
     }
+    return false;
+  }
+
+  bool fold_into(schema::StepT& step, const std::vector<ScaledInput>& way,
+                 std::span<const float> scales) {
+    // What can be refused comes first: a way is gone whole or not at all.
+    if (way[0].part == ScaledInput::kBefore) return fold_before(step.inputs[way[0].input], scales);
+    for (const ScaledInput& scaled : way) {
+      const uint32_t weight = step.inputs[scaled.input];
+      const bool is_matrix = scaled.part == ScaledInput::kRows;
+      if (is_matrix ? uses_.readers(weight).size() != 1
+                    : graph_.tensor(weight).width != scales.size()) {
+        return false;
+      }
+    }
+    for (const ScaledInput& scaled : way) {
+      if (scaled.part == ScaledInput::kRows) {
+        graph_.weights.at(step.inputs[scaled.input]).multiply_rows(scales);
+      } else {
+        graph_.weights.at(own_weight(step, scaled.input)).multiply_columns(scales);
+      }
+    }
+    return true;
   }
 
   /// The same for a tensor in front, which must have no other reader.
@@ -130,26 +140,6 @@ class ChannelScaler {
     return graph_.tensor(tensor).kind == schema::TensorKind::Activation &&
            graph_.tensor(tensor).width == scales.size() && uses_.readers(tensor).size() == 1 &&
            !uses_.is_seen(tensor) && fold(tensor, scales);
-  }
-
-  bool fold_into_norm(schema::StepT& step, std::span<const float> scales) {
-    for (size_t i = 1; i < step.inputs.size(); ++i) {
-      if (graph_.tensor(step.inputs[i]).width != scales.size()) return false;
-    }
-    for (size_t i = 1; i < step.inputs.size(); ++i) {
-      graph_.weights.at(own_weight(step, i)).multiply_columns(scales);
-    }
-    return step.inputs.size() > 1;
-  }
-
-  bool fold_into_matrix(schema::StepT& step, std::span<const float> scales) {
-    const schema::LinearOptionsT& options = *step.options.AsLinearOptions();
-    const bool linear = options.activation == schema::Activation::None ||
-                        options.activation == schema::Activation::Relu;
-    if (!linear || options.has_residual || uses_.readers(step.inputs[1]).size() != 1) return false;
-    graph_.weights.at(step.inputs[1]).multiply_rows(scales);
-    if (options.has_bias) graph_.weights.at(own_weight(step, 2)).multiply_columns(scales);
-    return true;
   }
 
   /// A weight that only this step reads: a copy, if need be.

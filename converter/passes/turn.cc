@@ -53,20 +53,18 @@ bool is_turnable_input(const Graph& graph, const Uses& uses, uint32_t index) {
 
 // Queries and keys.
 
-bool is_key_input(const schema::StepT& step, size_t place) {
-  return step.op == schema::OpCode::Attention && place % 2 == 1 &&
-         place < 1 + 2 * size_t{step.options.AsAttentionOptions()->sources};
+/// The query of products, or one of their keys.
+enum class Role : uint8_t { kNone, kQuery, kKey };
+Role role_of(const Use& reader) {
+  const OpTraits& traits = op_traits(reader.step->op);
+  if (traits.head_products == nullptr) return Role::kNone;
+  const std::vector<size_t> inputs = traits.head_products(*reader.step).inputs;
+  if (reader.place == inputs[0]) return Role::kQuery;
+  return std::find(inputs.begin(), inputs.end(), reader.place) == inputs.end() ? Role::kNone
+                                                                               : Role::kKey;
 }
 
-/// Queries also meet something that is not turned.
-bool has_other_products(const schema::AttentionOptionsT& options) {
-  return options.relative || options.segments || options.pinned_query ||
-         std::any_of(options.terms.begin(), options.terms.end(), [](const auto& term) {
-           return term->kind == schema::TermKind::Relative ||
-                  term->kind == schema::TermKind::Segments ||
-                  term->kind == schema::TermKind::PinnedQuery;
-         });
-}
+bool stores(const Use& use) { return op_traits(use.step->op).stores_rows; }
 
 /// A query, a key of this run, or remembered keys.
 bool is_turnable_head(const Graph& graph, const Uses& uses, uint32_t index) {
@@ -74,17 +72,15 @@ bool is_turnable_head(const Graph& graph, const Uses& uses, uint32_t index) {
   if (uses.is_seen(index) || tensor.initial >= 0) return false;
   const bool is_query = tensor.type == DataType::F32;
   for (const Use& reader : uses.readers(index)) {
-    const bool good = is_query ? reader.step->op == schema::OpCode::Attention && reader.place == 0
-                               : is_key_input(*reader.step, reader.place) ||
-                                     reader.step->op == schema::OpCode::RingPush;
+    const Role role = role_of(reader);
+    const bool good = is_query ? role == Role::kQuery : role == Role::kKey || stores(reader);
     if (!good) return false;
   }
   return std::all_of(uses.writers(index).begin(), uses.writers(index).end(),
                      [&](const Use& use) {
                        return tensor.kind == TensorKind::State
-                                  ? tensor.type == DataType::I8 &&
-                                        use.step->op == schema::OpCode::RingPush
-                                  : use.step->op == schema::OpCode::Rope;
+                                  ? tensor.type == DataType::I8 && stores(use)
+                                  : op_traits(use.step->op).turns_heads;
                      }) &&
          !uses.writers(index).empty();
 }
@@ -136,21 +132,27 @@ size_t turn_keys(Graph& graph) {
   const Uses uses(graph);
   std::set<uint32_t> chosen;
   std::vector<std::vector<uint32_t>> links;
-  std::vector<schema::StepT*> attentions;
+  std::vector<schema::StepT*> multiplying;
+  const auto products_of = [](const schema::StepT& step) {
+    return op_traits(step.op).head_products(step);
+  };
+  const auto block_of = [&](const schema::StepT& step, const HeadProducts& products) {
+    return largest_hadamard_block(graph.tensor(step.inputs[products.inputs[0]]).width /
+                                  products.heads);
+  };
   for (const auto& entry : graph.model.entry_points) {
     for (const auto& step : entry->steps) {
-      if (step->op == schema::OpCode::Attention) {
-        const schema::AttentionOptionsT& options = *step->options.AsAttentionOptions();
-        std::vector<uint32_t> link = {step->inputs[0]};
-        for (size_t s = 0; s < options.sources; ++s) link.push_back(step->inputs[1 + 2 * s]);
-        const size_t head_width = graph.tensor(step->inputs[0]).width / options.heads;
-        const bool i8 = graph.tensor(step->inputs[1]).type == DataType::I8;
-        if (i8 && !has_other_products(options) && largest_hadamard_block(head_width) != 0) {
+      if (op_traits(step->op).head_products != nullptr) {
+        const HeadProducts products = products_of(*step);
+        std::vector<uint32_t> link;
+        for (const size_t input : products.inputs) link.push_back(step->inputs[input]);
+        const bool i8 = graph.tensor(link.at(1)).type == DataType::I8;
+        if (i8 && products.alone && block_of(*step, products) != 0) {
           chosen.insert(link.begin(), link.end());
         }
-        attentions.push_back(step.get());
+        multiplying.push_back(step.get());
         links.push_back(std::move(link));
-      } else if (step->op == schema::OpCode::RingPush) {
+      } else if (op_traits(step->op).stores_rows) {
         for (size_t i = 0; i < step->outputs.size(); ++i) {
           links.push_back({step->inputs[i], step->outputs[i]});
         }
@@ -159,26 +161,23 @@ size_t turn_keys(Graph& graph) {
   }
   // Keys of this run may be read only behind their push.
   for (const uint32_t state : std::set<uint32_t>(chosen)) {
-    for (const Use& push : uses.writers(state)) {
-      if (push.step->op == schema::OpCode::RingPush) chosen.insert(push.step->inputs[push.place]);
+    for (const Use& writer : uses.writers(state)) {
+      if (stores(writer)) chosen.insert(writer.step->inputs[writer.place]);
     }
   }
   std::erase_if(chosen, [&](uint32_t tensor) { return !is_turnable_head(graph, uses, tensor); });
   keep_whole(chosen, links);
   size_t count = 0;
-  for (schema::StepT* step : attentions) {
-    if (!chosen.contains(step->inputs[0])) continue;
-    schema::AttentionOptionsT& options = *step->options.AsAttentionOptions();
-    const size_t head_width = graph.tensor(step->inputs[0]).width / options.heads;
-    const auto block = static_cast<uint32_t>(largest_hadamard_block(head_width));
-    options.scale /= static_cast<float>(block);
-    graph.tensor(step->inputs[0]).hadamard = block;
-    for (size_t s = 0; s < options.sources; ++s) {
-      const uint32_t keys = step->inputs[1 + 2 * s];
-      graph.tensor(keys).hadamard = block;
-      for (const Use& writer : uses.writers(keys)) {
-        if (writer.step->op != schema::OpCode::RingPush) continue;
-        graph.tensor(writer.step->inputs[writer.place]).hadamard = block;
+  for (schema::StepT* step : multiplying) {
+    const HeadProducts products = products_of(*step);
+    if (!chosen.contains(step->inputs[products.inputs[0]])) continue;
+    const auto block = static_cast<uint32_t>(block_of(*step, products));
+    op_traits(step->op).divide_products(*step, static_cast<float>(block));
+    for (const size_t input : products.inputs) {
+      const uint32_t rows = step->inputs[input];
+      graph.tensor(rows).hadamard = block;
+      for (const Use& writer : uses.writers(rows)) {
+        if (stores(writer)) graph.tensor(writer.step->inputs[writer.place]).hadamard = block;
       }
     }
     ++count;

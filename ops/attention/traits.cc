@@ -30,6 +30,23 @@ uint32_t remembered_scales(const schema::ModelT&, const schema::StepT& step, siz
   return o.relative && input == table ? o.heads : 0;
 }
 
+HeadProducts head_products(const schema::StepT& step) {
+  const schema::AttentionOptionsT& o = *step.options.AsAttentionOptions();
+  const bool has_others = o.relative || o.segments || o.pinned_query ||
+                          std::any_of(o.terms.begin(), o.terms.end(), [](const auto& term) {
+                            return term->kind == schema::TermKind::Relative ||
+                                   term->kind == schema::TermKind::Segments ||
+                                   term->kind == schema::TermKind::PinnedQuery;
+                          });
+  HeadProducts products = {{0}, o.heads, !has_others};
+  for (size_t source = 0; source < o.sources; ++source) products.inputs.push_back(1 + 2 * source);
+  return products;
+}
+
+void divide_products(schema::StepT& step, float divisor) {
+  step.options.AsAttentionOptions()->scale /= divisor;
+}
+
 double macs(const schema::ModelT& model, const schema::EntryPointT& entry,
             const schema::StepT& step) {
   const schema::AttentionOptionsT& o = *step.options.AsAttentionOptions();
@@ -66,6 +83,8 @@ const OpTraits attention_traits = {
     .category = OpCategory::kAttention,
     .i8_states = true,
     .remembered_scales = remembered_scales,
+    .head_products = head_products,
+    .divide_products = divide_products,
     .macs = macs,
     .options = options,
 };

@@ -32,6 +32,17 @@ bool absorb(const schema::ModelT& model, schema::StepT& step, const schema::Step
   return false;
 }
 
+/// Rows of the matrix, where nothing is between it and the output that sees more than signs.
+std::vector<std::vector<ScaledInput>> scaled_by(const schema::StepT& step) {
+  const schema::LinearOptionsT& o = *step.options.AsLinearOptions();
+  const bool linear =
+      o.activation == schema::Activation::None || o.activation == schema::Activation::Relu;
+  if (!linear || o.has_residual) return {};
+  std::vector<ScaledInput> all = {{1, ScaledInput::kRows}};
+  if (o.has_bias) all.push_back({2, ScaledInput::kColumns});
+  return {all};
+}
+
 double macs(const schema::ModelT& model, const schema::EntryPointT&, const schema::StepT& step) {
   const schema::TensorT& weight = *model.tensors[step.inputs[1]];
   return static_cast<double>(weight.rows) * weight.width;
@@ -56,6 +67,7 @@ const OpTraits linear_traits = {
     .multiplied_input = 0,
     .set_output_scale = set_output_scale,
     .absorb = absorb,
+    .scaled_by = scaled_by,
     .macs = macs,
     .options = options,
 };

@@ -28,6 +28,7 @@ const OpTraits ring_push_traits = {
     .i8_states = true,
     .remembered_scales = remembered_scales,
     .quantizes_rows = true,
+    .stores_rows = true,
     .options = options,
 };
 

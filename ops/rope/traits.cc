@@ -17,6 +17,7 @@ const OpTraits rope_traits = {
     .code = schema::OpCode::Rope,
     .signature = &kRopeSignature,
     .exact_input = 1,
+    .turns_heads = true,
     .options = options,
 };
 

@@ -5,6 +5,10 @@
 namespace oxbow {
 namespace {
 
+std::vector<std::vector<ScaledInput>> scaled_by(const schema::StepT&) {
+  return {{{0, ScaledInput::kBefore}}};
+}
+
 std::string options(const schema::StepT& step) {
   const schema::TakeRowsOptionsT* o = step.options.AsTakeRowsOptions();
   return o != nullptr && o->from_start ? "from the start" : "";
@@ -16,6 +20,7 @@ extern const OpTraits take_rows_traits;
 const OpTraits take_rows_traits = {
     .code = schema::OpCode::TakeRows,
     .signature = &kTakeRowsSignature,
+    .scaled_by = scaled_by,
     .options = options,
 };
 
