@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "host/args.h"
 #include "host/divergence.h"
@@ -21,6 +22,22 @@ std::string percent(double share) {
 
 uint64_t checkpoint_bytes(const Description& d) {
   return parse_integer(find_value(d.model.metadata->sizes, "checkpoint_bytes")).value_or(0);
+}
+
+struct StoredWeights {
+  size_t count = 0;
+  uint64_t bytes = 0;
+};
+
+std::map<std::string, StoredWeights> weights_by_type(const schema::ModelT& model) {
+  std::map<std::string, StoredWeights> types;
+  for (const auto& tensor : model.tensors) {
+    if (tensor->kind != schema::TensorKind::Weight) continue;
+    StoredWeights& stored = types[schema::EnumNameDataType(tensor->type)];
+    ++stored.count;
+    stored.bytes += tensor->bytes;
+  }
+  return types;
 }
 
 }  // namespace
@@ -45,13 +62,20 @@ std::string summary_table(const Description& d) {
   }
   out += row("bytes after", grouped_text(d.file_bytes) + "  (" + bytes_text(d.file_bytes) +
                                 ", the file; weights " + bytes_text(d.weight_bytes) + ")");
+  for (const auto& [type, stored] : weights_by_type(d.model)) {
+    out += row("  " + type, grouped_text(stored.bytes) + "  (" + std::to_string(stored.count) +
+                                (stored.count == 1 ? " weight)" : " weights)"));
+  }
   out += row("arena", grouped_text(d.memory.arena_bytes) + "  (" +
                           bytes_text(d.memory.arena_bytes) + ", one session)");
   out += row("  session", grouped_text(d.memory.session_bytes));
   out += row("  states", grouped_text(d.memory.state_bytes));
   out += row("  activations", grouped_text(d.memory.activation_bytes));
   out += row("  scratch", grouped_text(d.memory.scratch_bytes));
-  if (!d.worst_weights.empty()) out += row("worst weights", "relative RMS error of int8");
+  if (!d.worst_weights.empty()) {
+    out +=
+        row("worst weights", "relative RMS error of " + find_value(metadata.settings, "weights"));
+  }
   for (const WeightError& weight : d.worst_weights) {
     out += row("  " + percent(weight.error), weight.name);
   }

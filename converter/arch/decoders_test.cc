@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 
@@ -141,6 +143,105 @@ void cut(EditableCheckpoint& checkpoint, const std::string& from, const std::str
       {count, width},
       {tensor.values.begin() + static_cast<std::ptrdiff_t>(first * width),
        tensor.values.begin() + static_cast<std::ptrdiff_t>((first + count) * width)}};
+}
+
+/// Llama's pack with BitNet's activation and norms, with float matrices.
+EditableCheckpoint bitnet() {
+  EditableCheckpoint checkpoint = golden("llama/l1_gqa");
+  checkpoint.config["model_type"] = "bitnet";
+  checkpoint.config.erase("hidden_act");
+  for (uint32_t i = 0; i < checkpoint.config["num_hidden_layers"].get<uint32_t>(); ++i) {
+    const std::string layer = "model.layers." + std::to_string(i) + ".";
+    for (const auto& [name, from] : {std::pair{"self_attn.attn_sub_norm.weight", "hidden_size"},
+                                     std::pair{"mlp.ffn_sub_norm.weight", "intermediate_size"}}) {
+      const auto width = checkpoint.config[from].get<size_t>();
+      std::vector<float> values(width);
+      for (size_t k = 0; k < width; ++k) values[k] = 1.0f + 0.03f * static_cast<float>(k % 7);
+      checkpoint.tensors[layer + name] = {{width}, values};
+    }
+  }
+  return checkpoint;
+}
+
+void scale(EditableCheckpoint& checkpoint, const std::string& ending, float factor) {
+  for (auto& [name, tensor] : checkpoint.tensors) {
+    if (!name.ends_with(ending)) continue;
+    for (float& value : tensor.values) value *= factor;
+  }
+}
+
+TEST(Decoders, BitnetsSubNormsTakeTheSizeOfWhatEntersTheLastMatrices) {
+  EditableCheckpoint plain = bitnet(), scaled = bitnet(), changed = bitnet();
+  plain.config["rms_norm_eps"] = scaled.config["rms_norm_eps"] = 1e-12;
+  // Squared ReLU is as positive as its argument, so the gate may grow too.
+  for (const char* name : {"v_proj.weight", "up_proj.weight", "gate_proj.weight"}) {
+    scale(scaled, name, 4.0f);
+  }
+  const std::vector<float> expected = logits(plain);
+  expect_near(logits(scaled), expected);
+  scale(changed, "sub_norm.weight", 1.5f);
+  EXPECT_NE(logits(changed), expected);
+  const Graph graph = imported(plain);
+  size_t squared = 0;
+  for (const auto& step : graph.main_entry().steps) {
+    squared += step->op == schema::OpCode::Activate &&
+               step->options.AsActivateOptions()->activation == schema::Activation::ReluSquared;
+  }
+  EXPECT_EQ(squared, graph.model.rings.size()) << "one in each layer";
+}
+
+TEST(Decoders, BitnetsMatricesAreRoundedToThreeValuesWhenTheyAreStoredAsFloats) {
+  EditableCheckpoint checkpoint = bitnet();
+  checkpoint.config["quantization_config"] = {{"quant_method", "bitnet"},
+                                              {"quantization_mode", "online"},
+                                              {"linear_class", "autobitlinear"}};
+  const Graph graph = imported(checkpoint);
+  EXPECT_EQ(graph.ternary.size(), 7 * graph.model.rings.size());
+  for (const uint32_t index : graph.ternary) {
+    const std::vector<float>& stored = checkpoint.tensors.at(graph.tensor(index).name).values;
+    const std::vector<float>& values = graph.weights.at(index);
+    double mean = 0;
+    for (const float value : stored) mean += std::fabs(value);
+    mean /= static_cast<double>(stored.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double code = std::fabs(stored[i]) > mean / 2 ? (stored[i] > 0 ? 1 : -1) : 0;
+      ASSERT_NEAR(values[i], code * mean, 1e-6) << graph.tensor(index).name << " " << i;
+    }
+  }
+}
+
+TEST(Decoders, BitnetsFormsThatAreNotReadAreRefused) {
+  const Refusal cases[] = {
+      {"bitnet_llama/bl1", [](Json& c) { c["quantization_config"]["use_rms_norm"] = true; },
+       "use_rms_norm is true"},
+      {"bitnet_llama/bl1", [](Json& c) { c["quantization_config"]["linear_class"] = "other"; },
+       "expected one of: bitlinear, autobitlinear"},
+      {"bitnet_llama/bl1", [](Json& c) { c["quantization_config"]["bits"] = 2; },
+       "unknown key quantization_config.bits"},
+      {"bitnet_llama/bl1",
+       [](Json& c) { c["quantization_config"]["quantization_mode"] = "online"; },
+       "expected F32, F16 or BF16"},
+      {"bitnet_llama/bl1", [](Json& c) { c["intermediate_size"] = 84; }, "expected U8[21, 48]"},
+      {"bitnet_llama/bl1", [](Json& c) { c["quantization_config"]["quant_method"] = "gptq"; },
+       "stored by gptq"},
+  };
+  for (const Refusal& refused : cases) {
+    SCOPED_TRACE(refused.words);
+    // The tensors are not floats, so that only the configuration is written anew.
+    const TemporaryDirectory directory;
+    const std::string from = testing::source_dir() + "/tests/golden/" + refused.pack;
+    std::filesystem::copy(from, directory / "in");
+    Json config = Json::parse(std::ifstream(from + "/config.json"));
+    refused.edit(config);
+    std::ofstream(directory / "in/config.json") << config.dump();
+    std::string words = "nothing was refused";
+    try {
+      import_checkpoint(Checkpoint(directory / "in"), {});
+    } catch (const InputError& error) {
+      words = error.what();
+    }
+    EXPECT_NE(words.find(refused.words), std::string::npos) << words;
+  }
 }
 
 TEST(Decoders, PackedProjectionsAreTheSameAsThoseApart) {

@@ -117,7 +117,8 @@ class Quantizer {
       for (const KeptWeights& kept : options_.keep) {
         if (matches_pattern(kept.pattern, graph_.tensor(tensor).name)) return kept.format;
       }
-      return options_.weights;
+      // A model that was trained with weights of three values has them where it can have them.
+      return options_.weights == "ternary" && !graph_.ternary.empty() ? "int8" : options_.weights;
     };
     return choose_storage(weight_format(format()), weight.types);
   }

@@ -107,6 +107,11 @@ void renumber_tensors(Graph& graph, const std::vector<bool>& live) {
     if (moved[index] != kGone) weights[moved[index]] = std::move(values);
   }
   graph.weights = std::move(weights);
+  std::set<uint32_t> ternary;
+  for (const uint32_t index : graph.ternary) {
+    if (moved[index] != kGone) ternary.insert(moved[index]);
+  }
+  graph.ternary = std::move(ternary);
   std::erase_if(graph.debug_outputs,
                 [&](const DebugOutput& output) { return moved[output.tensor] == kGone; });
   for (DebugOutput& output : graph.debug_outputs) output.tensor = moved[output.tensor];

@@ -15,6 +15,7 @@ using testing::i32_tensor;
 using testing::i8_tensor;
 using testing::OpRunner;
 using testing::TestTensor;
+using testing::weight_tensor;
 
 template <typename Element>
 struct Variant {
@@ -36,6 +37,11 @@ std::vector<Variant<Element>> variants() {
   return result;
 }
 
+double number(float element) { return element; }
+double number(int8_t element) { return element; }
+double number(F16 element) { return to_f32(element); }
+double number(BF16 element) { return to_f32(element); }
+
 template <typename Element>
 void expect_exact_rows(TestTensor (*make)(uint32_t size)) {
   for (const Variant<Element>& variant : variants<Element>()) {
@@ -47,7 +53,7 @@ void expect_exact_rows(TestTensor (*make)(uint32_t size)) {
       variant.kernel(elements, size, 0.3f, y.f32());
       // One float product: exact but for its rounding.
       for (uint32_t i = 0; i < size; ++i) {
-        ASSERT_EQ(y.f32()[i], static_cast<float>(double{0.3f} * elements[i]))
+        ASSERT_EQ(y.f32()[i], static_cast<float>(double{0.3f} * number(elements[i])))
             << i << " of " << size;
       }
     }
@@ -60,6 +66,13 @@ TEST(Embedding, EveryF32VariantScalesExactly) {
 
 TEST(Embedding, EveryI8VariantScalesExactly) {
   expect_exact_rows<int8_t>([](uint32_t size) { return i8_tensor("row", 1, size); });
+}
+
+TEST(Embedding, EveryVariantOfSixteenBitsScalesExactly) {
+  expect_exact_rows<F16>(
+      [](uint32_t size) { return weight_tensor("row", DataType::kF16, 1, size); });
+  expect_exact_rows<BF16>(
+      [](uint32_t size) { return weight_tensor("row", DataType::kBF16, 1, size); });
 }
 
 struct Fixture {
@@ -106,6 +119,21 @@ TEST(Embedding, LooksUpInt8RowsWithTheirScale) {
   for (size_t i = 0; i < 19; ++i) {
     const float factor = s.table8.scales[9] * 2.5f;
     EXPECT_EQ(s.y.f32(0)[i], static_cast<float>(s.table8.code(9, i)) * factor);
+  }
+}
+
+TEST(Embedding, LooksUpRowsOfSixteenBits) {
+  for (const DataType type : {DataType::kF16, DataType::kBF16}) {
+    Fixture s;
+    TestTensor table = weight_tensor("table16", type, 10, 19);
+    fill_uniform(table, 5);
+    s.op.inputs[1] = &table;
+    ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+    const float scale = s.op.step.options.AsEmbeddingOptions()->scale;
+    for (size_t i = 0; i < 19; ++i) {
+      EXPECT_EQ(s.y.f32()[i],
+                static_cast<float>(table.value(static_cast<size_t>(*s.tokens.i32()), i)) * scale);
+    }
   }
 }
 

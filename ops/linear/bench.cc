@@ -18,9 +18,9 @@ void bench(testing::BenchRun& run, LinearKernel<X, W> kernel) {
   const size_t piece = rows <= kFewRows ? channels : kPieceChannels;
   const RowTiles tiles(rows, kPieceRows);
   const size_t x_stride = sizeof(X) == 1 ? round_up(depth, kI8RowAlignment) : depth;
-  const size_t weight_depth = sizeof(W) == 1 ? round_up(depth, kBlockColumns) : depth;
   const auto x = testing::bench_data<X>(rows * x_stride);
-  const auto weight = testing::bench_data<W>(round_up(channels, kBlockRows) * weight_depth);
+  const auto weight =
+      testing::bench_data<W>(weights_before<W>(round_up(channels, kBlockRows), depth));
   const std::vector<float> scales(rows + channels, 0.01f);
   std::vector<float> y(rows * channels);
   run.measure(depth * channels * rows, [&] {
@@ -34,7 +34,7 @@ void bench(testing::BenchRun& run, LinearKernel<X, W> kernel) {
         slice.x = x.data() + m * x_stride;
         slice.x_stride = x_stride;
         slice.x_scales = scales.data();
-        slice.weight = weight.data() + n * weight_depth;
+        slice.weight = weight.data() + weights_before<W>(n, depth);
         slice.weight_scales = scales.data();
         slice.y = y.data() + m * channels + n;
         slice.y_stride = channels;

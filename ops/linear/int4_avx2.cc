@@ -95,7 +95,9 @@ template <size_t kRows>
   __m256 acc[kRows];
 #pragma GCC unroll 4
   for (size_t r = 0; r < kRows; ++r) acc[r] = _mm256_setzero_ps();
-  for (size_t g = 0; g < x.blocks; ++g) {
+  // Columns of the rows lie `stride` apart.
+  const auto add = [&](size_t g, const int8_t* columns, size_t stride)
+      __attribute__((always_inline)) {
     const I4Block& block = weight[g];
     __m256i low[kQuads], high[kQuads];
 #pragma GCC unroll 4
@@ -106,8 +108,7 @@ template <size_t kRows>
       high[j] = _mm256_and_si256(_mm256_srli_epi16(codes, 4), mask);
     }
 #pragma GCC unroll 4
-    for (size_t r = 0; r < kRows; ++r) {
-      const int8_t* columns = x.columns(r, g);
+    for (size_t r = 0; r < kRows; ++r, columns += stride) {
       __m256i l, h;
 #pragma GCC unroll 4
       for (size_t j = 0; j < kQuads; ++j) {
@@ -118,7 +119,9 @@ template <size_t kRows>
       }
       acc[r] = add_block(acc[r], l, h, x.offsets[r][g], block);
     }
-  }
+  };
+  for (size_t g = 0; g < x.whole; ++g) add(g, x.x + g * kI4BlockColumns, x.x_stride);
+  if (x.whole < x.blocks) add(x.whole, x.last[0], kI4BlockColumns);
 #pragma GCC unroll 4
   for (size_t r = 0; r < kRows; ++r) sums[r] = acc[r];
 }

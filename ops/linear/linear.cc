@@ -18,56 +18,27 @@ namespace {
 // in scratch, which then does not grow with the segment.
 constexpr size_t kQuantisedRows = 24;
 
+struct Params;
+
+/// Rows [row, row + rows) of channels [channel, channel + channels) before activation and residual; at most as many channels
+/// as there are. `y` is row `row`.
+using Product = void (*)(const Params& p, size_t row, size_t rows, size_t channel, size_t channels,
+                         float* y);
+
 struct Params {
   Tensor x, weight, y;
   const float* bias;
   const float* residual;
   ActivateParams activation;
-  LinearKernel<float, float> f32_f32;
-  LinearKernel<float, int8_t> f32_i8;
-  LinearKernel<int8_t, int8_t> i8_i8;
-  LinearKernel<float, F16> f32_f16;
-  LinearKernel<float, BF16> f32_bf16;
-  LinearKernel<int8_t, I4Block> i8_i4;
-  LinearKernel<int8_t, TernaryBlock> i8_ternary;
+  Product product;
+  /// A LinearKernel of the types that `product` knows.
+  void (*kernel)();
   ActivateKernel activate;
   AddKernel add;
   QuantizeKernel quantize;
 };
 
 size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-
-template <typename X, typename W>
-LinearKernel<X, W> kernel_of(const Params& p) {
-  if constexpr (std::is_same_v<W, F16>) {
-    return p.f32_f16;
-  } else if constexpr (std::is_same_v<W, BF16>) {
-    return p.f32_bf16;
-  } else if constexpr (std::is_same_v<W, I4Block>) {
-    return p.i8_i4;
-  } else if constexpr (std::is_same_v<W, TernaryBlock>) {
-    return p.i8_ternary;
-  } else if constexpr (std::is_same_v<X, int8_t>) {
-    return p.i8_i8;
-  } else if constexpr (std::is_same_v<W, int8_t>) {
-    return p.f32_i8;
-  } else {
-    return p.f32_f32;
-  }
-}
-
-/// Elements, or blocks, before a channel, which is the first of a block.
-template <typename W>
-size_t weights_before(size_t channel, size_t depth) {
-  if constexpr (std::is_same_v<W, int8_t>) return channel * round_up(depth, kBlockColumns);
-  if constexpr (std::is_same_v<W, I4Block>) {
-    return channel / kBlockRows * ceil_div(depth, kI4BlockColumns);
-  }
-  if constexpr (std::is_same_v<W, TernaryBlock>) {
-    return channel / kBlockRows * ceil_div(depth, kTernaryBlockColumns);
-  }
-  return channel * depth;
-}
 
 /// How many channels a piece has. A channel's result is the same in every piece, so this may depend
 /// on the number of threads.
@@ -77,14 +48,11 @@ size_t piece_channels(const RunContext& context, size_t rows, size_t width) {
   return round_up(ceil_div(width, threads == 1 ? 1 : 2 * threads), kFewRowsChannels);
 }
 
-/// Rows [row, row + rows) of channels [channel, channel + channels), with activation and residual.
-/// `y` is row `row`.
 template <typename X, typename W>
-void compute(const Params& p, size_t row, size_t rows, size_t channel, size_t channels, float* y) {
-  const size_t width = p.weight.rows;
+void product(const Params& p, size_t row, size_t rows, size_t channel, size_t channels, float* y) {
   LinearSlice<X, W> slice;
   slice.rows = rows;
-  slice.channels = smaller(channels, width - channel);
+  slice.channels = channels;
   slice.depth = p.x.width;
   slice.x = reinterpret_cast<const X*>(p.x.data + row * p.x.stride());
   slice.x_stride = p.x.stride() / sizeof(X);
@@ -94,21 +62,27 @@ void compute(const Params& p, size_t row, size_t rows, size_t channel, size_t ch
   if constexpr (std::is_same_v<X, int8_t>) slice.x_scales = p.x.row_scales(row);
   if (p.bias != nullptr) slice.bias = p.bias + channel;
   slice.y = y + channel;
-  slice.y_stride = width;
-  kernel_of<X, W>(p)(slice);
+  slice.y_stride = p.weight.rows;
+  reinterpret_cast<LinearKernel<X, W>>(p.kernel)(slice);
+}
 
+/// Rows [row, row + rows) of channels [channel, channel + channels), with activation and residual.
+/// `y` is row `row`.
+void compute(const Params& p, size_t row, size_t rows, size_t channel, size_t channels, float* y) {
+  const size_t width = p.weight.rows;
+  channels = smaller(channels, width - channel);
+  p.product(p, row, rows, channel, channels, y);
   for (size_t r = 0; r < rows; ++r) {
-    float* part = slice.y + r * width;
+    float* part = y + r * width + channel;
     if (p.activation.activation != Activation::kNone) {
-      p.activate(p.activation, part, slice.channels, part);
+      p.activate(p.activation, part, channels, part);
     }
     if (p.residual != nullptr) {
-      p.add(part, p.residual + (row + r) * width + channel, slice.channels, part);
+      p.add(part, p.residual + (row + r) * width + channel, channels, part);
     }
   }
 }
 
-template <typename X, typename W>
 Status run_to_f32(RunContext& context, const void* params) {
   const auto& p = *static_cast<const Params*>(params);
   Tensor output = p.y;
@@ -121,13 +95,11 @@ Status run_to_f32(RunContext& context, const void* params) {
   const RowTiles tiles(rows, kPieceRows);
   parallel_for(context.pool, tiles.count * pieces, [&](size_t item, size_t) {
     const size_t tile = item % tiles.count, row = tiles.begin(tile);
-    compute<X, W>(p, row, tiles.height(tile), item / tiles.count * channels, channels,
-                  y + row * width);
+    compute(p, row, tiles.height(tile), item / tiles.count * channels, channels, y + row * width);
   });
   return Status::kOk;
 }
 
-template <typename X, typename W>
 Status run_to_i8(RunContext& context, const void* params) {
   const auto& p = *static_cast<const Params*>(params);
   Tensor y = p.y;
@@ -138,7 +110,7 @@ Status run_to_i8(RunContext& context, const void* params) {
     const size_t row = tiles.begin(tile), height = tiles.height(tile);
     const size_t channels = piece_channels(context, height, y.width);
     parallel_for(context.pool, ceil_div(y.width, channels), [&](size_t piece, size_t) {
-      compute<X, W>(p, row, height, piece * channels, channels, scratch);
+      compute(p, row, height, piece * channels, channels, scratch);
     });
     parallel_for(context.pool, height, [&](size_t r, size_t) {
       quantize_into(p.quantize, scratch + r * y.width, y, row + r);
@@ -148,14 +120,18 @@ Status run_to_i8(RunContext& context, const void* params) {
 }
 
 template <typename X, typename W>
-LinearKernel<X, W> pick_kernel(bool reference_only) {
+void choose(Params& p, bool reference_only) {
+  const auto pick = [=]() -> LinearKernel<X, W> {
 #define OXB_KERNEL(x, w, isa, fn)                               \
   if constexpr (std::is_same_v<x, X> && std::is_same_v<w, W>) { \
     if (may_use(isa, reference_only)) return fn;                \
   }
 #include "ops/linear/kernels.inc"
 #undef OXB_KERNEL
-  return nullptr;
+    return nullptr;
+  };
+  p.product = product<X, W>;
+  p.kernel = reinterpret_cast<void (*)()>(pick());
 }
 
 Status check_x_and_weight(BindContext& context, const Tensor& x, const Tensor& weight) {
@@ -253,13 +229,28 @@ Status bind_linear(BindContext& context, RunFunction* run) {
   if (*run != nullptr) return Status::kOk;
 
   const bool reference_only = context.reference_only();
-  p.f32_f32 = pick_kernel<float, float>(reference_only);
-  p.f32_i8 = pick_kernel<float, int8_t>(reference_only);
-  p.i8_i8 = pick_kernel<int8_t, int8_t>(reference_only);
-  p.f32_f16 = pick_kernel<float, F16>(reference_only);
-  p.f32_bf16 = pick_kernel<float, BF16>(reference_only);
-  p.i8_i4 = pick_kernel<int8_t, I4Block>(reference_only);
-  p.i8_ternary = pick_kernel<int8_t, TernaryBlock>(reference_only);
+  const bool i8_rows = x.type == DataType::kI8;
+  switch (weight.type) {
+    case DataType::kF16:
+      choose<float, F16>(p, reference_only);
+      break;
+    case DataType::kBF16:
+      choose<float, BF16>(p, reference_only);
+      break;
+    case DataType::kI4:
+      choose<int8_t, I4Block>(p, reference_only);
+      break;
+    case DataType::kTernary:
+      choose<int8_t, TernaryBlock>(p, reference_only);
+      break;
+    case DataType::kI8:
+      i8_rows ? choose<int8_t, int8_t>(p, reference_only)
+              : choose<float, int8_t>(p, reference_only);
+      break;
+    default:
+      choose<float, float>(p, reference_only);
+      break;
+  }
   p.activate = pick_activate_kernel(reference_only);
   p.add = pick_add_kernel(reference_only);
   p.quantize = pick_quantize_kernel(reference_only);
@@ -273,21 +264,7 @@ Status bind_linear(BindContext& context, RunFunction* run) {
     }
     context.request_scratch(bytes);
   }
-  if (weight.type == DataType::kI4) {
-    *run = to_i8 ? run_to_i8<int8_t, I4Block> : run_to_f32<int8_t, I4Block>;
-  } else if (weight.type == DataType::kTernary) {
-    *run = to_i8 ? run_to_i8<int8_t, TernaryBlock> : run_to_f32<int8_t, TernaryBlock>;
-  } else if (weight.type == DataType::kF16) {
-    *run = to_i8 ? run_to_i8<float, F16> : run_to_f32<float, F16>;
-  } else if (weight.type == DataType::kBF16) {
-    *run = to_i8 ? run_to_i8<float, BF16> : run_to_f32<float, BF16>;
-  } else if (x.type == DataType::kI8) {
-    *run = to_i8 ? run_to_i8<int8_t, int8_t> : run_to_f32<int8_t, int8_t>;
-  } else if (weight.type == DataType::kI8) {
-    *run = to_i8 ? run_to_i8<float, int8_t> : run_to_f32<float, int8_t>;
-  } else {
-    *run = to_i8 ? run_to_i8<float, float> : run_to_f32<float, float>;
-  }
+  *run = to_i8 ? run_to_i8 : run_to_f32;
   return Status::kOk;
 }
 

@@ -133,13 +133,14 @@ void i4_rows(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x, size_t row)
 template <typename Dot>
 void linear_i4(const LinearSlice<int8_t, I4Block>& s) {
   I4Rows x;
-  for (size_t m = 0; m < s.rows;) {
-    const size_t left = s.rows - m, rows = left >= 4 ? 4 : left >= 2 ? 2 : 1;
-    take_rows(s, m, rows, &x);
-    if (rows == 4) i4_rows<Dot, 4, 1>(s, x, m);
-    if (rows == 2) i4_rows<Dot, 2, 1>(s, x, m);
-    if (rows == 1) i4_rows<Dot, 1, 4>(s, x, m);
-    m += rows;
+  size_t m = 0;
+  for (; m + kLowBitRows <= s.rows; m += kLowBitRows) {
+    take_rows(s, m, kLowBitRows, &x);
+    i4_rows<Dot, kLowBitRows, 1>(s, x, m);
+  }
+  for (; m < s.rows; ++m) {
+    take_rows(s, m, 1, &x);
+    i4_rows<Dot, 1, 4>(s, x, m);
   }
 }
 
@@ -223,7 +224,7 @@ void ternary_rows(const LinearSlice<int8_t, TernaryBlock>& s, size_t row) {
 template <typename Dot>
 void linear_ternary(const LinearSlice<int8_t, TernaryBlock>& s) {
   size_t m = 0;
-  for (; m + 4 <= s.rows; m += 4) ternary_rows<Dot, 4, 1>(s, m);
+  for (; m + kLowBitRows <= s.rows; m += kLowBitRows) ternary_rows<Dot, kLowBitRows, 1>(s, m);
   for (; m < s.rows; ++m) ternary_rows<Dot, 1, 4>(s, m);
 }
 

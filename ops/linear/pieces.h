@@ -3,6 +3,7 @@
 // How the op cuts its output into pieces of parallel work; kernels may be tuned to it.
 
 #include <cstddef>
+#include <type_traits>
 
 #include "runtime/base/checked.h"
 #include "runtime/base/tensor.h"
@@ -16,6 +17,19 @@ inline constexpr size_t kPieceRows = 48;
 inline constexpr size_t kFewRows = 3;
 inline constexpr size_t kFewRowsChannels = 32;
 static_assert(kPieceChannels % kBlockRows == 0 && kFewRowsChannels % kBlockRows == 0);
+
+/// Elements, or blocks, before a channel, which is the first of a block.
+template <typename W>
+constexpr size_t weights_before(size_t channel, size_t depth) {
+  if constexpr (std::is_same_v<W, int8_t>) return channel * round_up(depth, kBlockColumns);
+  if constexpr (std::is_same_v<W, I4Block>) {
+    return channel / kBlockRows * ceil_div(depth, kI4BlockColumns);
+  }
+  if constexpr (std::is_same_v<W, TernaryBlock>) {
+    return channel / kBlockRows * ceil_div(depth, kTernaryBlockColumns);
+  }
+  return channel * depth;
+}
 
 /// Rows cut into tiles of at most `most` and nearly the same height, so that threads get equal work.
 struct RowTiles {

@@ -16,8 +16,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -81,11 +83,19 @@ inline bool add_bench(Bench bench) {
 template <typename Element>
 std::vector<Element> bench_data(size_t count) {
   std::vector<Element> values(count);
-  uint32_t state = 1;
-  for (Element& value : values) {
-    state = state * 1664525u + 1013904223u;
-    const int code = static_cast<int>(state >> 24) % 255 - 127;
-    value = sizeof(Element) == 1 ? static_cast<Element>(code) : static_cast<Element>(code / 127.0f);
+  if constexpr (!std::is_arithmetic_v<Element>) {
+    // Of types with few bits any bytes are codes; as F16 and BF16 these are normal numbers below 1.
+    std::vector<int8_t> bytes = bench_data<int8_t>(count * sizeof(Element));
+    for (int8_t& byte : bytes) byte = static_cast<int8_t>((byte & 0x1b) | 0x20);
+    std::memcpy(static_cast<void*>(values.data()), bytes.data(), bytes.size());
+  } else {
+    uint32_t state = 1;
+    for (Element& value : values) {
+      state = state * 1664525u + 1013904223u;
+      const int code = static_cast<int>(state >> 24) % 255 - 127;
+      value =
+          sizeof(Element) == 1 ? static_cast<Element>(code) : static_cast<Element>(code / 127.0f);
+    }
   }
   return values;
 }
