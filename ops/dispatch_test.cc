@@ -131,11 +131,12 @@ TEST(Dispatch, AnX86MachineGetsTheKernelsItsSystemNames) {
   EXPECT_EQ(cpu_supports(Isa::kAvx512Vnni), avx512_vnni);
   EXPECT_FALSE(cpu_supports(Isa::kNeon));
   const Picked picked(false);
-  EXPECT_EQ(picked["linear int8_t int8_t"],
-            std::string("linear_i8_i8_f32_") + (avx512_vnni                      ? "avx512_vnni"
-                                                : has("avx2") && has("avx_vnni") ? "avx_vnni"
-                                                : has("avx2")                    ? "avx2"
-                                                                                 : "ref"));
+  const std::string i8 = avx512_vnni                      ? "avx512_vnni"
+                         : has("avx2") && has("avx_vnni") ? "avx_vnni"
+                         : has("avx2")                    ? "avx2"
+                                                          : "ref";
+  EXPECT_EQ(picked["linear int8_t int8_t"], "linear_i8_i8_f32_" + i8);
+  EXPECT_EQ(picked["attention int8_t"], "attention_f32_i8_f32_" + i8);
   EXPECT_EQ(picked["linear float float"],
             std::string("linear_f32_f32_f32_") + (has("avx2") ? "avx2" : "ref"));
 }

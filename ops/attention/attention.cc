@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "ops/attention/key_stream.h"
@@ -18,7 +19,7 @@ namespace {
 
 /// Queries of one head in one work item: enough to outweigh handing it out, and they share their
 /// keys.
-constexpr size_t kItemQueries = 8;
+constexpr size_t kItemQueries = kBlockQueries;
 
 /// What all queries of a run share.
 struct AttentionRun {
@@ -209,6 +210,107 @@ bool start_query(const AttentionRun& run, size_t i, uint64_t position, float* ou
   return true;
 }
 
+/// What a query sees, in few spans.
+class SeenSpans {
+ public:
+  void push(const PositionSpan& span) {
+    if (count_ == kMost) overflowed_ = true;
+    if (overflowed_) return;
+    spans_[count_++] = span;
+    keys_ += span.count;
+  }
+  bool overflowed() const { return overflowed_; }
+  uint64_t keys() const { return keys_; }
+  std::span<const PositionSpan> spans() const { return {spans_, count_}; }
+
+  /// Whether these are the first keys of the others.
+  bool begins(const SeenSpans& others) const {
+    for (size_t i = 0; i < count_; ++i) {
+      if (i == others.count_) return false;
+      const PositionSpan &own = spans_[i], &other = others.spans_[i];
+      // The step from a key that is alone leads nowhere.
+      if (own.first != other.first || (own.step != other.step && own.count > 1)) return false;
+      if (i + 1 < count_ ? own.count != other.count : own.count > other.count) return false;
+    }
+    return true;
+  }
+
+ private:
+  /// A mask that has more holes is rare.
+  static constexpr size_t kMost = 16;
+  PositionSpan spans_[kMost];
+  size_t count_ = 0;
+  uint64_t keys_ = 0;
+  bool overflowed_ = false;
+};
+
+/// Whether what a piece's keys are multiplied with, and how far they are away, is told by their positions alone.
+template <typename Element>
+bool are_plain(const KeyPieces<Element>& pieces, uint64_t last_query) {
+  for (size_t p = 0; p < pieces.count; ++p) {
+    if (pieces.pieces[p].pinned || pieces.pieces[p].reach < last_query) return false;
+  }
+  return true;
+}
+
+uint64_t position_of(const AttentionRun& run, size_t row) {
+  return run.params.own ? run.sight.last_source + row : run.sight.positions;
+}
+
+void store_log_sum(const AttentionParams& params, const HeadTask& task, size_t row, size_t head,
+                   bool visible) {
+  if (params.log_sums == nullptr) return;
+  params.log_sums[row * params.heads + head] =
+      visible ? task.state.max + log_f32(task.state.sum) : log_f32(0.0f);
+}
+
+/// Queries [first, last) of one head as one block, if each sees the first keys of what another sees; false: they
+/// do not, and nothing was done.
+template <typename Element>
+bool attend_as_block(const AttentionRun& run, size_t head, size_t first, size_t last,
+                     const KeyPieces<Element>& pieces, std::byte* scratch, float* out,
+                     size_t out_first) {
+  const AttentionParams& params = run.params;
+  const AttentionKernel<Element>& kernel = kernel_of<Element>(params);
+  if (kernel.block == nullptr || last - first < 2 || last - first > kBlockQueries ||
+      !are_plain(pieces, position_of(run, last - 1))) {
+    return false;
+  }
+  SeenSpans seen[kBlockQueries];
+  const SeenSpans* most = seen;
+  for (size_t i = first; i < last; ++i) {
+    SeenSpans& of_query = seen[i - first];
+    visit_seen(run.sight, run.pattern, params.terms, head, i, position_of(run, i),
+               [&](const PositionSpan& span) { of_query.push(span); });
+    if (of_query.overflowed()) return false;
+    if (of_query.keys() > most->keys()) most = &of_query;
+  }
+  for (size_t i = 0; i < last - first; ++i) {
+    if (!seen[i].begins(*most)) return false;
+  }
+  HeadTask tasks[kBlockQueries];
+  size_t rows[kBlockQueries], count = 0;
+  for (size_t i = first; i < last; ++i) {
+    HeadTask& task = tasks[count];
+    task.query.head = head;
+    task.state.scratch = scratch + count * head_scratch_bytes(params);
+    task.to_come = seen[i - first].keys();
+    float* row = out + (i - out_first) * params.out.width;
+    if (start_query(run, i, position_of(run, i), row, &task)) {
+      rows[count++] = i;
+    } else {
+      store_log_sum(params, task, i, head, false);
+    }
+  }
+  if (count == 0) return true;
+  KeyStream<Element> stream(kernel, run.shape, params.terms, pieces, {tasks, count}, true);
+  stream.begin();
+  for (const PositionSpan& span : most->spans()) stream.push(span);
+  stream.end();
+  for (size_t i = 0; i < count; ++i) store_log_sum(params, tasks[i], rows[i], head, true);
+  return true;
+}
+
 /// Queries [first, last) of `heads` heads from `head` on, several heads only if they see the same positions;
 /// row i of the result goes to out + (i - out_first) * width.
 template <typename Element>
@@ -219,6 +321,9 @@ void attend(const AttentionRun& run, size_t head, size_t heads, size_t first, si
   const size_t group = params.heads / params.kv_heads;
   KeyPieces<Element> pieces;
   list_pieces(run, head / group, &pieces);
+  if (heads == 1 && attend_as_block(run, head, first, last, pieces, scratch, out, out_first)) {
+    return;
+  }
   HeadTask tasks[kMaxHeadsAtOnce];
   for (size_t h = 0; h < heads; ++h) {
     tasks[h].query.head = head + h;
@@ -229,7 +334,7 @@ void attend(const AttentionRun& run, size_t head, size_t heads, size_t first, si
                             {tasks, heads});
   for (size_t i = first; i < last; ++i) {
     float* row = out + (i - out_first) * params.out.width;
-    const uint64_t position = params.own ? sight.last_source + i : sight.positions;
+    const uint64_t position = position_of(run, i);
     bool visible = true;
     for (size_t h = 0; h < heads; ++h) {
       visible = start_query(run, i, position, row, tasks + h);
@@ -240,12 +345,7 @@ void attend(const AttentionRun& run, size_t head, size_t heads, size_t first, si
                  [&](const PositionSpan& span) { stream.push(span); });
       stream.end();
     }
-    if (params.log_sums == nullptr) continue;
-    for (size_t h = 0; h < heads; ++h) {
-      const AttentionState& state = tasks[h].state;
-      params.log_sums[i * params.heads + head + h] =
-          visible ? state.max + log_f32(state.sum) : log_f32(0.0f);
-    }
+    for (size_t h = 0; h < heads; ++h) store_log_sum(params, tasks[h], i, head + h, visible);
   }
 }
 
@@ -257,7 +357,7 @@ Status run_attention(RunContext& context, const void* raw_params) {
   const size_t rows = context.rows(params.q);
   OXB_TRY(find_groups(params, rows, &run));
   const size_t step = float_rows(params, rows);
-  const size_t worker_bytes = params.heads_at_once * head_scratch_bytes(params);
+  const size_t worker_bytes = tasks_at_once(params) * head_scratch_bytes(params);
   // One query reads all keys for itself alone, which is what it waits for: see KeyStream.
   const size_t heads = rows == 1 ? params.heads_at_once : 1;
   const size_t groups = ceil_div(params.heads, heads);

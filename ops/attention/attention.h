@@ -88,6 +88,22 @@ struct AttentionState {
   std::byte* scratch;
 };
 
+/// One query with one head.
+struct HeadTask {
+  AttentionQuery query;
+  /// Has its scratch.
+  AttentionState state = {};
+  float* out = nullptr;
+  /// Which head of keys and values, counted from that of the first task.
+  size_t kv_head = 0;
+  /// In a block: how many of the tile's keys it sees, the first ones, at least one; and of the tiles to come.
+  size_t seen = 0;
+  uint64_t to_come = 0;
+};
+
+/// Queries in a block, at most.
+inline constexpr size_t kBlockQueries = 12;
+
 /// Computes out[value_width] for one query: begin, then tile for each tile, then end, all with the same
 /// state, whose scratch the caller has set.
 template <typename Element>
@@ -99,6 +115,9 @@ struct AttentionKernel {
                float* out);
   void (*end)(const AttentionShape& shape, const AttentionTerms& terms, AttentionState* state,
               float* out);
+  /// As tile for each of `count` queries, to the bit; no span is pinned. Null: it would not be faster.
+  void (*block)(HeadTask* const* tasks, size_t count, const AttentionShape& shape,
+                const AttentionTerms& terms, const KeyTile<Element>& keys);
 };
 
 #define OXB_KERNEL(element, isa, name) extern const AttentionKernel<element> name;

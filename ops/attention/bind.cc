@@ -275,7 +275,7 @@ Status request_scratch(BindContext& context, AttentionParams& params) {
     params.heads_at_once = std::min(ceil_div(params.heads, context.threads()), kMaxHeadsAtOnce);
   }
   // Sixteen times four rows of 2^30 floats.
-  uint64_t worker_bytes = params.heads_at_once * uint64_t{head_scratch_bytes(params)};
+  uint64_t worker_bytes = tasks_at_once(params) * uint64_t{head_scratch_bytes(params)};
   if (sorted) {
     uint64_t chunk = 0;
     if (!sorted_scratch_bytes(params, &chunk)) {

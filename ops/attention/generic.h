@@ -171,6 +171,30 @@ inline int16_t quantize_weight(float w, float inverse) {
   return static_cast<int16_t>(static_cast<int32_t>(bits - std::bit_cast<uint32_t>(kRoundMagic)));
 }
 
+/// What the sums of values are multiplied by: those of a tile, 0 if it adds nothing, and those before.
+struct Int8Weights {
+  float of_tile;
+  float of_rest;
+};
+
+/// From the products with keys to int16 weights. `scores` are used up.
+template <typename Primitives>
+Int8Weights weigh_keys(const TermTile<int8_t>& tile, const AttentionTerms& terms,
+                       const float* value_scales, AttentionState* state, float* scores,
+                       int16_t* weights) {
+  const size_t count = tile.keys.keys;
+  add_terms<Primitives>(tile, terms, *state, scores);
+  const float rescale = add_scores<Primitives>(tile, terms, state, scores);
+  for (size_t j = 0; j < count; ++j) scores[j] = scores[j] * value_scales[j];
+  float largest = absmax_f32(scores, count);
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  largest = kLargest < largest ? kLargest : largest;
+  if (largest < kSmallestAbsmax) return {0.0f, rescale};
+  const float inverse = kWeightMax / largest;
+  for (size_t j = 0; j < count; ++j) weights[j] = quantize_weight(scores[j], inverse);
+  return {largest / kWeightMax, rescale};
+}
+
 template <typename Primitives>
 struct FloatAttention {
   static void begin(const AttentionQuery& query, const AttentionShape& shape,
@@ -218,7 +242,7 @@ struct FloatAttention {
     for (size_t d = 0; d < width; ++d) out[d] = out[d] * rescale + acc[d];
   }
 
-  static constexpr AttentionKernel<float> kKernel = {begin, tile, end_query<Primitives>};
+  static constexpr AttentionKernel<float> kKernel = {begin, tile, end_query<Primitives>, nullptr};
 };
 
 template <typename Primitives>
@@ -259,21 +283,14 @@ struct Int8Attention {
     });
     for (size_t j = 0; j < count; ++j) scores[j] = static_cast<float>(dots[j]) * scales[j];
     const TermTile<int8_t> of_terms{query, shape, keys, state->scratch};
-    add_terms<Primitives>(of_terms, terms, *state, scores);
-    const float rescale = add_scores<Primitives>(of_terms, terms, state, scores);
-
+    int16_t weights[kAttentionTile];
+    const Int8Weights scale =
+        weigh_keys<Primitives>(of_terms, terms, value_scales, state, scores, weights);
     const size_t width = shape.value_width;
-    for (size_t j = 0; j < count; ++j) scores[j] = scores[j] * value_scales[j];
-    float largest = absmax_f32(scores, count);
-    constexpr float kLargest = std::numeric_limits<float>::max();
-    largest = kLargest < largest ? kLargest : largest;
-    if (largest < kSmallestAbsmax) {
-      for (size_t d = 0; d < width; ++d) out[d] = out[d] * rescale;
+    if (scale.of_tile == 0.0f) {
+      for (size_t d = 0; d < width; ++d) out[d] = out[d] * scale.of_rest;
       return;
     }
-    const float inverse = kWeightMax / largest, tile_scale = largest / kWeightMax;
-    int16_t weights[kAttentionTile];
-    for (size_t j = 0; j < count; ++j) weights[j] = quantize_weight(scores[j], inverse);
     int32_t* acc = scratch_vector<int32_t>(state->scratch, kSums, shape);
     for (size_t d = 0; d < width; ++d) acc[d] = 0;
     for_each_span(keys, [&](const KeySpan<int8_t>& span, size_t index) {
@@ -284,11 +301,11 @@ struct Int8Attention {
       });
     });
     for (size_t d = 0; d < width; ++d) {
-      out[d] = out[d] * rescale + static_cast<float>(acc[d]) * tile_scale;
+      out[d] = out[d] * scale.of_rest + static_cast<float>(acc[d]) * scale.of_tile;
     }
   }
 
-  static constexpr AttentionKernel<int8_t> kKernel = {begin, tile, end_query<Primitives>};
+  static constexpr AttentionKernel<int8_t> kKernel = {begin, tile, end_query<Primitives>, nullptr};
 
  private:
   /// Quantises q + bias, if there is one, to vector `to`; returns its scale.

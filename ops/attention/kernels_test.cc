@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <type_traits>
+#include <vector>
 
 #include "ops/attention/attention.h"
 #include "ops/attention/key_stream.h"
@@ -166,6 +168,55 @@ void expect_bits_with_the_worst_codes(Isa, const char*, const AttentionKernel<fl
 
 TEST(AttentionKernels, GiveTheBitsOfTheReferenceForTheWorstCodes) {
 #define OXB_KERNEL(element, isa, name) expect_bits_with_the_worst_codes(isa, #name, name);
+#include "ops/attention/kernels.inc"
+#undef OXB_KERNEL
+}
+
+/// Blocks of every height, of queries that see all keys or the first ones only, against one query after the other.
+template <typename Element>
+void expect_bits_of_single_queries(Isa isa, const char* name,
+                                   const AttentionKernel<Element>& kernel) {
+  if ((isa != Isa::kNone && !cpu_supports(isa)) || kernel.block == nullptr) return;
+  std::mt19937 random(6);
+  for (uint32_t width : {1, 7, 8, 16, 24, 32, 48, 64, 65, 80, 128, 144}) {
+    for (uint32_t distances : {0, 20}) {
+      const uint32_t values = distances == 0 ? width : 1 + random() % 130;
+      KernelCase<Element> test(width, distances, 1 + random() % 99, values);
+      test.pieces.pieces[0].pinned = false;
+      // Must not matter to queries that do not see it.
+      if constexpr (std::is_same_v<Element, float>) test.attention.v[0]->f32(59)[0] = NAN;
+      const size_t count = 1 + random() % kBlockQueries, step = 1 + random() % 2;
+      std::vector<float> q(count * width);
+      for (float& x : q) x = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
+      testing::Buffer scratch(count * attention_scratch_bytes(test.shape, false));
+      std::vector<float> got(count * values), want(count * values);
+      HeadTask tasks[kBlockQueries];
+      for (size_t i = 0; i < count; ++i) {
+        HeadTask& task = tasks[i];
+        task.query.q = q.data() + i * width;
+        task.query.position = 90 + i;
+        task.state.scratch = scratch.data() + i * attention_scratch_bytes(test.shape, false);
+        task.out = want.data() + i * values;
+        task.to_come = random() % 2 == 0 ? random() % 48 : 97 / step;
+        KeyStream<Element> single(reference_of(Element{}), test.shape, test.terms, test.pieces,
+                                  {&task, 1});
+        single.begin();
+        single.push({1, task.to_come, step});
+        single.end();
+        task.out = got.data() + i * values;
+      }
+      KeyStream<Element> block(kernel, test.shape, test.terms, test.pieces, {tasks, count}, true);
+      block.begin();
+      block.push({1, 97 / step, step});
+      block.end();
+      ASSERT_EQ(0, std::memcmp(got.data(), want.data(), got.size() * sizeof(float)))
+          << name << " " << width << " values " << values << " queries " << count;
+    }
+  }
+}
+
+TEST(AttentionKernels, GiveTheBitsOfSingleQueriesInBlocks) {
+#define OXB_KERNEL(element, isa, name) expect_bits_of_single_queries<element>(isa, #name, name);
 #include "ops/attention/kernels.inc"
 #undef OXB_KERNEL
 }

@@ -43,35 +43,31 @@ struct KeyPieces {
   size_t count;
 };
 
-/// What one head does with the keys.
-struct HeadTask {
-  AttentionQuery query;
-  /// Has its scratch.
-  AttentionState state = {};
-  float* out = nullptr;
-  /// Which head of keys and values, counted from that of the first task.
-  size_t kv_head = 0;
-};
-
 /// Collects what one query sees and gives it to the kernel, tile by tile. Several heads that see the
 /// same positions take each tile in turn: their keys lie side by side, and memory gives whole rows faster
-/// than columns of them.
+/// than columns of them. Or they are a block: queries with one head of keys, of which each sees the first
+/// keys of those pushed, as many as its task says are to come.
 template <typename Element>
 class KeyStream {
  public:
   /// All of these live longer than the stream. `pieces` are of the first head.
   KeyStream(const AttentionKernel<Element>& kernel, const AttentionShape& shape,
             const AttentionTerms& terms, const KeyPieces<Element>& pieces,
-            std::span<HeadTask> heads)
-      : kernel_(kernel), shape_(shape), terms_(terms), pieces_(pieces), heads_(heads) {}
+            std::span<HeadTask> heads, bool block = false)
+      : kernel_(kernel),
+        shape_(shape),
+        terms_(terms),
+        pieces_(pieces),
+        heads_(heads),
+        is_block_(block) {}
 
   void begin() {
     piece_ = pieces_.pieces;
     // One head alone reads keys that its other queries have just read, and small memories stay in the
     // caches from token to token.
     const uint64_t positions = pieces_.count == 0 ? 0 : pieces_.pieces[pieces_.count - 1].end;
-    looks_ahead_ =
-        heads_.size() > 1 && positions * shape_.key_stride * sizeof(Element) > kCachedBytes;
+    looks_ahead_ = !is_block_ && heads_.size() > 1 &&
+                   positions * shape_.key_stride * sizeof(Element) > kCachedBytes;
     tile_.span_count = tile_.keys = 0;
     for (HeadTask& head : heads_) {
       kernel_.begin(head.query, shape_, terms_, &head.state, head.out);
@@ -120,7 +116,22 @@ class KeyStream {
     if (tile_.keys == kAttentionTile) flush();
   }
 
+  void flush_block() {
+    HeadTask* tasks[kBlockQueries];
+    size_t count = 0;
+    for (HeadTask& head : heads_) {
+      if (head.to_come == 0) continue;
+      head.seen = static_cast<size_t>(smaller(head.to_come, tile_.keys));
+      head.to_come -= head.seen;
+      tasks[count++] = &head;
+    }
+    tile_.keys_ahead.rows = tile_.values_ahead.rows = nullptr;
+    if (count != 0) kernel_.block(tasks, count, shape_, terms_, tile_);
+    tile_.span_count = tile_.keys = 0;
+  }
+
   void flush() {
+    if (is_block_) return flush_block();
     size_t kv_head = 0;
     for (size_t h = 0; h < heads_.size(); ++h) {
       move_spans(heads_[h].kv_head - kv_head);
@@ -176,6 +187,7 @@ class KeyStream {
   const AttentionTerms& terms_;
   const KeyPieces<Element>& pieces_;
   std::span<HeadTask> heads_;
+  bool is_block_;
   bool looks_ahead_ = false;
   const KeyPiece<Element>* piece_ = nullptr;
   KeyTile<Element> tile_;

@@ -75,6 +75,11 @@ inline size_t head_scratch_bytes(const AttentionParams& params) {
   return attention_scratch_bytes(params.shape, params.terms.has(schema::TermKind::PinnedQuery));
 }
 
+/// Tasks of one thread at a time, at most: heads of one query, or queries of one head.
+inline size_t tasks_at_once(const AttentionParams& params) {
+  return std::max(params.heads_at_once, std::min<size_t>(params.q.rows, kBlockQueries));
+}
+
 /// In attention.cc.
 RunFunction attention_run_function(DataType keys);
 
