@@ -1,9 +1,26 @@
 package android.app;
 
-public class Activity extends android.content.Context {
+public class Activity extends android.content.Context implements android.content.ComponentCallbacks2 {
     protected native void onCreate(android.os.Bundle state);
 
     protected native void onDestroy();
+
+    protected native void onStart();
+
+    protected native void onStop();
+
+    protected native void onSaveInstanceState(android.os.Bundle state);
+
+    public native void onTrimMemory(int level);
+
+    public native boolean isChangingConfigurations();
+
+    public native Object onRetainNonConfigurationInstance();
+
+    public native Object getLastNonConfigurationInstance();
+
+    @Override
+    public native android.content.Context getApplicationContext();
 
     public native void setContentView(android.view.View view);
 

@@ -4,6 +4,8 @@ public abstract class Context {
     public static final String POWER_SERVICE = "power";
     public static final String BATTERY_SERVICE = "batterymanager";
 
+    public abstract Context getApplicationContext();
+
     public abstract Object getSystemService(String name);
 
     public abstract android.content.res.AssetManager getAssets();

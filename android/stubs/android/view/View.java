@@ -10,4 +10,6 @@ public class View {
     public native void setOnClickListener(OnClickListener listener);
 
     public native void setFitsSystemWindows(boolean fits);
+
+    public native void postOnAnimation(Runnable action);
 }

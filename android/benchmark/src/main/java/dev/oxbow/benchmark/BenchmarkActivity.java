@@ -2,7 +2,6 @@ package dev.oxbow.benchmark;
 
 import android.app.Activity;
 import android.os.Bundle;
-import android.util.Log;
 import android.view.WindowManager;
 import android.widget.ScrollView;
 import android.widget.TextView;
@@ -18,11 +17,8 @@ import java.util.List;
  * model.oxb in the app's folder for files that others can put there, or the intent's text {@code model}.
  */
 public final class BenchmarkActivity extends Activity {
-    private static final String TAG = "OxbowBench";
-    /** The log cuts longer lines. */
-    private static final int LOG_LINE = 3000;
-
     private TextView text;
+    private Bench bench;
 
     @Override
     protected void onCreate(Bundle state) {
@@ -34,8 +30,26 @@ public final class BenchmarkActivity extends Activity {
         ScrollView scroll = new ScrollView(this);
         scroll.addView(text);
         setContentView(scroll);
-        List<String> command = command();
-        new Thread(() -> measure(command)).start();
+        // The same run when the screen was turned: two at once would measure each other.
+        bench = (Bench) getLastNonConfigurationInstance();
+        if (bench == null) {
+            bench = new Bench(command(), new Phone(getApplicationContext()), getExternalFilesDir(null));
+        }
+        bench.show(result -> runOnUiThread(() -> text.setText(result)));
+    }
+
+    @Override
+    public Object onRetainNonConfigurationInstance() {
+        return bench;
+    }
+
+    @Override
+    protected void onDestroy() {
+        bench.show(null);
+        if (!isChangingConfigurations()) {
+            bench.stop();
+        }
+        super.onDestroy();
     }
 
     private List<String> command() {
@@ -49,20 +63,5 @@ public final class BenchmarkActivity extends Activity {
         Collections.addAll(command, arguments == null ? new String[] {} : arguments.trim().split("\\s+"));
         command.removeIf(String::isEmpty);
         return command;
-    }
-
-    private void measure(List<String> command) {
-        String result;
-        try {
-            result = Measurement.run(command, new Phone(this));
-            Measurement.write(new File(getExternalFilesDir(null), "result.json"), result);
-        } catch (Exception e) {
-            result = Measurement.failure(command, e.toString());
-        }
-        for (int at = 0; at < result.length(); at += LOG_LINE) {
-            Log.i(TAG, result.substring(at, Math.min(at + LOG_LINE, result.length())));
-        }
-        String shown = result;
-        runOnUiThread(() -> text.setText(shown));
     }
 }

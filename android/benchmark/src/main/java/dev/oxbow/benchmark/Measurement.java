@@ -10,29 +10,62 @@ import java.util.List;
 
 /** One run of the program, and its report with the phone's state around it, as one JSON object. */
 final class Measurement {
-    private Measurement() {}
+    private final List<String> command;
+    private final Phone phone;
+    private Process process;
+    private boolean stopped;
 
-    static String run(List<String> command, Phone phone) throws IOException, InterruptedException {
+    Measurement(List<String> command, Phone phone) {
+        this.command = command;
+        this.phone = phone;
+    }
+
+    /** From any thread: ends the program, or keeps it from starting. */
+    synchronized void stop() {
+        stopped = true;
+        if (process != null) {
+            process.destroy();
+        }
+    }
+
+    synchronized boolean isStopped() {
+        return stopped;
+    }
+
+    private synchronized Process start() throws IOException {
+        if (stopped) {
+            throw new IOException("stopped before it began");
+        }
+        process = new ProcessBuilder(command).start();
+        return process;
+    }
+
+    String run() throws IOException, InterruptedException {
         String before = phone.state();
-        Process process = new ProcessBuilder(command).start();
+        Process process = start();
         process.getOutputStream().close();
         // It says little on its error output before it ends, so that one after the other cannot block it.
         String report = text(process.getInputStream());
         String error = text(process.getErrorStream());
         int code = process.waitFor();
         if (code != 0) {
-            return failure(command, "exit code " + code + ": " + error.trim());
+            return failure("exit code " + code + ": " + error.trim());
         }
         return "{\"phone_before\":" + before + ",\"phone_after\":" + phone.state() + ",\"bench\":" + report + "}";
     }
 
-    static String failure(List<String> command, String what) {
+    String failure(String what) {
         return "{\"command\":" + quoted(String.join(" ", command)) + ",\"error\":" + quoted(what) + "}";
     }
 
+    /** Under another name first: whoever finds the file finds all of it. */
     static void write(File file, String text) throws IOException {
-        try (FileOutputStream out = new FileOutputStream(file)) {
+        File part = new File(file.getPath() + ".part");
+        try (FileOutputStream out = new FileOutputStream(part)) {
             out.write(text.getBytes(StandardCharsets.UTF_8));
+        }
+        if (!part.renameTo(file)) {
+            throw new IOException("cannot write " + file);
         }
     }
 

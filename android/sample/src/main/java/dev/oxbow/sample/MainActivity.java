@@ -8,20 +8,23 @@ import android.widget.EditText;
 import android.widget.LinearLayout;
 import android.widget.ScrollView;
 import android.widget.TextView;
-import java.util.Locale;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /** A prompt, a button, and the text as it comes, with its speed and the memory of the app below. */
 public final class MainActivity extends Activity {
-    private final ExecutorService worker = Executors.newSingleThreadExecutor();
+    private static final String PROMPT = "prompt";
+    private static final String TEXT = "text";
+
+    private WritingModel model;
     private EditText prompt;
     private Button button;
     private TextView text;
     private TextView status;
-    /** Not null while a text is written. */
-    private Writing writing;
-    private Writer writer;
+    /** Which text is on the screen, and how much of it. */
+    private int shownNumber = -1;
+    private int shownCharacters;
+    /** However many pieces come between two frames, they are drawn once. */
+    private final AtomicBoolean frameWanted = new AtomicBoolean();
 
     @Override
     protected void onCreate(Bundle state) {
@@ -43,75 +46,91 @@ public final class MainActivity extends Activity {
         column.addView(scroll);
         setContentView(column);
         button.setOnClickListener(view -> startOrStop());
-        showIdle();
-        status.setText("Opening the model");
-        worker.execute(this::open);
-    }
-
-    /** Opening maps the file and reads none of its weights, but it is a file all the same. */
-    private void open() {
-        try {
-            writer = Writer.open(this);
-            String about = writer.about();
-            runOnUiThread(() -> status.setText(about));
-        } catch (Exception e) {
-            runOnUiThread(() -> status.setText("No model: " + e.getMessage()));
+        if (state != null) {
+            prompt.setText(state.getString(PROMPT, ""));
         }
+        // The same model when the screen was turned.
+        model = (WritingModel) getLastNonConfigurationInstance();
+        if (model == null) {
+            model = new WritingModel(this, state == null ? "" : state.getString(TEXT, ""));
+        }
+        model.show(this::wantFrame);
+        draw();
     }
 
     private void startOrStop() {
-        if (writing != null) {
-            writing.cancel();
-            return;
+        if (model.isBusy()) {
+            model.stop();
+        } else {
+            model.start(prompt.getText().toString());
         }
-        text.setText("");
-        Writing next = new Writing(this::show);
-        writing = next;
-        button.setText("Stop");
-        String words = prompt.getText().toString();
-        worker.execute(
-                () -> {
-                    String end = writer == null ? "There is no model" : writer.write(words, next);
-                    runOnUiThread(
-                            () -> {
-                                writing = null;
-                                showIdle();
-                                status.setText(end);
-                            });
-                });
     }
 
-    /** Called by the worker with each piece. */
-    private void show(String piece, double tokensPerSecond) {
-        String line =
-                String.format(
-                        Locale.ROOT,
-                        "%.1f pieces/s, native heap %d KiB",
-                        tokensPerSecond,
-                        Debug.getNativeHeapAllocatedSize() / 1024);
-        runOnUiThread(
-                () -> {
-                    text.append(piece);
-                    status.setText(line);
-                });
+    /** Called on any thread. */
+    private void wantFrame() {
+        if (frameWanted.compareAndSet(false, true)) {
+            text.postOnAnimation(this::draw);
+        }
     }
 
-    private void showIdle() {
-        button.setText("Write");
+    private void draw() {
+        frameWanted.set(false);
+        int number = model.textNumber();
+        if (number != shownNumber) {
+            text.setText("");
+            shownCharacters = 0;
+            shownNumber = number;
+        }
+        String more = model.textFrom(shownCharacters);
+        if (!more.isEmpty()) {
+            text.append(more);
+            shownCharacters += more.length();
+        }
+        button.setText(model.isBusy() ? "Stop" : "Write");
+        status.setText(model.status() + ", native heap " + Debug.getNativeHeapAllocatedSize() / 1024 + " KiB");
+    }
+
+    @Override
+    public Object onRetainNonConfigurationInstance() {
+        return model;
+    }
+
+    @Override
+    protected void onSaveInstanceState(Bundle state) {
+        super.onSaveInstanceState(state);
+        state.putString(PROMPT, prompt.getText().toString());
+        state.putString(TEXT, model.textFrom(0));
+    }
+
+    @Override
+    protected void onStart() {
+        super.onStart();
+        model.resume();
+    }
+
+    @Override
+    protected void onStop() {
+        if (!isChangingConfigurations()) {
+            model.pause();
+        }
+        super.onStop();
+    }
+
+    @Override
+    public void onTrimMemory(int level) {
+        super.onTrimMemory(level);
+        if (level >= TRIM_MEMORY_BACKGROUND) {
+            model.shrink();
+        }
     }
 
     @Override
     protected void onDestroy() {
-        if (writing != null) {
-            writing.cancel();
+        if (isChangingConfigurations()) {
+            model.show(null);
+        } else {
+            model.close();
         }
-        worker.execute(
-                () -> {
-                    if (writer != null) {
-                        writer.close();
-                    }
-                });
-        worker.shutdown();
         super.onDestroy();
     }
 }

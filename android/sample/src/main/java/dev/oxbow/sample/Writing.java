@@ -2,34 +2,80 @@ package dev.oxbow.sample;
 
 import dev.oxbow.Cancellation;
 import dev.oxbow.TextListener;
+import java.util.Locale;
 
-/** One text on its way: counts its pieces and hands them on. */
+/** One text on its way: collects its pieces, and tells how fast they come once that means something. */
 final class Writing implements TextListener {
-    interface Screen {
-        void show(String piece, double piecesPerSecond);
+    /** Hears that there is more to show, on the worker's thread. */
+    interface Listener {
+        void onMore();
     }
 
-    final Cancellation cancellation = new Cancellation();
-    private final Screen screen;
-    private long firstPiece;
+    private static final long NANOSECONDS = 1_000_000_000L;
+    /** A rate of less than that is that of the clock. */
+    private static final long SHORTEST = NANOSECONDS / 2;
+
+    private final Listener listener;
+    private final StringBuilder text = new StringBuilder();
+    private Cancellation cancellation = new Cancellation();
+    /** The text is to go on some time. */
+    private boolean paused;
+    /** Of the time since it began or went on. */
+    private long started;
     private long pieces;
 
-    Writing(Screen screen) {
-        this.screen = screen;
+    Writing(Listener listener) {
+        this.listener = listener;
     }
 
-    void cancel() {
+    synchronized void stop() {
+        paused = false;
         cancellation.cancel();
+    }
+
+    synchronized void pause() {
+        paused = true;
+        cancellation.cancel();
+    }
+
+    synchronized boolean isPaused() {
+        return paused;
+    }
+
+    /** What ends the part of the text that begins now. */
+    synchronized Cancellation begin() {
+        pieces = 0;
+        return cancellation;
+    }
+
+    synchronized void goOn() {
+        paused = false;
+        cancellation = new Cancellation();
     }
 
     @Override
     public boolean onText(String piece) {
-        long now = System.nanoTime();
-        if (pieces++ == 0) {
-            firstPiece = now;
+        synchronized (this) {
+            if (pieces++ == 0) {
+                started = System.nanoTime();
+            }
+            text.append(piece);
         }
-        double seconds = (now - firstPiece) * 1e-9;
-        screen.show(piece, seconds > 0.0 ? (pieces - 1) / seconds : 0.0);
+        listener.onMore();
         return true;
+    }
+
+    /** What came behind the first so many characters. */
+    synchronized String textFrom(int characters) {
+        return text.substring(Math.min(characters, text.length()));
+    }
+
+    /** Empty as long as it would be a guess. */
+    synchronized String rate() {
+        long time = System.nanoTime() - started;
+        if (pieces < 2 || time < SHORTEST) {
+            return "";
+        }
+        return String.format(Locale.ROOT, "%.1f pieces/s, ", (pieces - 1) * (double) NANOSECONDS / time);
     }
 }

@@ -1,0 +1,160 @@
+package dev.oxbow.sample;
+
+import android.content.Context;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+
+/**
+ * What outlives an activity that is turned: the model, its one thread, and the text under way. A screen is told when there
+ * is something new, and asks for it.
+ */
+final class WritingModel {
+    /** Called on any thread. */
+    interface Screen {
+        void onChange();
+    }
+
+    private final Context context;
+    private final ExecutorService worker = Executors.newSingleThreadExecutor();
+    /** Used by the worker alone. */
+    private Writer writer;
+
+    private Screen screen;
+    private String status = "Opening the model";
+    /** The text that is shown; counts texts, so that a screen sees when another one begins. */
+    private Writing writing;
+    private int textNumber;
+    private boolean busy;
+
+    /** The text before is what an earlier process had shown. */
+    WritingModel(Context context, String before) {
+        this.context = context.getApplicationContext();
+        writing = new Writing(this::changed);
+        writing.onText(before);
+        worker.execute(this::open);
+    }
+
+    synchronized void show(Screen next) {
+        screen = next;
+    }
+
+    private void changed() {
+        Screen now;
+        synchronized (this) {
+            now = screen;
+        }
+        if (now != null) {
+            now.onChange();
+        }
+    }
+
+    private void tell(String words) {
+        synchronized (this) {
+            status = words;
+        }
+        changed();
+    }
+
+    /** Opening maps the file and reads none of its weights, but it is a file all the same. */
+    private void open() {
+        try {
+            writer = Writer.open(context);
+            tell(writer.about());
+        } catch (Exception | LinkageError e) {
+            // An app for another processor has no native library for this one.
+            tell("No model: " + e.getMessage());
+        }
+    }
+
+    synchronized String status() {
+        return busy ? writing.rate() + status : status;
+    }
+
+    synchronized boolean isBusy() {
+        return busy;
+    }
+
+    synchronized int textNumber() {
+        return textNumber;
+    }
+
+    synchronized String textFrom(int characters) {
+        return writing.textFrom(characters);
+    }
+
+    synchronized void start(String prompt) {
+        if (busy) {
+            return;
+        }
+        writing = new Writing(this::changed);
+        ++textNumber;
+        submit(prompt, writing);
+    }
+
+    synchronized void stop() {
+        writing.stop();
+    }
+
+    /** Nobody looks: the processor is for others. */
+    synchronized void pause() {
+        if (busy) {
+            writing.pause();
+        }
+    }
+
+    /** Goes on with what {@link #pause} ended. */
+    synchronized void resume() {
+        if (writing.isPaused()) {
+            writing.goOn();
+            submit(null, writing);
+        }
+    }
+
+    private void submit(String prompt, Writing text) {
+        busy = true;
+        status = "writing";
+        changed();
+        worker.execute(() -> write(prompt, text));
+    }
+
+    private void write(String prompt, Writing text) {
+        String end;
+        try {
+            end = writer == null ? "There is no model" : writer.write(prompt, text);
+        } catch (Exception e) {
+            end = e.getMessage();
+        }
+        synchronized (this) {
+            busy = false;
+            status = text.isPaused() ? "Paused" : end;
+        }
+        changed();
+    }
+
+    /** The system is short of memory and nobody looks. */
+    void shrink() {
+        pause();
+        worker.execute(
+                () -> {
+                    try {
+                        if (writer != null) {
+                            writer.shrink();
+                        }
+                    } catch (Exception e) {
+                        tell(e.getMessage());
+                    }
+                });
+    }
+
+    void close() {
+        show(null);
+        stop();
+        worker.execute(
+                () -> {
+                    if (writer != null) {
+                        writer.close();
+                    }
+                });
+        worker.shutdown();
+    }
+}
