@@ -199,7 +199,7 @@ TEST(Decoders, BitnetsMatricesAreRoundedToThreeValuesWhenTheyAreStoredAsFloats) 
   EXPECT_EQ(graph.ternary.size(), 7 * graph.model.rings.size());
   for (const uint32_t index : graph.ternary) {
     const std::vector<float>& stored = checkpoint.tensors.at(graph.tensor(index).name).values;
-    const std::vector<float>& values = graph.weights.at(index);
+    const std::vector<float> values = graph.weights.at(index).values();
     double mean = 0;
     for (const float value : stored) mean += std::fabs(value);
     mean /= static_cast<double>(stored.size());

@@ -13,6 +13,7 @@
 #include "converter/formats/onnx_model.h"
 #include "converter/importers.h"
 #include "converter/passes/passes.h"
+#include "converter/testing/pack_all.h"
 #include "host/errors.h"
 #include "host/io_file.h"
 #include "host/testing/files.h"
@@ -81,8 +82,7 @@ std::vector<std::byte> weights_of(const std::string& directory) {
   fuse(graph);
   remove_dead(graph, false);
   plan(graph);
-  const PackedWeights packed = pack(graph);
-  return {packed.data.begin(), packed.data.end()};
+  return testing::pack_all(graph).data;
 }
 
 TEST(Onnx, AnExportedModelIsTheOneItWasMadeFrom) {
