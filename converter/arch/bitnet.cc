@@ -12,6 +12,8 @@ void import_bitnet(const Checkpoint& checkpoint, const ImportOptions& options, G
   if (checkpoint.flag("attention_bias", false)) layer.qkv_bias = layer.out_bias = Bias::kAll;
   layer.names.attention_out_input_norm = "self_attn.attn_sub_norm";
   layer.names.down_input_norm = "mlp.ffn_sub_norm";
+  // How training was split over machines: another order of the same sums.
+  checkpoint.ignore_keys({"pretraining_tp"});
   build_decoder(checkpoint, options, decoder, graph);
 }
 

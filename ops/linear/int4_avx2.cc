@@ -11,7 +11,6 @@ namespace {
 
 /// Blocks that are read at once for a single row lie apart, which memory serves best.
 constexpr size_t kStreams = 4;
-constexpr size_t kPrefetchBlocks = 4;
 constexpr size_t kQuads = 4;
 
 [[gnu::always_inline]] inline __m256i repeat_four(const int8_t* x) {
@@ -73,10 +72,6 @@ template <size_t kBlocks>
             _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(codes, 4), mask), x_high);
         low[b] = j == 0 ? l : _mm256_add_epi16(low[b], l);
         high[b] = j == 0 ? h : _mm256_add_epi16(high[b], h);
-        if (j % 2 == 0) {
-          _mm_prefetch(reinterpret_cast<const char*>(block + kPrefetchBlocks) + 64 * (j / 2),
-                       _MM_HINT_T0);
-        }
       }
     }
 #pragma GCC unroll 4
