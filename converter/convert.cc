@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "converter/formats/checkpoint.h"
+#include "converter/formats/sentence_model.h"
 #include "converter/importers.h"
 #include "converter/measure/calibrate.h"
 #include "converter/measure/quality.h"
@@ -236,12 +237,16 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     if (options.progress) options.progress(what);
   };
   progress("reading " + options.directory);
-  Checkpoint checkpoint(options.directory, options.extra_tensors, options.key);
+  const std::optional<SentenceModel> sentences = read_sentence_model(options.directory);
+  const std::string& directory = sentences ? sentences->transformer : options.directory;
+  check_model_type(directory);
+  Checkpoint checkpoint(directory, options.extra_tensors, options.key);
   for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
   for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
   TokenSource source = read_tokens(options.calibration_file, "calibration text");
   const TokenSource quality_source = read_tokens(options.quality_file, "quality text");
-  ModelTexts texts(checkpoint, options.tokenizer);
+  ModelTexts texts(checkpoint, options.tokenizer,
+                   sentences ? sentences->files : std::set<std::string>());
   Transform none;
   progress("building the graph");
   Built built;
@@ -290,6 +295,10 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     for (const std::string& note : texts.notes()) options.note(note);
   }
   if (!complaint.empty()) built.graph.warnings.push_back(complaint);
+  if (sentences && built.graph.model.task == schema::Task::Encode) {
+    add_values(built.graph.model.metadata->settings, sentences->settings());
+    for (const std::string& warning : sentences->warnings) built.graph.warnings.push_back(warning);
+  }
   progress("writing " + options.output);
   write_model(options.output, built.file());
   return built.graph.warnings;

@@ -13,6 +13,9 @@ namespace oxbow::convert {
 
 std::vector<std::string> supported_model_types();
 
+/// Throws InputError when `directory` has a config.json with another model_type: before anybody looks for tensors.
+void check_model_type(const std::string& directory);
+
 /// Builds the float graph with the importer for the checkpoint's model_type, and makes sure that
 /// nothing in the checkpoint was left over. Throws InputError.
 Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& options);

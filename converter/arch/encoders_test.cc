@@ -60,8 +60,7 @@ TEST(Encoders, RefuseHeadsTheyDoNotKnow) {
   texts.tensors.erase("bert.pooler.dense.weight");
   texts.tensors.erase("bert.pooler.dense.bias");
   texts.config["architectures"] = {"BertForSequenceClassification"};
-  EXPECT_NE(refusal(texts).find("tensor bert.pooler.dense"), std::string::npos)
-      << refusal(texts);
+  EXPECT_NE(refusal(texts).find("tensor bert.pooler.dense"), std::string::npos) << refusal(texts);
 
   EditableCheckpoint answers = golden("roformer/ro1");
   answers.tensors["qa_outputs.weight"] = {{2, 48}, std::vector<float>(96)};
