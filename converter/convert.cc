@@ -23,6 +23,8 @@ namespace oxbow::convert {
 namespace {
 
 constexpr size_t kWorstWeights = 5;
+// What oxbow verify compares with.
+constexpr const char* kReferenceFile = "io.safetensors";
 // More text than any measurement reads.
 constexpr size_t kMaxCalibrationBytes = size_t{256} << 20;
 
@@ -295,6 +297,14 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     for (const std::string& note : texts.notes()) options.note(note);
   }
   if (!complaint.empty()) built.graph.warnings.push_back(complaint);
+  // A pack of reference tensors is made for ids.
+  const bool is_pack = file_exists(checkpoint.directory() + "/" + kReferenceFile);
+  if (takes_tokens(built.graph) && !built.graph.model.tokenizer && options.tokenizer.empty() &&
+      !is_pack) {
+    built.graph.warnings.push_back(
+        "no tokenizer was found, so the file takes ids and no text; give --tokenizer FILE, or "
+        "--tokenizer none if that is meant");
+  }
   if (sentences && built.graph.model.task == schema::Task::Encode) {
     add_values(built.graph.model.metadata->settings, sentences->settings());
     for (const std::string& warning : sentences->warnings) built.graph.warnings.push_back(warning);
