@@ -6,8 +6,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "converter/formats/checkpoint.h"
+#include "converter/formats/sentence_model.h"
 #include "converter/importers.h"
 #include "converter/measure/calibrate.h"
 #include "converter/measure/quality.h"
@@ -24,6 +26,8 @@ namespace oxbow::convert {
 namespace {
 
 constexpr size_t kWorstWeights = 5;
+// What oxbow verify compares with.
+constexpr const char* kReferenceFile = "io.safetensors";
 // More text than any measurement reads.
 constexpr size_t kMaxCalibrationBytes = size_t{256} << 20;
 
@@ -79,14 +83,47 @@ struct Built {
   std::unique_ptr<DraftFile> file;
 };
 
+/// What is converted.
+struct Source {
+  /// Of a folder of sentence-transformers.
+  std::optional<SentenceModel> sentences;
+  Checkpoint checkpoint;
+  ModelTexts texts;
+
+  Source(const ConvertOptions& options, bool may_lack_tensors)
+      : sentences(read_sentence_model(options.directory)),
+        checkpoint(checked(sentences ? sentences->transformer : options.directory),
+                   options.extra_tensors, options.key, may_lack_tensors),
+        texts(checkpoint, options.tokenizer, sentences ? sentences->files : FileNames()) {
+    for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
+    for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
+  }
+
+ private:
+  using FileNames = std::set<std::string>;
+  /// Tensors are looked for only where their model is known.
+  static const std::string& checked(const std::string& directory) {
+    check_model_type(directory);
+    return directory;
+  }
+};
+
 class Converter {
  public:
   /// The checkpoint is read into the graph here, once.
-  Converter(const Checkpoint& checkpoint, const ConvertOptions& options, ModelTexts& texts)
+  Converter(Source& from, const ConvertOptions& options)
       : options_(options), store_(std::make_shared<FloatFile>(options.output)) {
     progress("reading " + options.directory);
-    imported_ = import_checkpoint(checkpoint, options.import_options, store_);
-    texts.apply(imported_);
+    imported_ = import_checkpoint(from.checkpoint, options.import_options, store_);
+    from.texts.apply(imported_);
+    // A pack of reference tensors is made for ids.
+    const bool is_pack = file_exists(from.checkpoint.directory() + "/" + kReferenceFile);
+    if (takes_tokens(imported_) && !imported_.model.tokenizer && options.tokenizer.empty() &&
+        !is_pack) {
+      imported_.warnings.push_back(
+          "no tokenizer was found, so the file takes ids and no text; give --tokenizer FILE, or "
+          "--tokenizer none if that is meant");
+    }
   }
 
   const Graph& imported() const { return imported_; }
@@ -219,8 +256,9 @@ Chosen choose(const Converter& converter, const ConvertOptions& options, const O
   return std::move(*best);
 }
 
-void write_metadata(const Checkpoint& checkpoint, const ConvertOptions& options,
-                    const Transform& transform, Built& built) {
+void write_metadata(const Source& from, const ConvertOptions& options, const Transform& transform,
+                    Built& built) {
+  const Checkpoint& checkpoint = from.checkpoint;
   schema::ModelT& model = built.graph.model;
   schema::MetadataT& metadata = *model.metadata;
   metadata.parameters = checkpoint.parameters();
@@ -254,11 +292,12 @@ void write_metadata(const Checkpoint& checkpoint, const ConvertOptions& options,
     worst[kWeightErrorKey + name] = text;
   }
   add_values(metadata.quality, worst);
-}
-
-void drop_ignored(Checkpoint& checkpoint, const ConvertOptions& options) {
-  for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
-  for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
+  if (from.sentences && model.task == schema::Task::Encode) {
+    add_values(metadata.settings, from.sentences->settings());
+    for (const std::string& warning : from.sentences->warnings) {
+      built.graph.warnings.push_back(warning);
+    }
+  }
 }
 
 /// What is done where nothing is run: turning needs no text, and most models lose less by it.
@@ -274,23 +313,21 @@ std::vector<std::string> estimate(const ConvertOptions& options,
                                   const std::function<void(const std::string& path)>& look) {
   ConvertOptions elsewhere = options;
   elsewhere.output = (std::filesystem::temp_directory_path() / "oxbow-estimate.oxb").string();
-  Checkpoint checkpoint(options.directory, options.extra_tensors, options.key, true);
-  drop_ignored(checkpoint, options);
-  ModelTexts texts(checkpoint, options.tokenizer);
-  const Converter converter(checkpoint, elsewhere, texts);
+  Source from(options, true);
+  const Converter converter(from, elsewhere);
   Transform transform = unmeasured_transform(options);
   Built built{converter.prepare(options.quantize, transform), nullptr};
   plan(built.graph);
   built.file = std::make_unique<DraftFile>(elsewhere.output, built.graph);
-  write_metadata(checkpoint, options, transform, built);
+  write_metadata(from, options, transform, built);
   // Written again with what was learnt.
   built.file = std::make_unique<DraftFile>(elsewhere.output, built.graph);
   if (options.note) {
-    if (checkpoint.assumes_tensors()) {
+    if (from.checkpoint.assumes_tensors()) {
       options.note("there are no weights: tensors are taken to be as config.json has them");
     }
-    for (const std::string& note : checkpoint.notes()) options.note(note);
-    for (const std::string& note : texts.notes()) options.note(note);
+    for (const std::string& note : from.checkpoint.notes()) options.note(note);
+    for (const std::string& note : from.texts.notes()) options.note(note);
   }
   look(built.file->path());
   return built.graph.warnings;
@@ -301,12 +338,10 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     throw UsageError(
         "--activations static needs --calibrate FILE: scales are found by running a text");
   }
-  Checkpoint checkpoint(options.directory, options.extra_tensors, options.key);
-  drop_ignored(checkpoint, options);
+  Source from(options, false);
   TokenSource source = read_tokens(options.calibration_file, "calibration text");
   const TokenSource quality_source = read_tokens(options.quality_file, "quality text");
-  ModelTexts texts(checkpoint, options.tokenizer);
-  const Converter converter(checkpoint, options, texts);
+  const Converter converter(from, options);
   check_source(source, converter.imported(), "--calibrate");
   check_source(quality_source, converter.imported(), "--quality-text");
 
@@ -334,7 +369,7 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     chosen.transform = unmeasured_transform(options);
     chosen.built.graph = converter.prepare(options.quantize, chosen.transform, observed);
     converter.write(chosen.built, "packing weights");
-    write_metadata(checkpoint, options, chosen.transform, chosen.built);
+    write_metadata(from, options, chosen.transform, chosen.built);
   } else {
     if (!converter.imported().ternary.empty()) {
       // Such a model was trained with int8 rows: only with them it is what it was.
@@ -347,7 +382,7 @@ std::vector<std::string> convert(const ConvertOptions& options) {
       return Judge(reference.file->path(), with, converter.store());
     };
     chosen = choose(converter, options, observed, judge(source));
-    write_metadata(checkpoint, options, chosen.transform, chosen.built);
+    write_metadata(from, options, chosen.transform, chosen.built);
     if (!quality_source.is_random()) {
       chosen.quality = judge(quality_source).compare(chosen.built.file->path());
     }
@@ -356,8 +391,8 @@ std::vector<std::string> convert(const ConvertOptions& options) {
   }
   Graph& graph = chosen.built.graph;
   if (options.note) {
-    for (const std::string& note : checkpoint.notes()) options.note(note);
-    for (const std::string& note : texts.notes()) options.note(note);
+    for (const std::string& note : from.checkpoint.notes()) options.note(note);
+    for (const std::string& note : from.texts.notes()) options.note(note);
   }
   if (!complaint.empty()) graph.warnings.push_back(complaint);
   converter.progress("writing " + options.output);

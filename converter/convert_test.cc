@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "converter/formats/checkpoint.h"
+#include "converter/importers.h"
 #include "converter/testing/stream.h"
 #include "host/describe.h"
 #include "host/errors.h"
@@ -258,6 +260,51 @@ TEST(Convert, MaxSegmentOverridesTheCheckpoint) {
   std::vector<float> single;
   for (const int32_t token : tokens) single = three.run(std::span(&token, 1));
   EXPECT_LE(largest_difference(single, {all.end() - 65, all.end()}), 1e-4);
+}
+
+TEST(Convert, AFolderWithoutATokenizerIsWarnedOf) {
+  const TemporaryDirectory directory;
+  const auto warnings = [&](const std::string& tokenizer, bool is_pack) {
+    testing::EditableCheckpoint::read(golden("gpt2/g1_tied")).write(directory / "in");
+    if (is_pack) testing::write_text(directory / "in/io.safetensors", "");
+    ConvertOptions options = float_options(directory / "in", directory / "model.oxb");
+    options.tokenizer = tokenizer;
+    return convert(options);
+  };
+  ASSERT_EQ(warnings("", false).size(), 1u);
+  EXPECT_EQ(warnings("", false)[0].find("no tokenizer was found, so the file takes ids"), 0u);
+  EXPECT_TRUE(warnings("none", false).empty());
+  EXPECT_TRUE(warnings("", true).empty());
+}
+
+TEST(Convert, AModelTypeIsRefusedBeforeTensorsAreLookedFor) {
+  const TemporaryDirectory directory;
+  testing::write_text(directory / "in/config.json", R"({"model_type": "no_such_model"})");
+  try {
+    convert(float_options(directory / "in", directory / "model.oxb"));
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("model_type no_such_model is not supported"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+// What is the words' table by the configuration may be stored once more.
+TEST(Convert, AStoredTiedHeadGivesTheSameFile) {
+  const TemporaryDirectory directory;
+  testing::EditableCheckpoint tied = testing::EditableCheckpoint::read(golden("gpt2/g1_tied"));
+  std::vector<std::vector<std::byte>> weights;
+  for (const bool stored : {false, true}) {
+    if (stored) tied.tensors["lm_head.weight"] = tied.tensors.at("transformer.wte.weight");
+    tied.write(directory / "in");
+    Graph graph = import_checkpoint(Checkpoint(directory / "in"), {});
+    remove_dead(graph, false);
+    plan(graph);
+    weights.push_back(pack(graph).data);
+    EXPECT_TRUE(graph.warnings.empty());
+  }
+  EXPECT_EQ(weights[0], weights[1]);
 }
 
 TEST(Convert, DistancesBeyondTheTableAreWarnedOf) {

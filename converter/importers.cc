@@ -1,8 +1,11 @@
 #include "converter/importers.h"
 
+#include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "host/errors.h"
+#include "host/io_file.h"
 
 namespace oxbow::convert {
 
@@ -24,7 +27,30 @@ const std::map<std::string, Importer>& importers() {
   return table;
 }
 
+std::map<std::string, Importer>::const_iterator find_importer(const std::string& directory,
+                                                              const std::string& model_type) {
+  const auto importer = importers().find(model_type);
+  if (importer != importers().end()) return importer;
+  std::string list;
+  for (const std::string& known : supported_model_types()) {
+    list += (list.empty() ? "" : ", ") + known;
+  }
+  throw InputError(directory + "/config.json: model_type " + printable(model_type) +
+                   " is not supported, supported: " + list);
+}
+
 }  // namespace
+
+void check_model_type(const std::string& directory) {
+  const std::string path = directory + "/config.json";
+  if (!std::filesystem::is_directory(directory) || !file_exists(path)) return;
+  // What else is wrong with the file is told when it is read.
+  const nlohmann::json config = nlohmann::json::parse(read_file(path), nullptr, false);
+  const auto type = config.find("model_type");
+  if (config.is_object() && type != config.end() && type->is_string()) {
+    find_importer(directory, type->get<std::string>());
+  }
+}
 
 std::vector<std::string> supported_model_types() {
   std::vector<std::string> names;
@@ -64,15 +90,7 @@ void check_generation(Graph& graph) {
 
 Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& options,
                         std::shared_ptr<FloatFile> file) {
-  const auto importer = importers().find(checkpoint.model_type());
-  if (importer == importers().end()) {
-    std::string list;
-    for (const std::string& known : supported_model_types()) {
-      list += (list.empty() ? "" : ", ") + known;
-    }
-    throw InputError(checkpoint.directory() + "/config.json: model_type " +
-                     printable(checkpoint.model_type()) + " is not supported, supported: " + list);
-  }
+  const auto importer = find_importer(checkpoint.directory(), checkpoint.model_type());
   Graph graph;
   graph.file = std::move(file);
   importer->second(checkpoint, options, graph);

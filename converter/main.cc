@@ -39,8 +39,9 @@ std::string weights_help() {
 Args declare() {
   Args args(kProgram,
             "Converts a checkpoint directory (config.json and tensors as .safetensors, or as "
-            "torch.save writes them) or a GGUF file to one .oxb file.");
-  args.positional("DIR", "the checkpoint directory, a tensor file in it, or a .gguf file", false);
+            "torch.save writes them), a GGUF file or an ONNX file to one .oxb file.");
+  args.positional("DIR", "the checkpoint directory, a tensor file in it, or a .gguf or .onnx file",
+                  false);
   args.option("output", "FILE", "the model file to write, by convention *.oxb (required)", 'o');
   args.option("weights", "TYPE", weights_help());
   args.repeated("keep", "TYPE:PATTERN",

@@ -114,4 +114,22 @@ StoredTensor read_npy(const std::string& path, std::span<const std::byte> file) 
   return view_of(path, type, std::move(shape), std::move(strides), 0, file.subspan(start + length));
 }
 
+std::string npy_bytes(const std::vector<std::vector<float>>& rows) {
+  const size_t width = rows.empty() ? 0 : rows[0].size();
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" +
+                       std::to_string(rows.size()) + ", " + std::to_string(width) + "), }";
+  // The numbers begin at a multiple of 64 bytes: behind ten bytes, the header and the end of its line.
+  header.resize((header.size() + 11 + 63) / 64 * 64 - 11, ' ');
+  header += '\n';
+  std::string file(kMagic);
+  file += std::string("\x01\x00", 2);
+  file += static_cast<char>(header.size() & 0xff);
+  file += static_cast<char>(header.size() >> 8);
+  file += header;
+  for (const std::vector<float>& row : rows) {
+    file.append(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float));
+  }
+  return file;
+}
+
 }  // namespace oxbow

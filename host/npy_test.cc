@@ -40,6 +40,14 @@ std::string refusal(const std::string& file) {
   return "accepted";
 }
 
+TEST(Npy, WhatIsWrittenIsRead) {
+  const std::string file = npy_bytes({{1, -2.5f, 3}, {4, 5, 6}});
+  EXPECT_EQ(file.size() % 64, 24u);
+  const StoredTensor tensor = read(file);
+  EXPECT_EQ(tensor.shape, (std::vector<uint64_t>{2, 3}));
+  EXPECT_EQ(to_floats(tensor), (std::vector<float>{1, -2.5f, 3, 4, 5, 6}));
+}
+
 TEST(Npy, ReadsBothOrdersAndVersions) {
   const std::string data = floats({1, 2, 3, 4, 5, 6});
   const std::string rows = npy("<f4", "False", "(2, 3)", data);

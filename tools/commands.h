@@ -12,6 +12,7 @@ int bench_command(int argc, char** argv);
 int inspect_command(int argc, char** argv);
 int verify_command(int argc, char** argv);
 int eval_command(int argc, char** argv);
+int embed_command(int argc, char** argv);
 int index_command(int argc, char** argv);
 
 }  // namespace oxbow::tools

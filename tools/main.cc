@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"inspect", oxbow::tools::inspect_command, "show what is in a file and what it will need"},
     {"verify", oxbow::tools::verify_command, "compare with the tensors of a reference"},
     {"eval", oxbow::tools::eval_command, "bits per byte of a text, also of two models"},
+    {"embed", oxbow::tools::embed_command, "turn texts into rows of numbers to compare them by"},
     {"index", oxbow::tools::index_command, "make a table of vectors, and find the nearest in it"},
 };
 

@@ -85,6 +85,12 @@ TEST(Encoders, ClassifyEachTokenWhereTheModelSaysSo) {
   EXPECT_EQ(named.model.metadata->labels.size(), 5u);
 }
 
+TEST(Encoders, NamesThatNobodyGaveAreNoNames) {
+  EditableCheckpoint unnamed = golden("bert/b1_cls");
+  unnamed.config["id2label"] = {{"0", "LABEL_0"}, {"1", "LABEL_1"}};
+  EXPECT_TRUE(imported(unnamed).model.metadata->labels.empty());
+}
+
 TEST(Encoders, LayersOfAlbertShareTheirWeights) {
   size_t matrices = 0;
   for (const auto& tensor : imported(golden("albert/al1_mlm")).model.tensors) {

@@ -53,6 +53,7 @@ struct Converted {
     options.output = directory / "model.oxb";
     options.quantize = {.weights = int8 ? "int8" : "f32", .activations = int8};
     options.import_options = import;
+    options.tokenizer = "none";
     warnings = convert(options);
   }
   std::string path() const { return directory / "model.oxb"; }

@@ -477,6 +477,14 @@ std::string Checkpoint::note(const std::string& name) const {
 std::vector<std::string> Checkpoint::labels(uint32_t classes) const {
   if (!has_value("id2label")) return {};
   const nlohmann::json& names = *key("id2label");
+  // What the original writes when nobody gave any names, whatever the number of classes.
+  if (names == nlohmann::json{{"0", "LABEL_0"}, {"1", "LABEL_1"}} && classes != 2) {
+    const std::string note =
+        "config.json: id2label has only the names LABEL_0 and LABEL_1, so the " +
+        std::to_string(classes) + " classes have numbers";
+    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+    return {};
+  }
   std::vector<std::string> out;
   bool good = names.is_object() && names.size() == classes;
   for (uint32_t i = 0; good && i < classes; ++i) {

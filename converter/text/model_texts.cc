@@ -80,7 +80,7 @@ void ModelTexts::read(const Graph& graph) {
   FoundTokenizer found = find(graph);
   tokenizer_ = std::move(found.tokenizer);
   notes_ = std::move(found.notes);
-  if (source_.empty()) files_ = {found.files.begin(), found.files.end()};
+  if (source_.empty()) files_.insert(found.files.begin(), found.files.end());
 }
 
 void ModelTexts::note_unread_files() {

@@ -18,9 +18,9 @@ namespace oxbow::convert {
 class ModelTexts {
  public:
   /// `tokenizer` is what --tokenizer says: empty to look in the checkpoint, "none" for none. The
-  /// checkpoint outlives this.
-  ModelTexts(const Checkpoint& checkpoint, std::string tokenizer)
-      : checkpoint_(checkpoint), source_(std::move(tokenizer)) {}
+  /// checkpoint outlives this. `files`: names in its folder that were read elsewhere.
+  ModelTexts(const Checkpoint& checkpoint, std::string tokenizer, std::set<std::string> files = {})
+      : checkpoint_(checkpoint), source_(std::move(tokenizer)), files_(std::move(files)) {}
 
   /// Completes a graph. The first call reads the files; all graphs are of the same model. Throws
   /// InputError.

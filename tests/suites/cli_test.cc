@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "host/testing/paths.h"
 #include "runtime/api/oxbow.hpp"
 #include "runtime/text/utf8.h"
 #include "tests/support/files.h"
@@ -423,7 +424,8 @@ TEST(CliOutputs, NoOutputDestroysAnInput) {
 TEST(CliHelp, EveryCommandExplainsItself) {
   EXPECT_EQ(oxbow({"--help"}).exit_code, 0);
   EXPECT_EQ(oxbow({"--version"}).out, "oxbow 0.1.0\n");
-  for (const char* command : {"run", "chat", "tokenize", "bench", "inspect", "verify", "eval"}) {
+  for (const char* command :
+       {"run", "chat", "tokenize", "bench", "inspect", "verify", "eval", "embed"}) {
     const CommandResult result = oxbow({command, "--help"});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.err, "");
@@ -434,6 +436,16 @@ TEST(CliHelp, EveryCommandExplainsItself) {
               command == std::string("tokenize"));
     EXPECT_NE(oxbow({"--help"}).out.find(command), std::string::npos);
   }
+}
+
+// Whoever changes an option puts what `oxbow-convert --help` prints into docs/convert.md.
+TEST(CliHelp, TheManualHasTheConvertersOptions) {
+  const CommandResult help = run_program("oxbow-convert", {"--help"});
+  ASSERT_EQ(help.exit_code, 0);
+  std::ifstream file(source_dir() + "/docs/convert.md");
+  const std::string manual(std::istreambuf_iterator<char>(file), {});
+  EXPECT_NE(manual.find("$ oxbow-convert --help\n" + help.out + "```"), std::string::npos)
+      << help.out;
 }
 
 }  // namespace
