@@ -102,7 +102,7 @@ struct HeadTask {
 };
 
 /// Queries in a block, at most.
-inline constexpr size_t kBlockQueries = 12;
+inline constexpr size_t kBlockQueries = 24;
 
 /// Computes out[value_width] for one query: begin, then tile for each tile, then end, all with the same
 /// state, whose scratch the caller has set.

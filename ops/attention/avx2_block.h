@@ -44,7 +44,8 @@ inline void store_wide(__m128i codes, int32_t* to) {
 
 /// Elements [0, width) of `count` keys: wide[pair of elements][key]. Behind the last key it comes again, up to a
 /// multiple of 16.
-void lay_keys(const int8_t* rows, size_t stride, size_t count, size_t width, int32_t* wide) {
+[[gnu::noinline]] void lay_keys(const int8_t* rows, size_t stride, size_t count, size_t width,
+                                int32_t* wide) {
   for (size_t j = 0; j < count; j += 16) {
     const auto row = [=](size_t i) { return rows + (j + i < count ? j + i : count - 1) * stride; };
     for (size_t d = 0; d < width; d += 16) {
@@ -65,7 +66,8 @@ void lay_keys(const int8_t* rows, size_t stride, size_t count, size_t width, int
 }
 
 /// Elements [0, width) of `count` values: wide[pair of keys][element], kPart to a pair. A last key alone meets zeros.
-void lay_values(const int8_t* rows, size_t stride, size_t count, size_t width, int32_t* wide) {
+[[gnu::noinline]] void lay_values(const int8_t* rows, size_t stride, size_t count, size_t width,
+                                  int32_t* wide) {
   for (size_t j = 0; j < count; j += 2, rows += 2 * stride, wide += kPart) {
     for (size_t d = 0; d < width; d += 16) {
       const __m128i v0 = load_16(rows + d);
@@ -127,8 +129,8 @@ inline void store_sums(__m256 s0, __m256 s1, __m256 s2, __m256 s3, float* to) {
 
 /// Four keys with kQueries queries.
 template <size_t kQueries>
-void dots_f32_block(const float* const* x, const float* rows, size_t stride, size_t head_width,
-                    float* dots) {
+[[gnu::noinline]] void dots_f32_block(const float* const* x, const float* rows, size_t stride,
+                                      size_t head_width, float* dots) {
   __m256 acc[kQueries][4];
 #pragma GCC unroll 4
   for (size_t q = 0; q < kQueries; ++q) {
@@ -154,18 +156,18 @@ void dots_f32_block(const float* const* x, const float* rows, size_t stride, siz
   }
 }
 
-/// Sixteen elements of kQueries queries, the keys one after the other.
+/// Sixteen elements of kQueries queries from `at` on, the keys one after the other.
 template <size_t kQueries>
-[[gnu::noinline]] void accumulate_f32_block(const float* weights, const float* rows, size_t stride,
-                                            size_t count, float* const* acc, size_t at) {
+[[gnu::noinline]] void accumulate_f32_block(const float* weights, const float* values, size_t count,
+                                            float* const* acc, size_t at) {
   __m256 sums[kQueries][2];
 #pragma GCC unroll 6
   for (size_t q = 0; q < kQueries; ++q) {
     sums[q][0] = _mm256_loadu_ps(acc[q] + at);
     sums[q][1] = _mm256_loadu_ps(acc[q] + at + 8);
   }
-  for (size_t j = 0; j < count; ++j, rows += stride) {
-    const __m256 value0 = _mm256_loadu_ps(rows + at), value1 = _mm256_loadu_ps(rows + at + 8);
+  for (size_t j = 0; j < count; ++j, values += 16) {
+    const __m256 value0 = _mm256_load_ps(values), value1 = _mm256_load_ps(values + 8);
 #pragma GCC unroll 6
     for (size_t q = 0; q < kQueries; ++q) {
       const __m256 weight = _mm256_broadcast_ss(weights + q * kBlockStride + j);
@@ -184,17 +186,112 @@ constexpr decltype(&accumulate_f32_block<1>) kAccumulateF32[kTileQueries] = {
     accumulate_f32_block<1>, accumulate_f32_block<2>, accumulate_f32_block<3>,
     accumulate_f32_block<4>, accumulate_f32_block<5>, accumulate_f32_block<6>};
 
+/// exp_f32 in each lane.
+[[gnu::always_inline]] inline __m256 exp_lanes(__m256 x) {
+  const __m256 lowest = _mm256_set1_ps(-87.33654f), magic = _mm256_set1_ps(kRoundMagic);
+  const __m256 v = _mm256_max_ps(lowest, _mm256_min_ps(_mm256_set1_ps(89.0f), x));
+  const __m256 shifted =
+      _mm256_add_ps(_mm256_mul_ps(v, _mm256_set1_ps(1.44269504088896341f)), magic);
+  const __m256 n = _mm256_sub_ps(shifted, magic);
+  const __m256 r = _mm256_sub_ps(_mm256_sub_ps(v, _mm256_mul_ps(n, _mm256_set1_ps(0.693359375f))),
+                                 _mm256_mul_ps(n, _mm256_set1_ps(-2.12194440e-4f)));
+  constexpr float kFactors[] = {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
+                                1.6666665459e-1f, 5.0000001201e-1f};
+  __m256 p = _mm256_set1_ps(1.9875691500e-4f);
+#pragma GCC unroll 5
+  for (float factor : kFactors) p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(factor));
+  const __m256 e =
+      _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(p, _mm256_mul_ps(r, r)), r), _mm256_set1_ps(1.0f));
+  const __m256i exponent =
+      _mm256_sub_epi32(_mm256_castps_si256(shifted), _mm256_castps_si256(magic));
+  const __m256i half = _mm256_srai_epi32(exponent, 1), rest = _mm256_sub_epi32(exponent, half);
+  const auto power = [](__m256i of) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(of, _mm256_set1_epi32(127)), 23));
+  };
+  const __m256 scaled = _mm256_mul_ps(_mm256_mul_ps(e, power(half)), power(rest));
+  return _mm256_andnot_ps(_mm256_cmp_ps(x, lowest, _CMP_LT_OQ), scaled);
+}
+
+/// The largest lane, none of which is NaN.
+inline float max_lane(__m256 x) {
+  __m128 m = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+  return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+}
+
+/// Whole tiles; operands of max and min in the order of math.h, which decides about NaN.
+struct Avx2Rows : Avx2 {
+  static float scale_and_max(size_t count, float scale, float floor, float* row) {
+    if (count != kAttentionTile) return RowLoops::scale_and_max(count, scale, floor, row);
+    __m256 largest = _mm256_set1_ps(floor);
+#pragma GCC unroll 8
+    for (size_t j = 0; j < kAttentionTile; j += 8) {
+      const __m256 x = _mm256_mul_ps(_mm256_loadu_ps(row + j), _mm256_set1_ps(scale));
+      _mm256_storeu_ps(row + j, x);
+      largest = _mm256_max_ps(x, largest);
+    }
+    return max_lane(largest);
+  }
+
+  static float exp_and_sum(size_t count, float largest, float* row) {
+    if (count != kAttentionTile) return RowLoops::exp_and_sum(count, largest, row);
+    __m256 sum = _mm256_setzero_ps();
+#pragma GCC unroll 2
+    for (size_t j = 0; j < kAttentionTile; j += 8) {
+      const __m256 x = exp_lanes(_mm256_sub_ps(_mm256_loadu_ps(row + j), _mm256_set1_ps(largest)));
+      _mm256_storeu_ps(row + j, x);
+      sum = _mm256_add_ps(sum, x);
+    }
+    alignas(32) float lanes[kLanes];
+    _mm256_store_ps(lanes, sum);
+    return combine_sums(lanes);
+  }
+
+  static float multiply_and_absmax(size_t count, const float* factors, float* row) {
+    if (count != kAttentionTile) return RowLoops::multiply_and_absmax(count, factors, row);
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    __m256 largest = _mm256_setzero_ps();
+#pragma GCC unroll 8
+    for (size_t j = 0; j < kAttentionTile; j += 8) {
+      const __m256 x = _mm256_mul_ps(_mm256_loadu_ps(row + j), _mm256_loadu_ps(factors + j));
+      _mm256_storeu_ps(row + j, x);
+      largest = _mm256_max_ps(_mm256_andnot_ps(sign, x), largest);
+    }
+    return max_lane(largest);
+  }
+
+  static void quantize(size_t count, const float* row, float inverse, int16_t* codes) {
+    if (count != kAttentionTile) return RowLoops::quantize(count, row, inverse, codes);
+    const auto code = [=](size_t j) {
+      __m256 x = _mm256_mul_ps(_mm256_loadu_ps(row + j), _mm256_set1_ps(inverse));
+      x = _mm256_max_ps(_mm256_set1_ps(-kWeightMax), _mm256_min_ps(_mm256_set1_ps(kWeightMax), x));
+      x = _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_EQ_OQ));
+      const __m256 magic = _mm256_set1_ps(kRoundMagic);
+      return _mm256_sub_epi32(_mm256_castps_si256(_mm256_add_ps(x, magic)),
+                              _mm256_castps_si256(magic));
+    };
+#pragma GCC unroll 4
+    for (size_t j = 0; j < kAttentionTile; j += 16) {
+      // The halves of a register are packed each by themselves.
+      const __m256i both = _mm256_packs_epi32(code(j), code(j + 8));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes + j),
+                          _mm256_permute4x64_epi64(both, _MM_SHUFFLE(3, 1, 2, 0)));
+    }
+  }
+};
+
 /// Widths that are no multiple of a vector go one query at a time.
 template <typename MultiplyAdd>
-struct Avx2Blocks : Avx2 {
+struct Avx2Blocks : Avx2Rows {
   static void dots_block(const float* const* x, size_t queries, const float* rows, size_t stride,
                          size_t count, size_t head_width, float* dots) {
     const size_t fours = head_width % kLanes == 0 ? count / 4 * 4 : 0;
-    for (size_t q = 0; q < queries; q += 3) {
-      const auto tile = queries - q == 1   ? dots_f32_block<1>
-                        : queries - q == 2 ? dots_f32_block<2>
-                                           : dots_f32_block<3>;
-      for (size_t j = 0; j < fours; j += 4) {
+    // A few keys for all queries: all keys of a tile for a few would meet in the same lines of the cache.
+    for (size_t j = 0; j < fours; j += 4) {
+      for (size_t q = 0; q < queries; q += 3) {
+        const auto tile = queries - q == 1   ? dots_f32_block<1>
+                          : queries - q == 2 ? dots_f32_block<2>
+                                             : dots_f32_block<3>;
         tile(x + q, rows + j * stride, stride, head_width, dots + q * kBlockStride + j);
       }
     }
@@ -208,10 +305,17 @@ struct Avx2Blocks : Avx2 {
   static void accumulate_block(const float* weights, size_t queries, const float* rows,
                                size_t stride, size_t count, size_t width, float* const* acc) {
     const size_t whole = width / 16 * 16;
+    // Side by side: where they lie they may meet in the same lines of the cache.
+    alignas(64) float values[kAttentionTile * 16];
     for (size_t d = 0; d < whole; d += 16) {
+      for (size_t j = 0; j < count; ++j) {
+        const float* row = rows + j * stride + d;
+        _mm256_store_ps(values + 16 * j, _mm256_loadu_ps(row));
+        _mm256_store_ps(values + 16 * j + 8, _mm256_loadu_ps(row + 8));
+      }
       for (size_t q = 0; q < queries; q += kTileQueries) {
         const size_t height = queries - q < kTileQueries ? queries - q : kTileQueries;
-        kAccumulateF32[height - 1](weights + q * kBlockStride, rows, stride, count, acc + q, d);
+        kAccumulateF32[height - 1](weights + q * kBlockStride, values, count, acc + q, d);
       }
     }
     if (whole == width) return;

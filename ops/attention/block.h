@@ -7,7 +7,8 @@
 //   dots_block        dots of the rows with each of x
 //   accumulate_block  the sums of each query over the rows; for floats one row after the other
 //
-// Behind the results for the last row the first may write as many as a vector has.
+// Behind the results for the last row the first may write as many as a vector has. What is left are loops over the
+// keys of a tile; RowLoops has them for any number of keys, and an instruction set may have its own for whole tiles.
 
 #include "ops/attention/generic.h"
 
@@ -41,6 +42,70 @@ const KeyTile<Element>& first_keys(const KeyTile<Element>& keys, size_t seen,
   return *part;
 }
 
+/// Of one query, whose row of scores these are.
+struct RowLoops {
+  static float scale_and_max(size_t count, float scale, float floor, float* row) {
+    for (size_t j = 0; j < count; ++j) row[j] = row[j] * scale;
+    return max_f32(count, floor, [=](size_t j) { return row[j]; });
+  }
+  static float exp_and_sum(size_t count, float largest, float* row) {
+    for (size_t j = 0; j < count; ++j) row[j] = exp_f32(row[j] - largest);
+    return sum_f32(count, [=](size_t j) { return row[j]; });
+  }
+  static float multiply_and_absmax(size_t count, const float* factors, float* row) {
+    for (size_t j = 0; j < count; ++j) row[j] = row[j] * factors[j];
+    return absmax_f32(row, count);
+  }
+  static void quantize(size_t count, const float* row, float inverse, int16_t* codes) {
+    for (size_t j = 0; j < count; ++j) codes[j] = quantize_weight(row[j], inverse);
+  }
+};
+
+/// Kinds of terms that do nothing to scores or weights: they say which keys are seen.
+constexpr uint32_t kSightOnly = 1u << static_cast<unsigned>(schema::TermKind::KeyMask) |
+                                1u << static_cast<unsigned>(schema::TermKind::Groups);
+
+/// From the products with keys to exponentials, as add_terms and add_scores do, in steps over all queries: what a step
+/// waits for in one query, it computes in others meanwhile. Rows of `scores` are kBlockStride apart.
+template <typename Primitives, typename Element>
+void add_block_scores(HeadTask* const* tasks, size_t count, const AttentionShape& shape,
+                      const AttentionTerms& terms, const KeyTile<Element>& keys, float* scores,
+                      float (&rescale)[kBlockQueries]) {
+  const bool plain = (terms.kinds & ~kSightOnly) == 0;
+  KeyTile<Element> part;
+  const auto tile_of = [&](const HeadTask& task) {
+    return TermTile<Element>{task.query, shape, first_keys<Primitives>(keys, task.seen, &part),
+                             task.state.scratch};
+  };
+  float maxima[kBlockQueries], drops[kBlockQueries] = {};
+  for (size_t i = 0; i < count; ++i) {
+    const HeadTask& task = *tasks[i];
+    float* row = scores + i * kBlockStride;
+    if (plain) {
+      maxima[i] = Primitives::scale_and_max(task.seen, shape.scale, task.state.max, row);
+    } else {
+      add_terms<Primitives>(tile_of(task), terms, task.state, row);
+      maxima[i] = max_f32(task.seen, task.state.max, [=](size_t j) { return row[j]; });
+    }
+    drops[i] = task.state.max - maxima[i];
+  }
+  for (size_t i = 0; i < kBlockQueries; ++i) rescale[i] = exp_f32(drops[i]);
+  for (size_t i = 0; i < count; ++i) {
+    HeadTask& task = *tasks[i];
+    float* row = scores + i * kBlockStride;
+    const float sum = Primitives::exp_and_sum(task.seen, maxima[i], row);
+    task.state.sum = task.state.sum * rescale[i] + sum;
+    task.state.max = maxima[i];
+    if (plain) continue;
+    const TermTile<Element> tile = tile_of(task);
+    for_each_term(terms, task.state.terms, [&](const auto& term, auto& of_term) {
+      if constexpr (has_weights<Primitives, Element, decltype(term)>) {
+        term.template weights<Primitives>(tile, rescale[i], &of_term, row);
+      }
+    });
+  }
+}
+
 template <typename Primitives>
 void float_block(HeadTask* const* tasks, size_t count, const AttentionShape& shape,
                  const AttentionTerms& terms, const KeyTile<float>& keys) {
@@ -58,18 +123,10 @@ void float_block(HeadTask* const* tasks, size_t count, const AttentionShape& sha
     Primitives::dots_block(content, count, span.k, span.step * shape.key_stride, span.count,
                            shape.head_width, weights + index);
   });
+  add_block_scores<Primitives>(tasks, count, shape, terms, keys, weights, rescale);
   // What all of them see; the rest has each for itself.
   size_t common = keys.keys;
-  KeyTile<float> part;
-  for (size_t i = 0; i < count; ++i) {
-    HeadTask& task = *tasks[i];
-    common = task.seen < common ? task.seen : common;
-    float* scores = weights + i * kBlockStride;
-    const TermTile<float> tile{task.query, shape, first_keys<Primitives>(keys, task.seen, &part),
-                               task.state.scratch};
-    add_terms<Primitives>(tile, terms, task.state, scores);
-    rescale[i] = add_scores<Primitives>(tile, terms, &task.state, scores);
-  }
+  for (size_t i = 0; i < count; ++i) common = tasks[i]->seen < common ? tasks[i]->seen : common;
   const size_t width = shape.value_width;
   for (size_t i = 0; i < count; ++i) {
     for (size_t d = 0; d < width; ++d) acc[i][d] = 0.0f;
@@ -99,11 +156,12 @@ template <typename Primitives>
 void int8_block(HeadTask* const* tasks, size_t count, const AttentionShape& shape,
                 const AttentionTerms& terms, const KeyTile<int8_t>& keys) {
   alignas(64) int32_t dots[kBlockQueries * kBlockStride];
+  alignas(64) float scores[kBlockQueries * kBlockStride];
   alignas(64) int16_t weights[kBlockQueries * kBlockStride];
-  float key_scales[kAttentionTile], value_scales[kAttentionTile], scores[kAttentionTile];
+  alignas(64) float key_scales[kAttentionTile], value_scales[kAttentionTile];
   const int16_t* content[kBlockQueries];
   int32_t* acc[kBlockQueries];
-  Int8Weights scales[kBlockQueries];
+  float rescale[kBlockQueries];
   for (size_t i = 0; i < count; ++i) {
     content[i] = scratch_vector<int16_t>(tasks[i]->state.scratch, kContent, shape);
     acc[i] = scratch_vector<int32_t>(tasks[i]->state.scratch, kSums, shape);
@@ -117,19 +175,34 @@ void int8_block(HeadTask* const* tasks, size_t count, const AttentionShape& shap
       value_scales[index + j] = span.v_scales[at];
     }
   });
-  KeyTile<int8_t> part;
   for (size_t i = 0; i < count; ++i) {
-    HeadTask& task = *tasks[i];
-    const int32_t* of_query = dots + i * kBlockStride;
-    for (size_t j = 0; j < task.seen; ++j) {
-      scores[j] = static_cast<float>(of_query[j]) * (task.state.content_scale * key_scales[j]);
+    const float scale = tasks[i]->state.content_scale;
+    const int32_t* from = dots + i * kBlockStride;
+    float* to = scores + i * kBlockStride;
+    // Of keys that it does not see too.
+    for (size_t j = 0; j < keys.keys; ++j) {
+      to[j] = static_cast<float>(from[j]) * (scale * key_scales[j]);
     }
+  }
+  add_block_scores<Primitives>(tasks, count, shape, terms, keys, scores, rescale);
+
+  float largest[kBlockQueries] = {}, inverse[kBlockQueries], of_tile[kBlockQueries];
+  for (size_t i = 0; i < count; ++i) {
+    largest[i] =
+        Primitives::multiply_and_absmax(tasks[i]->seen, value_scales, scores + i * kBlockStride);
+  }
+  for (size_t i = 0; i < kBlockQueries; ++i) {
+    constexpr float kLargest = std::numeric_limits<float>::max();
+    const float x = kLargest < largest[i] ? kLargest : largest[i];
+    // Without weights there is nothing to add.
+    inverse[i] = x < kSmallestAbsmax ? 0.0f : kWeightMax / x;
+    of_tile[i] = x < kSmallestAbsmax ? 0.0f : x / kWeightMax;
+  }
+  for (size_t i = 0; i < count; ++i) {
     int16_t* to = weights + i * kBlockStride;
-    const TermTile<int8_t> tile{task.query, shape, first_keys<Primitives>(keys, task.seen, &part),
-                                task.state.scratch};
-    scales[i] = weigh_keys<Primitives>(tile, terms, value_scales, &task.state, scores, to);
-    // Keys that it does not see have no weight; without any, there is nothing to add.
-    for (size_t j = scales[i].of_tile == 0.0f ? 0 : task.seen; j < kBlockStride; ++j) to[j] = 0;
+    Primitives::quantize(tasks[i]->seen, scores + i * kBlockStride, inverse[i], to);
+    // Keys that it does not see have no weight.
+    for (size_t j = tasks[i]->seen; j < kBlockStride; ++j) to[j] = 0;
   }
   const size_t width = shape.value_width;
   for (size_t i = 0; i < count; ++i) {
@@ -141,13 +214,12 @@ void int8_block(HeadTask* const* tasks, size_t count, const AttentionShape& shap
   });
   for (size_t i = 0; i < count; ++i) {
     float* out = tasks[i]->out;
-    const float of_tile = scales[i].of_tile, of_rest = scales[i].of_rest;
-    if (of_tile == 0.0f) {
-      for (size_t d = 0; d < width; ++d) out[d] = out[d] * of_rest;
+    if (of_tile[i] == 0.0f) {
+      for (size_t d = 0; d < width; ++d) out[d] = out[d] * rescale[i];
       continue;
     }
     for (size_t d = 0; d < width; ++d) {
-      out[d] = out[d] * of_rest + static_cast<float>(acc[i][d]) * of_tile;
+      out[d] = out[d] * rescale[i] + static_cast<float>(acc[i][d]) * of_tile[i];
     }
   }
 }
