@@ -271,6 +271,8 @@ oxb_status open_device() {
   vulkan::Pipeline pipeline;
   status = context->pipelines.find_or_make(context->device, context->cache.handle(), key, &pipeline,
                                            nullptr);
+  ShaderForm form = ShaderForm::kNone;
+  if (status == Status::kOk) status = context->proofs.choose(*context, shader_add, &form, nullptr);
   vulkan::release_context(context);
   return static_cast<oxb_status>(status);
 }
