@@ -101,7 +101,11 @@ void check(const oxb::Status& status, const std::string& what) {
 }
 
 oxb::Model open_model(const std::string& path) {
-  oxb::Expected<oxb::Model> model = oxb::Model::open(path.c_str());
+  oxb_open_options options = oxb::OpenOptions();
+  options.log = [](void*, oxb_log_level level, const char* text) {
+    if (level >= OXB_LOG_WARNING) std::fprintf(stderr, "oxbow: %s\n", text);
+  };
+  oxb::Expected<oxb::Model> model = oxb::Model::open(path.c_str(), options);
   check(model.status(), path);
   return std::move(*model);
 }

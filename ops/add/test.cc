@@ -75,6 +75,18 @@ TEST(Add, RunsOverTheActualRowsOnly) {
   for (size_t i = 0; i < 8900; ++i) ASSERT_EQ(s.y.f32()[i], s.a.f32()[i] + s.b.f32()[i]);
 }
 
+TEST(Add, AFewRowsAreAddedAsWell) {
+  testing::TestTensor a = testing::f32_tensor("a", 5, 24), b = testing::f32_tensor("b", 5, 24);
+  testing::TestTensor y = testing::f32_tensor("y", 5, 24);
+  fill_uniform(a, 1);
+  fill_uniform(b, 2);
+  testing::OpRunner op(bind_add);
+  op.inputs = {&a, &b};
+  op.outputs = {&y};
+  ASSERT_EQ(op.bind_and_run(), Status::kOk) << op.message();
+  for (size_t i = 0; i < 120; ++i) ASSERT_EQ(y.f32()[i], a.f32()[i] + b.f32()[i]);
+}
+
 TEST(Add, PassesInfinityAndNanOn) {
   const float inf = std::numeric_limits<float>::infinity();
   const float a[] = {inf, inf, 1}, b[] = {1, -inf, std::nanf("")};

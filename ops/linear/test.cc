@@ -449,6 +449,30 @@ TEST(Linear, AddsBiasAndResidualAroundTheActivation) {
   }
 }
 
+// A device has a shader for few rows and one for many.
+TEST(Linear, FewRowsAndManyFollowTheFormula) {
+  for (const uint32_t rows : {3u, 20u}) {
+    for (int pair = 0; pair < 3; ++pair) {
+      TestTensor x = pair == 2 ? i8_tensor("x", rows, 48) : f32_tensor("x", rows, 48);
+      TestTensor weight = pair == 0 ? f32_tensor("weight", 40, 48) : block_tensor("weight", 40, 48);
+      TestTensor y = f32_tensor("y", rows, 40);
+      fill_uniform(x, 1);
+      fill_uniform(weight, 2);
+      OpRunner op(bind_linear);
+      op.options(schema::LinearOptionsT());
+      op.inputs = {&x, &weight};
+      op.outputs = {&y};
+      ASSERT_EQ(op.bind_and_run(), Status::kOk) << op.message();
+      for (size_t m = 0; m < rows; ++m) {
+        for (size_t n = 0; n < 40; ++n) {
+          const Expected e = formula(x, m, weight, n, nullptr);
+          ASSERT_NEAR(y.f32(m)[n], e.value, e.tolerance + 0x1p-22) << m << ", " << n;
+        }
+      }
+    }
+  }
+}
+
 TEST(Linear, ToInt8IsTheFloatRowQuantised) {
   for (const TypePair& pair : kTypePairs) {
     Fixture f32, i8;

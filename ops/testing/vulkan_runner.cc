@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "ops/testing/proof_writer.h"
 #include "ops/testing/vulkan_wanted.h"
 #include "runtime/device/vulkan/step_list.h"
 #if OXB_BUILD_VULKAN
@@ -82,6 +83,13 @@ const OpDef* op_of(BindFunction bind) {
   return nullptr;
 }
 
+/// The tests are the proof.
+Status best_form(void* context, const VulkanShader& shader, ShaderForm* form, Error*) {
+  const bool int_dot = static_cast<vulkan::Context*>(context)->device.features.int_dot;
+  *form = int_dot && !shader.int_dot_code.empty() ? ShaderForm::kIntDot : ShaderForm::kPlain;
+  return Status::kOk;
+}
+
 /// Behind every tensor, so that a stray write shows.
 constexpr size_t kGuard = 256;
 constexpr std::byte kGuardByte{0xa5};
@@ -111,8 +119,8 @@ class Shadow final : public VulkanShadow, public StepPlaces {
     Error error;
     const OpDef* op = op_of(runner_.bind_function());
     if (op == nullptr) return false;
-    Status status =
-        add_vulkan_step({*op, context, *this}, context_.device.features, &list_, &error);
+    Status status = add_vulkan_step({*op, context, *this}, context_.device.features,
+                                    {&context_, best_form}, &list_, &error);
     EXPECT_EQ(status, Status::kOk)
         << "the op's bind for Vulkan: " << error.text << runner_.message();
     if (status != Status::kOk || list_.dispatches.size() == 0) return false;
@@ -165,6 +173,7 @@ class Shadow final : public VulkanShadow, public StepPlaces {
     Status status =
         host.prepare(run, host.params, {memory.dispatch_values(0), list_.dispatches.size()});
     if (status == Status::kOk) {
+      offer_proofs();
       status = program_.run(program_.segments(0)[0], false, &error);
     }
     if (status == Status::kOk && host.finish != nullptr) {
@@ -183,6 +192,45 @@ class Shadow final : public VulkanShadow, public StepPlaces {
   }
 
  private:
+  /// Each dispatch of this run may become the proof of its shader.
+  void offer_proofs() {
+    if (!writes_proofs()) return;
+    for (size_t d = 0; d < list_.dispatches.size(); ++d) {
+      const vulkan::Dispatch& dispatch = list_.dispatches[d];
+      OfferedProof offered;
+      offered.shader = dispatch.shader;
+      offered.allows_error = list_.host[0].allowed_error != 0.0f;
+      offered.constants.assign(dispatch.constants, dispatch.constants + dispatch.constant_count);
+      const DispatchValues& values = *program_.memory().dispatch_values(d);
+      offered.groups.assign(values.groups, values.groups + 3);
+      offered.values.assign(values.values, values.values + std::size(values.values));
+      std::map<std::pair<int, uint64_t>, uint32_t> known;
+      for (size_t i = 0; i < dispatch.operand_count; ++i) {
+        const Range& range = dispatch.operands[i];
+        const auto [place, added] =
+            known.try_emplace({static_cast<int>(range.region), range.offset}, known.size());
+        if (added) offered.tensors.push_back(proof_tensor(range));
+        offered.operands.push_back(place->second);
+        offered.reads_scratch |= range.region == Region::kScratch && d > 0;
+      }
+      offer_proof(context_, offered);
+    }
+  }
+
+  ProofTensor proof_tensor(const Range& range) const {
+    ProofTensor made;
+    made.words = static_cast<uint32_t>(ceil_div(range.bytes, 4));
+    for (const auto& [data, kept] : tensors_) {
+      if (range.region != Region::kActivations || kept.offset != range.offset) continue;
+      if (kept.tensor->type == DataType::kI32) made.fill = ProofTensor::kIndices;
+      if (kept.tensor->type == DataType::kI8) {
+        made.fill = ProofTensor::kCodes;
+        made.code_words = static_cast<uint32_t>(kept.tensor->elements.size() / 4);
+      }
+    }
+    return made;
+  }
+
   struct Kept {
     const TestTensor* tensor;
     size_t offset;

@@ -261,12 +261,17 @@ Status place(const Model& model, SessionPlan& plan, std::byte* base, Session** o
   return Status::kOk;
 }
 
+/// What an earlier session compiled and found out about the device.
+Status read_cache(const SessionPlan& plan, const SessionOptions& options, Error* error) {
+  if (!plan.device || plan.device.driver->read_cache == nullptr) return Status::kOk;
+  return plan.device.driver->read_cache(plan.device.self, options.pipeline_cache, error);
+}
+
 /// With a plan of its own or the one that the model has kept.
 Status place_in(const Model& model, const SessionOptions& options, std::span<std::byte> arena,
                 SessionPlan& plan, Session** session, Error* error) {
-  if (plan.device && plan.device.driver->read_cache != nullptr) {
-    OXB_TRY(plan.device.driver->read_cache(plan.device.self, options.pipeline_cache, error));
-  }
+  // Again: a plan that the model has kept may have been made without it.
+  OXB_TRY(read_cache(plan, options, error));
   if (arena.data() == nullptr || arena.size() < plan.memory.total) {
     return fail(error, Status::kArenaTooSmall,
                 "the arena has %zu bytes; this model with these options needs %zu", arena.size(),
@@ -293,7 +298,8 @@ Status make_plan(const Model& model, const SessionOptions& options, SessionPlan*
     OXB_TRY(options.device->open(model, &self, error));
     plan->device = {options.device, self};
   }
-  const Status status = count(model, plan, error);
+  Status status = read_cache(*plan, options, error);
+  if (status == Status::kOk) status = count(model, plan, error);
   if (status != Status::kOk) plan->device.close();
   return status;
 }

@@ -110,6 +110,22 @@ TEST_F(CliBench, ABoardTellsItsModelCoresHeatAndBattery) {
   EXPECT_NE(text.out.find("41.5 degrees"), std::string::npos) << text.out;
 }
 
+TEST_F(CliBench, SeveralBackendsAreMeasuredOneAfterTheOther) {
+  for (const Words& words :
+       {Words{"--backend", "reference,cpu"}, Words{"--backend=reference,cpu"}}) {
+    Words all = {"bench", model_, "--decode", "2"};
+    all.insert(all.end(), words.begin(), words.end());
+    const CommandResult result = oxbow(all);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const size_t first = result.out.find("backend reference,"),
+                 second = result.out.find("backend cpu,");
+    EXPECT_LT(first, second) << result.out;
+    EXPECT_NE(second, std::string::npos) << result.out;
+  }
+  EXPECT_EQ(oxbow({"bench", model_, "--backend", "cpu,cpu", "--json"}).exit_code, 2);
+  EXPECT_EQ(oxbow({"bench", model_, "--backend", "cpu,", "--decode", "1"}).exit_code, 2);
+}
+
 TEST_F(CliBench, APcTellsWhatItsFirmwareSays) {
   file("/sys/class/dmi/id/sys_vendor", "Maker\n");
   file("/sys/class/dmi/id/product_name", "  Machine 7  \n");

@@ -46,6 +46,16 @@ TEST_F(Vulkan, ADeviceIsThere) {
   vulkan::release_context(context);
 }
 
+TEST_F(Vulkan, AutoNeverChoosesIt) {
+  TinyModel bytes = tiny_model("int8");
+  const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()));
+  const auto session = oxb::Session::create(*model, oxb::SessionOptions());
+  ASSERT_TRUE(session.ok()) << session.status().text();
+  for (size_t i = 0; session->step_provider(i) != nullptr; ++i) {
+    EXPECT_STREQ(session->step_provider(i), "cpu") << i;
+  }
+}
+
 TEST_F(Vulkan, ModelsGiveTheBitsOfTheCpuInBothKindsOfMemory) {
   for (const std::string kind : {"f32", "int8", "static"}) {
     TinyModel bytes = tiny_model(kind);
@@ -271,6 +281,8 @@ oxb_status open_device() {
   vulkan::Pipeline pipeline;
   status = context->pipelines.find_or_make(context->device, context->cache.handle(), key, &pipeline,
                                            nullptr);
+  ShaderForm form = ShaderForm::kNone;
+  if (status == Status::kOk) status = context->proofs.choose(*context, shader_add, &form, nullptr);
   vulkan::release_context(context);
   return static_cast<oxb_status>(status);
 }

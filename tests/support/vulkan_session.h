@@ -34,6 +34,8 @@ class VulkanTest : public ::testing::Test {
     hooks.staged = hooks.no_int_dot = hooks.no_storage8 = hooks.no_device = false;
     hooks.library = nullptr;
     hooks.simulated = nullptr;
+    hooks.spoiled_shader = nullptr;
+    hooks.spoil_plain = false;
     hooks.binding_alignment = 0;
     hooks.max_binding_bytes = 0;
     hooks.max_allocation = 0;

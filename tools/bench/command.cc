@@ -1,8 +1,10 @@
 // oxbow bench: time and memory of a model on this machine.
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "host/io_file.h"
 #include "tools/bench/bench.h"
@@ -48,6 +50,28 @@ BenchLimits read_limits(const Args& args) {
   return limits;
 }
 
+/// "cpu,vulkan": one after the other, each with a report of its own. The words of the command are the same but for that.
+int bench_each(const Args& args, const std::string& backends, std::vector<char*> words) {
+  for (const char* option : {"json", "html", "profile-csv"}) {
+    if (args.has(option)) {
+      throw UsageError(std::string("--") + option + " is for one backend; --backend names several");
+    }
+  }
+  for (size_t begin = 0; begin <= backends.size();) {
+    const size_t end = std::min(backends.find(',', begin), backends.size());
+    std::string one = backends.substr(begin, end - begin), joined = "--backend=" + one;
+    std::vector<char*> own = words;
+    for (char*& word : own) {
+      if (word == backends) word = one.data();
+      if (word == "--backend=" + backends) word = joined.data();
+    }
+    if (begin != 0) std::puts("");
+    bench_command(static_cast<int>(own.size()), own.data());
+    begin = end + 1;
+  }
+  return kExitGood;
+}
+
 }  // namespace
 
 int bench_command(int argc, char** argv) {
@@ -58,6 +82,10 @@ int bench_command(int argc, char** argv) {
   if (args.help_wanted()) {
     std::fputs(args.help().c_str(), stdout);
     return kExitGood;
+  }
+  if (const std::string backends = args.text("backend", "auto");
+      backends.find(',') != std::string::npos) {
+    return bench_each(args, backends, {argv, argv + argc});
   }
   const CommonOptions common = read_common_options(args);
   const bool chosen = args.has("prefill") || args.has("decode") || args.has("stream");

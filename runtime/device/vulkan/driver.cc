@@ -85,9 +85,15 @@ void close(void* device) {
   delete &of(device);
 }
 
+Status choose_form(void* context, const VulkanShader& shader, ShaderForm* form, Error* error) {
+  auto& on = *static_cast<vulkan::Context*>(context);
+  return on.proofs.choose(on, shader, form, error);
+}
+
 Status bind(void* device, const DeviceStep& step, bool* claimed, Error* error) {
   VulkanStepList& list = of(device).list;
-  OXB_TRY(add_vulkan_step(step, of(device).context->device.features, &list, error));
+  vulkan::Context& context = *of(device).context;
+  OXB_TRY(add_vulkan_step(step, context.device.features, {&context, choose_form}, &list, error));
   *claimed = list.steps[list.steps.size() - 1].dispatch_count != 0;
   return Status::kOk;
 }
@@ -109,9 +115,37 @@ Status place(void* device, const DeviceSizes& sizes, DeviceAddresses* addresses,
   return Status::kOk;
 }
 
+bool is_same_note(const VulkanStepList::Host& a, const VulkanStepList::Host& b) {
+  return a.shader == b.shader && a.why_not == b.why_not;
+}
+
+/// What the device leaves to the CPU although there is a shader, and why: a line for each reason.
+void log_placement(const VulkanDevice& device) {
+  const std::span<const VulkanStepList::Host> all = {device.list.host.begin(),
+                                                     device.list.host.size()};
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto same = [&](const VulkanStepList::Host& other) {
+      return is_same_note(all[i], other);
+    };
+    if (all[i].shader == nullptr || std::any_of(all.begin(), all.begin() + i, same)) continue;
+    const auto steps = static_cast<size_t>(std::count_if(all.begin(), all.end(), same));
+    if (all[i].why_not != nullptr) {
+      device.model->log(Log::kWarning,
+                        "%zu steps, the first is %zu, stay on the CPU: the Vulkan shader %s %s",
+                        steps, i, all[i].shader, all[i].why_not);
+    } else {
+      device.model->log(Log::kWarning,
+                        "packed dot products of the Vulkan shader %s are wrong on this device; "
+                        "%zu steps, the first is %zu, use its plain form",
+                        all[i].shader, steps, i);
+    }
+  }
+}
+
 Status record(void* device, Error* error) {
   VulkanDevice& to = of(device);
   const Model& model = *to.model;
+  log_placement(to);
   OXB_TRY(to.program.copy_weights({model.data, model.data_bytes}, error));
   vulkan::Array<vulkan::Range> inputs;
   uint32_t input_ends[kMaxEntries] = {}, entry_ends[kMaxEntries] = {};
@@ -204,13 +238,13 @@ size_t bytes(const void* device) { return of(device).program.memory().taken(); }
 Status read_cache(void* device, std::span<const std::byte> cache, Error* error) {
   vulkan::Context& context = *of(device).context;
   const std::lock_guard lock(context.pipelines_mutex);
-  return context.cache.read(context.device, cache, error);
+  return context.cache.read(context.device, cache, context.proofs, error);
 }
 
 Status write_cache(void* device, std::span<std::byte> buffer, size_t* bytes, Error* error) {
   vulkan::Context& context = *of(device).context;
   const std::lock_guard lock(context.pipelines_mutex);
-  return context.cache.write(context.device, buffer, bytes, error);
+  return context.cache.write(context.device, context.proofs, buffer, bytes, error);
 }
 
 }  // namespace

@@ -23,8 +23,13 @@ vulkan::Range range_of(const TensorPlace& place) {
 class StepBinder final : public VulkanBindContext {
  public:
   StepBinder(BindContext& context, const StepPlaces& places, const VulkanFeatures& features,
-             VulkanStepList& list)
-      : context_(context), places_(places), features_(features), list_(list) {}
+             const ShaderJudge& judge, VulkanStepList& list, Error* error)
+      : context_(context),
+        places_(places),
+        features_(features),
+        judge_(judge),
+        list_(list),
+        error_(error) {}
 
   const schema::Step& step() const override { return context_.step(); }
   size_t input_count() const override { return context_.input_count(); }
@@ -45,10 +50,13 @@ class StepBinder final : public VulkanBindContext {
 
   VulkanStepList::Host host;
   bool out_of_memory = false;
-  /// The device cannot bind so much or so many: the step is the CPU's.
-  bool too_large = false;
 
  private:
+  /// The step is the CPU's.
+  void refuse(const VulkanShader& shader, const char* why) {
+    host.why_not = why;
+    host.shader = shader.name;
+  }
   static Tensor without_data(Tensor tensor) {
     tensor.data = nullptr;
     tensor.scales = nullptr;
@@ -59,7 +67,9 @@ class StepBinder final : public VulkanBindContext {
   BindContext& context_;
   const StepPlaces& places_;
   const VulkanFeatures& features_;
+  const ShaderJudge& judge_;
   VulkanStepList& list_;
+  Error* error_;
   alignas(std::max_align_t) std::byte thrown_away_[kMaxParamsBytes];
 };
 
@@ -69,9 +79,18 @@ Status StepBinder::dispatch(const VulkanShader& shader, std::span<const VulkanOp
     return context_.fail("the shader %s has %zu tensors and %zu constants", shader.name,
                          operands.size(), constants.size());
   }
-  too_large |= operands.size() + 1 > features_.max_bindings;
   vulkan::Dispatch made;
   made.shader = &shader;
+  if (operands.size() + 1 > features_.max_bindings) {
+    refuse(shader, "binds more buffers than the device can");
+  } else {
+    ShaderForm form = ShaderForm::kPlain;
+    OXB_TRY(judge_.choose(judge_.self, shader, &form, error_));
+    made.int_dot = form == ShaderForm::kIntDot;
+    if (form == ShaderForm::kNone) refuse(shader, "gives wrong numbers on this device");
+    const bool is_replaced = features_.int_dot && !shader.int_dot_code.empty() && !made.int_dot;
+    if (is_replaced && host.why_not == nullptr) host.shader = shader.name;
+  }
   made.operand_count = static_cast<uint32_t>(operands.size());
   made.constant_count = static_cast<uint32_t>(constants.size());
   std::copy(constants.begin(), constants.end(), made.constants);
@@ -86,7 +105,9 @@ Status StepBinder::dispatch(const VulkanShader& shader, std::span<const VulkanOp
     const uint64_t rest = features_.binding_alignment > kTensorAlignment
                               ? features_.binding_alignment - kTensorAlignment
                               : 0;
-    too_large |= made.operands[i].bytes + rest > features_.max_binding_bytes;
+    if (made.operands[i].bytes + rest > features_.max_binding_bytes) {
+      refuse(shader, "needs a tensor that is larger than the device can bind");
+    }
   }
   out_of_memory |= !list_.dispatches.push(made);
   return Status::kOk;
@@ -120,20 +141,23 @@ void VulkanStepList::clear() {
   scratch_bytes = 0;
 }
 
-Status add_vulkan_step(const DeviceStep& from, const VulkanFeatures& features, VulkanStepList* list,
-                       Error* error) {
+Status add_vulkan_step(const DeviceStep& from, const VulkanFeatures& features,
+                       const ShaderJudge& judge, VulkanStepList* list, Error* error) {
   BindContext& context = from.context;
   const DeviceBind bind = from.op.bind_device[static_cast<size_t>(DeviceKind::kVulkan)];
   vulkan::Step step;
   step.first_dispatch = static_cast<uint32_t>(list->dispatches.size());
   step.first_touched = static_cast<uint32_t>(list->touched.size());
   const uint64_t scratch_bytes = list->scratch_bytes;
-  StepBinder binder(context, from.places, features, *list);
+  StepBinder binder(context, from.places, features, judge, *list, error);
   if (bind != nullptr) OXB_TRY(bind(binder));
-  if (binder.too_large) {
+  if (binder.host.why_not != nullptr) {
     list->dispatches.shrink(step.first_dispatch);
     list->scratch_bytes = scratch_bytes;
-    binder.host = {};
+    VulkanStepList::Host host;
+    host.why_not = binder.host.why_not;
+    host.shader = binder.host.shader;
+    binder.host = host;
   }
   step.dispatch_count = static_cast<uint32_t>(list->dispatches.size()) - step.first_dispatch;
   step.ends_segment = binder.host.finish != nullptr;

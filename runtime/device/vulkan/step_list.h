@@ -9,6 +9,7 @@
 #include "runtime/device.h"
 #include "runtime/device/vulkan/vulkan_op.h"
 #include "runtime/device/vulkan/wrapper/array.h"
+#include "runtime/device/vulkan/wrapper/proof.h"
 #include "runtime/device/vulkan/wrapper/step.h"
 
 namespace oxbow {
@@ -27,6 +28,10 @@ struct VulkanStepList {
     /// See VulkanBindContext::allow_error.
     float allowed_error = 0.0f;
     bool writes_output = false;
+    /// Not null: why the step is the CPU's although there is a shader, and which.
+    const char* why_not = nullptr;
+    /// The shader of why_not, or one whose form with packed dot products is wrong on this device.
+    const char* shader = nullptr;
   };
 
   VulkanStepList() = default;
@@ -44,8 +49,15 @@ struct VulkanStepList {
   uint64_t scratch_bytes = 0;
 };
 
+/// Which form of a shader is right on the device: vulkan::Proofs::choose.
+struct ShaderJudge {
+  void* self = nullptr;
+  Status (*choose)(void* self, const VulkanShader& shader, ShaderForm* form,
+                   Error* error) = nullptr;
+};
+
 /// Appends the step. An op without a function for Vulkan, or one that adds no dispatch, makes it a step of the CPU.
-Status add_vulkan_step(const DeviceStep& step, const VulkanFeatures& features, VulkanStepList* list,
-                       Error* error);
+Status add_vulkan_step(const DeviceStep& step, const VulkanFeatures& features,
+                       const ShaderJudge& judge, VulkanStepList* list, Error* error);
 
 }  // namespace oxbow

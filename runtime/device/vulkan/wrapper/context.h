@@ -8,6 +8,7 @@
 
 #include "runtime/device/vulkan/wrapper/device.h"
 #include "runtime/device/vulkan/wrapper/pipeline.h"
+#include "runtime/device/vulkan/wrapper/proof.h"
 
 namespace oxbow::vulkan {
 
@@ -19,6 +20,7 @@ struct Context {
   /// One thread at a time makes pipelines or reads and writes their cache.
   std::mutex pipelines_mutex;
   PipelineCache cache;
+  Proofs proofs;
   Pipelines pipelines;
   /// One thread at a time may give the queue work.
   std::mutex queue_mutex;

@@ -38,6 +38,9 @@ struct Hooks {
   uint64_t max_allocation = 0;
   /// Null: none.
   const SimulatedDevice* simulated = nullptr;
+  /// Not null: the proof of this shader finds wrong numbers in its form with packed dot products, or in both.
+  const char* spoiled_shader = nullptr;
+  bool spoil_plain = false;
   /// As if the machine had the loader and no device.
   bool no_device = false;
   /// Opened instead of the loader.
@@ -52,6 +55,8 @@ struct Counters {
   std::atomic<int64_t> objects = 0;
   /// Bytes of device memory alive.
   std::atomic<int64_t> bytes = 0;
+  /// Proofs run: see proof.h.
+  std::atomic<uint64_t> proofs = 0;
   /// Calls made that can fail.
   std::atomic<uint64_t> calls = 0;
   /// Pipelines made of shaders with packed integer dot products.

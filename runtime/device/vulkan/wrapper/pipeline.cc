@@ -11,32 +11,46 @@ namespace oxbow::vulkan {
 
 namespace {
 
-/// In front of the driver's bytes.
+/// In front of the verdicts, which come before the driver's bytes.
 struct CacheHeader {
   char magic[8];
+  /// Of all that follows this number.
   uint64_t hash;
+  uint64_t verdicts;
 };
 
-constexpr char kCacheMagic[8] = {'o', 'x', 'b', 'p', 'i', 'p', 'e', '1'};
+constexpr char kCacheMagic[8] = {'o', 'x', 'b', 'p', 'i', 'p', 'e', '2'};
+constexpr size_t kHashedFrom = offsetof(CacheHeader, verdicts);
+/// More than there can be shaders.
+constexpr size_t kMostVerdicts = 1024;
 /// VkPipelineCacheHeaderVersionOne, which a device's functions may not be given less than.
 constexpr size_t kDriverHeaderBytes = 16 + VK_UUID_SIZE;
 
-/// The driver's part of stored bytes; empty when they are not what write made on this device.
-std::span<const std::byte> driver_part(const VkPhysicalDeviceProperties& properties,
-                                       std::span<const std::byte> blob) {
+/// Stored bytes in their parts; both empty when they are not what write made on this device.
+struct CacheParts {
+  std::span<const std::byte> verdicts;
+  std::span<const std::byte> driver;
+};
+
+CacheParts cache_parts(const VkPhysicalDeviceProperties& properties,
+                       std::span<const std::byte> blob) {
   CacheHeader header;
   if (blob.size() < sizeof(header) + kDriverHeaderBytes) return {};
   std::memcpy(&header, blob.data(), sizeof(header));
-  const std::span<const std::byte> part = blob.subspan(sizeof(header));
   if (std::memcmp(header.magic, kCacheMagic, sizeof(kCacheMagic)) != 0) return {};
-  if (header.hash != hash_bytes(part.data(), part.size())) return {};
+  if (header.hash != hash_bytes(blob.data() + kHashedFrom, blob.size() - kHashedFrom)) return {};
+  const std::span<const std::byte> rest = blob.subspan(sizeof(header));
+  const size_t room = (rest.size() - kDriverHeaderBytes) / sizeof(Proofs::Stored);
+  if (header.verdicts > std::min(room, kMostVerdicts)) return {};
+  const size_t bytes = static_cast<size_t>(header.verdicts) * sizeof(Proofs::Stored);
+  const CacheParts parts = {rest.first(bytes), rest.subspan(bytes)};
   uint32_t fields[4];
-  std::memcpy(fields, part.data(), sizeof(fields));
-  const bool same =
-      fields[1] == VK_PIPELINE_CACHE_HEADER_VERSION_ONE && fields[2] == properties.vendorID &&
-      fields[3] == properties.deviceID &&
-      std::memcmp(part.data() + sizeof(fields), properties.pipelineCacheUUID, VK_UUID_SIZE) == 0;
-  return same ? part : std::span<const std::byte>();
+  std::memcpy(fields, parts.driver.data(), sizeof(fields));
+  const bool same = fields[1] == VK_PIPELINE_CACHE_HEADER_VERSION_ONE &&
+                    fields[2] == properties.vendorID && fields[3] == properties.deviceID &&
+                    std::memcmp(parts.driver.data() + sizeof(fields), properties.pipelineCacheUUID,
+                                VK_UUID_SIZE) == 0;
+  return same ? parts : CacheParts();
 }
 
 }  // namespace
@@ -55,8 +69,8 @@ void PipelineCache::close(const Device& device) {
   });
 }
 
-Status PipelineCache::write(const Device& device, std::span<std::byte> blob, size_t* bytes,
-                            Error* error) {
+Status PipelineCache::write(const Device& device, Proofs& proofs, std::span<std::byte> blob,
+                            size_t* bytes, Error* error) {
   const auto get = [&](size_t* size, void* data) {
     return call("the pipeline cache", error, [&] {
       return device.api().GetPipelineCacheData(device.handle, handle_, size, data);
@@ -64,29 +78,41 @@ Status PipelineCache::write(const Device& device, std::span<std::byte> blob, siz
   };
   size_t driver_bytes = 0;
   OXB_TRY(get(&driver_bytes, nullptr));
-  *bytes = sizeof(CacheHeader) + driver_bytes;
+  CacheHeader header = {};
+  header.verdicts = std::min(proofs.count(), kMostVerdicts);
+  const size_t front = sizeof(header) + header.verdicts * sizeof(Proofs::Stored);
+  *bytes = front + driver_bytes;
   if (blob.data() == nullptr) return Status::kOk;
   if (blob.size() < *bytes) {
     return fail(error, Status::kBufferTooSmall, "the buffer has %zu bytes; the cache needs %zu",
                 blob.size(), *bytes);
   }
-  std::byte* const part = blob.data() + sizeof(CacheHeader);
-  OXB_TRY(get(&driver_bytes, part));
-  *bytes = sizeof(CacheHeader) + driver_bytes;
-  CacheHeader header;
+  OXB_TRY(get(&driver_bytes, blob.data() + front));
+  *bytes = front + driver_bytes;
+  Proofs::Stored verdicts[kMostVerdicts];
+  proofs.copy({verdicts, header.verdicts});
+  std::memcpy(blob.data() + sizeof(header), verdicts, front - sizeof(header));
   std::memcpy(header.magic, kCacheMagic, sizeof(kCacheMagic));
-  header.hash = hash_bytes(part, driver_bytes);
+  std::memcpy(blob.data(), &header, sizeof(header));
+  header.hash = hash_bytes(blob.data() + kHashedFrom, *bytes - kHashedFrom);
   std::memcpy(blob.data(), &header, sizeof(header));
   return Status::kOk;
 }
 
-Status PipelineCache::read(const Device& device, std::span<const std::byte> blob, Error* error) {
-  const std::span<const std::byte> part = driver_part(device.properties, blob);
-  if (part.empty()) return Status::kOk;
+Status PipelineCache::read(const Device& device, std::span<const std::byte> blob, Proofs& proofs,
+                           Error* error) {
+  const CacheParts parts = cache_parts(device.properties, blob);
+  if (parts.driver.empty()) return Status::kOk;
+  Proofs::Stored verdicts[kMostVerdicts];
+  const size_t count = parts.verdicts.size() / sizeof(Proofs::Stored);
+  if (count != 0) std::memcpy(verdicts, parts.verdicts.data(), parts.verdicts.size());
+  if (!proofs.read({verdicts, count})) {
+    return fail(error, Status::kOutOfMemory, "no memory for the list of proofs");
+  }
   VkPipelineCacheCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
-  info.initialDataSize = part.size();
-  info.pInitialData = part.data();
+  info.initialDataSize = parts.driver.size();
+  info.pInitialData = parts.driver.data();
   VkPipelineCache given = VK_NULL_HANDLE;
   OXB_TRY(create("a pipeline cache", error, [&] {
     return device.api().CreatePipelineCache(device.handle, &info, nullptr, &given);

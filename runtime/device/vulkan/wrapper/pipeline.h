@@ -8,6 +8,7 @@
 
 #include "runtime/device/vulkan/wrapper/array.h"
 #include "runtime/device/vulkan/wrapper/device.h"
+#include "runtime/device/vulkan/wrapper/proof.h"
 
 namespace oxbow::vulkan {
 
@@ -31,7 +32,7 @@ struct PipelineKey {
   bool operator==(const PipelineKey&) const = default;
 };
 
-/// Compiled pipelines as the driver keeps them, shared by the sessions of a device; an application may
+/// Compiled pipelines as the driver keeps them, and which shaders were proved right; shared by the sessions of a device. An application may
 /// store them and give them back later. Drivers trust what they are given, so the bytes carry a checksum.
 class PipelineCache {
  public:
@@ -39,9 +40,10 @@ class PipelineCache {
   void close(const Device& device);
   VkPipelineCache handle() const { return handle_; }
   /// Bytes written; with a null place, bytes needed. Other threads must not make pipelines meanwhile.
-  Status write(const Device& device, std::span<std::byte> blob, size_t* bytes, Error* error);
+  Status write(const Device& device, Proofs& proofs, std::span<std::byte> blob, size_t* bytes,
+               Error* error);
   /// Bytes that are damaged, or of another device or driver, are ignored.
-  Status read(const Device& device, std::span<const std::byte> blob, Error* error);
+  Status read(const Device& device, std::span<const std::byte> blob, Proofs& proofs, Error* error);
 
  private:
   VkPipelineCache handle_ = VK_NULL_HANDLE;

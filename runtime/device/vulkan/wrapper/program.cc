@@ -95,7 +95,7 @@ Status Program::make_dispatches(const ProgramSpec& spec, Error* error) {
   for (const Dispatch& dispatch : spec.dispatches) {
     const VulkanShader& shader = *dispatch.shader;
     PipelineKey key;
-    key.int_dot = device().features.int_dot && !shader.int_dot_code.empty();
+    key.int_dot = dispatch.int_dot;
     const std::span<const uint32_t> code = key.int_dot ? shader.int_dot_code : shader.code;
     key.name = shader.name;
     key.code = code.data();

@@ -50,6 +50,8 @@ struct Range {
 
 struct Dispatch {
   const VulkanShader* shader = nullptr;
+  /// Its form with packed integer dot products.
+  bool int_dot = false;
   uint32_t operand_count = 0;
   uint32_t constant_count = 0;
   Range operands[kMaxVulkanOperands] = {};
