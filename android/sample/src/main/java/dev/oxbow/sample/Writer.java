@@ -17,7 +17,7 @@ import java.util.Locale;
 /** The app's model and a session of it, used by one thread. */
 final class Writer {
     private static final SessionOptions OPTIONS = new SessionOptions().threads(2);
-    private static final GeneratorOptions GENERATION = new GeneratorOptions().maxTokens(1000);
+    private static final GeneratorOptions GENERATION = new GeneratorOptions().maxTokens(4000);
 
     private final Model model;
     private final File stateFile;
