@@ -5,6 +5,7 @@
 #include "runtime/text/bpe.h"
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
+#include "runtime/text/pattern.h"
 #include "runtime/text/split.h"
 #include "runtime/text/utf8.h"
 
@@ -100,16 +101,45 @@ bool drops_bytes(const Tokenizer& tokenizer) {
          std::find(pieces->begin(), pieces->end(), kNoPiece) != pieces->end();
 }
 
+/// The piece that is all of the text, or kNoPiece.
+uint32_t find_whole(const Tokenizer& tokenizer, std::span<const char> text) {
+  if (text.size() > tokenizer.longest_text) return kNoPiece;
+  Trie::Walk walk = tokenizer.trie.walk();
+  for (const char byte : text) {
+    if (!walk.step(byte)) return kNoPiece;
+  }
+  // The number comes from the file.
+  return walk.ends() && walk.value() < tokenizer.pieces ? walk.value() : kNoPiece;
+}
+
 void add_merged(EncoderState& state, std::span<const char> text) {
   const Tokenizer& tokenizer = *state.tokenizer;
   const uint32_t* byte_pieces = tokenizer.table->byte_pieces()->data();
   const int32_t unknown = tokenizer.table->unknown_token();
   auto* symbols = reinterpret_cast<Symbol*>(state.scratch.data());
   size_t count = 0;
-  for (const char byte : text) {
+  const auto add_byte = [&](char byte) {
     const uint32_t piece = byte_pieces[static_cast<uint8_t>(byte)];
     // Without a token for what is unknown it is as if it were not there.
     if (piece != kNoPiece || unknown >= 0) symbols[count++] = {piece, 1};
+  };
+  if (tokenizer.table->characters()) {
+    for (size_t at = 0; at < text.size();) {
+      const std::span<const char> rest = text.subspan(at);
+      const size_t bytes = std::max<size_t>(read_utf8(rest).bytes, 1);
+      const uint32_t piece = find_whole(tokenizer, rest.first(bytes));
+      if (piece != kNoPiece) {
+        symbols[count++] = {piece, static_cast<uint32_t>(bytes)};
+      } else if (byte_pieces[static_cast<uint8_t>(rest[0])] != kNoPiece) {
+        for (const char byte : rest.first(bytes)) add_byte(byte);
+      } else if (unknown >= 0 && !(tokenizer.table->join_unknown() && count > 0 &&
+                                   symbols[count - 1].piece == kNoPiece)) {
+        symbols[count++] = {kNoPiece, static_cast<uint32_t>(bytes)};
+      }
+      at += bytes;
+    }
+  } else {
+    for (const char byte : text) add_byte(byte);
   }
   count = merge_symbols(tokenizer.merges, {symbols, count},
                         state.scratch.subspan(state.word.size() * sizeof(Symbol)));
@@ -119,36 +149,70 @@ void add_merged(EncoderState& state, std::span<const char> text) {
 }
 
 bool add_whole(EncoderState& state, std::span<const char> text) {
-  const Tokenizer& tokenizer = *state.tokenizer;
-  if (text.size() > tokenizer.longest_text) return false;
-  Trie::Walk walk = tokenizer.trie.walk();
-  for (const char byte : text) {
-    if (!walk.step(byte)) return false;
-  }
-  // The number comes from the file.
-  if (!walk.ends() || walk.value() >= tokenizer.pieces) return false;
-  state.pending.add(tokenizer.token(walk.value()));
-  return true;
+  const uint32_t piece = find_whole(*state.tokenizer, text);
+  if (piece != kNoPiece) state.pending.add(state.tokenizer->token(piece));
+  return piece != kNoPiece;
 }
 
-/// What a word that was too long to be taken whole goes on with; none at first.
-void start(EncoderState& state) { state.kind.make<WordRest>(); }
+/// How far the words of the text were cut.
+struct WordState {
+  /// What a word that was too long to be taken whole goes on with.
+  WordRest rest = WordRest::kNone;
+  PatternState patterns;
+  /// Part of the word was taken.
+  bool begun = false;
+};
+
+void start(EncoderState& state) { state.kind.make<WordState>(); }
+
+/// Cuts text into words, by the patterns of the file or in one of the ways that have a name.
+class Words {
+ public:
+  explicit Words(EncoderState& state)
+      : tokenizer_(*state.tokenizer),
+        state_(state.kind.as<WordState>()),
+        splitter_(tokenizer_.table->split(), tokenizer_.table->max_digits(), tokenizer_.classes) {}
+
+  SplitWord next(std::span<const char> text, bool last, size_t enough, bool* dropped) {
+    if (tokenizer_.table->patterns() == nullptr) return splitter_.next(text, last, state_.rest);
+    const PatternWord word = PatternCutter(tokenizer_, state_.patterns, text, last).next(enough);
+    *dropped = word.dropped;
+    return {word.bytes, word.malformed, word.open, WordRest::kNone};
+  }
+  /// `taken` are the first bytes of the word, or all of it.
+  void take(std::span<const char> taken, const SplitWord& word, bool whole) {
+    state_.begun = !whole;
+    state_.rest = whole ? WordRest::kNone : word.rest;
+    if (tokenizer_.table->patterns() == nullptr) return;
+    PatternCutter(tokenizer_, state_.patterns, taken, false).take(taken.size());
+  }
+  bool begun() const { return state_.begun; }
+
+ private:
+  const Tokenizer& tokenizer_;
+  WordState& state_;
+  WordSplitter splitter_;
+};
 
 Status encode(EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
               Error* error) {
   const Tokenizer& tokenizer = *state.tokenizer;
-  const WordSplitter splitter(tokenizer.table->split(), tokenizer.table->max_digits(),
-                              tokenizer.classes);
+  Words words(state);
   const size_t most = state.word.size();
-  WordRest& begun = state.kind.as<WordRest>();
   while (*consumed < text.size()) {
     const std::span<const char> rest = text.subspan(*consumed);
-    const SplitWord next = splitter.next(rest, last, begun);
+    bool dropped = false;
+    const SplitWord next = words.next(rest, last, most + tokenizer.longest_text, &dropped);
     // All pieces that begin where the word may be cut must be seen, or the cut, and whether there is
     // one, would depend on how much text is there.
     if (next.open && next.bytes <= most + tokenizer.longest_text) return Status::kOk;
     if (next.bytes == 0) {
-      begun = WordRest::kNone;
+      words.take({}, next, true);
+      continue;
+    }
+    if (dropped) {
+      words.take(rest.first(next.bytes), next, !next.open);
+      *consumed += next.bytes;
       continue;
     }
     Word word{rest.first(next.bytes), next.open};
@@ -157,15 +221,16 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
       word.cut_off |= next.open;
     }
     if (state.pending.left() < std::min(word.text.size(), most)) return Status::kOk;
-    if (begun == WordRest::kNone && !word.cut_off && tokenizer.table->whole_words() &&
+    if (!words.begun() && !word.cut_off && tokenizer.table->whole_words() &&
         add_whole(state, word.text)) {
+      words.take(rest.first(next.bytes), next, true);
       *consumed += next.bytes;
       continue;
     }
     if (!word.cut_off && word.text.size() <= most) {
       add_merged(state, word.text);
+      words.take(rest.first(next.bytes), next, true);
       *consumed += next.bytes;
-      begun = WordRest::kNone;
       continue;
     }
     const size_t cut = drops_bytes(tokenizer) ? 0 : safe_cut(tokenizer, word, most);
@@ -176,8 +241,9 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
                   *consumed, most);
     }
     add_merged(state, word.text.first(cut));
-    *consumed += next.malformed ? bytes_before_repair(rest, cut) : cut;
-    begun = next.rest;
+    const size_t taken = next.malformed ? bytes_before_repair(rest, cut) : cut;
+    words.take(rest.first(taken), next, false);
+    *consumed += taken;
   }
   return Status::kOk;
 }
