@@ -117,14 +117,10 @@ constexpr Feature kTable[] = {
      [](const ModelT& model) { return model.tokenizer && !model.tokenizer->patterns.empty(); }},
     {"tokenizer.normalization", "Tokenizer.normalization",
      [](const ModelT& model) { return model.tokenizer && model.tokenizer->normalization; }},
-    {"tokenizer.characters", "Tokenizer.characters",
-     [](const ModelT& model) { return model.tokenizer && model.tokenizer->characters; }},
     {"tokenizer.space_unless_there", "Tokenizer.space_unless_there",
      [](const ModelT& model) { return model.tokenizer && model.tokenizer->space_unless_there; }},
     {"tokenizer.drop_first_space", "Tokenizer.drop_first_space",
      [](const ModelT& model) { return model.tokenizer && model.tokenizer->drop_first_space; }},
-    {"tokenizer.join_unknown", "Tokenizer.join_unknown",
-     [](const ModelT& model) { return model.tokenizer && !model.tokenizer->join_unknown; }},
 };
 #undef OXB_ANY
 #undef OXB_OPTION

@@ -142,11 +142,6 @@ TEST(Features, AreNamedByModelsThatUseThemAndByNoOthers) {
          model.tokenizer = std::make_unique<schema::TokenizerT>();
          model.tokenizer->normalization = std::make_unique<schema::NormalizationT>();
        }},
-      {"tokenizer.characters",
-       [](auto& model) {
-         model.tokenizer = std::make_unique<schema::TokenizerT>();
-         model.tokenizer->characters = true;
-       }},
       {"tokenizer.space_unless_there",
        [](auto& model) {
          model.tokenizer = std::make_unique<schema::TokenizerT>();
@@ -156,11 +151,6 @@ TEST(Features, AreNamedByModelsThatUseThemAndByNoOthers) {
        [](auto& model) {
          model.tokenizer = std::make_unique<schema::TokenizerT>();
          model.tokenizer->drop_first_space = false;
-       }},
-      {"tokenizer.join_unknown",
-       [](auto& model) {
-         model.tokenizer = std::make_unique<schema::TokenizerT>();
-         model.tokenizer->join_unknown = false;
        }},
       {"tensor.static_scale", [](auto& model) { model.tensors[0]->static_scale = 1.0f; }},
       {"entry.inputs", [](auto& model) { model.entry_points[0]->inputs = {0}; }},

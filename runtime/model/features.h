@@ -60,10 +60,8 @@ inline constexpr std::string_view kFeatures[] = {
     "tensor.hadamard",
     "tokenizer.patterns",
     "tokenizer.normalization",
-    "tokenizer.characters",
     "tokenizer.space_unless_there",
     "tokenizer.drop_first_space",
-    "tokenizer.join_unknown",
 };
 
 constexpr bool knows_feature(std::string_view name) {

@@ -101,45 +101,16 @@ bool drops_bytes(const Tokenizer& tokenizer) {
          std::find(pieces->begin(), pieces->end(), kNoPiece) != pieces->end();
 }
 
-/// The piece that is all of the text, or kNoPiece.
-uint32_t find_whole(const Tokenizer& tokenizer, std::span<const char> text) {
-  if (text.size() > tokenizer.longest_text) return kNoPiece;
-  Trie::Walk walk = tokenizer.trie.walk();
-  for (const char byte : text) {
-    if (!walk.step(byte)) return kNoPiece;
-  }
-  // The number comes from the file.
-  return walk.ends() && walk.value() < tokenizer.pieces ? walk.value() : kNoPiece;
-}
-
 void add_merged(EncoderState& state, std::span<const char> text) {
   const Tokenizer& tokenizer = *state.tokenizer;
   const uint32_t* byte_pieces = tokenizer.table->byte_pieces()->data();
   const int32_t unknown = tokenizer.table->unknown_token();
   auto* symbols = reinterpret_cast<Symbol*>(state.scratch.data());
   size_t count = 0;
-  const auto add_byte = [&](char byte) {
+  for (const char byte : text) {
     const uint32_t piece = byte_pieces[static_cast<uint8_t>(byte)];
     // Without a token for what is unknown it is as if it were not there.
     if (piece != kNoPiece || unknown >= 0) symbols[count++] = {piece, 1};
-  };
-  if (tokenizer.table->characters()) {
-    for (size_t at = 0; at < text.size();) {
-      const std::span<const char> rest = text.subspan(at);
-      const size_t bytes = std::max<size_t>(read_utf8(rest).bytes, 1);
-      const uint32_t piece = find_whole(tokenizer, rest.first(bytes));
-      if (piece != kNoPiece) {
-        symbols[count++] = {piece, static_cast<uint32_t>(bytes)};
-      } else if (byte_pieces[static_cast<uint8_t>(rest[0])] != kNoPiece) {
-        for (const char byte : rest.first(bytes)) add_byte(byte);
-      } else if (unknown >= 0 && !(tokenizer.table->join_unknown() && count > 0 &&
-                                   symbols[count - 1].piece == kNoPiece)) {
-        symbols[count++] = {kNoPiece, static_cast<uint32_t>(bytes)};
-      }
-      at += bytes;
-    }
-  } else {
-    for (const char byte : text) add_byte(byte);
   }
   count = merge_symbols(tokenizer.merges, {symbols, count},
                         state.scratch.subspan(state.word.size() * sizeof(Symbol)));
@@ -149,9 +120,16 @@ void add_merged(EncoderState& state, std::span<const char> text) {
 }
 
 bool add_whole(EncoderState& state, std::span<const char> text) {
-  const uint32_t piece = find_whole(*state.tokenizer, text);
-  if (piece != kNoPiece) state.pending.add(state.tokenizer->token(piece));
-  return piece != kNoPiece;
+  const Tokenizer& tokenizer = *state.tokenizer;
+  if (text.size() > tokenizer.longest_text) return false;
+  Trie::Walk walk = tokenizer.trie.walk();
+  for (const char byte : text) {
+    if (!walk.step(byte)) return false;
+  }
+  // The number comes from the file.
+  if (!walk.ends() || walk.value() >= tokenizer.pieces) return false;
+  state.pending.add(tokenizer.token(walk.value()));
+  return true;
 }
 
 /// How far the words of the text were cut.
