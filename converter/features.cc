@@ -112,6 +112,15 @@ constexpr Feature kTable[] = {
     {"layer_norm.deviation", "LayerNormOptions.deviation", OXB_OPTION(LayerNormOptions, deviation)},
     {"positions.divisor", "PositionsOptions.divisor", OXB_OPTION(PositionsOptions, divisor)},
     {"tensor.hadamard", "Tensor.hadamard", OXB_ANY(tensors, tensor, tensor.hadamard != 0)},
+    {"tokenizer.patterns",
+     "Tokenizer.patterns Tokenizer.pattern_classes Tokenizer.pattern_class_count",
+     [](const ModelT& model) { return model.tokenizer && !model.tokenizer->patterns.empty(); }},
+    {"tokenizer.normalization", "Tokenizer.normalization",
+     [](const ModelT& model) { return model.tokenizer && model.tokenizer->normalization; }},
+    {"tokenizer.space_unless_there", "Tokenizer.space_unless_there",
+     [](const ModelT& model) { return model.tokenizer && model.tokenizer->space_unless_there; }},
+    {"tokenizer.drop_first_space", "Tokenizer.drop_first_space",
+     [](const ModelT& model) { return model.tokenizer && model.tokenizer->drop_first_space; }},
 };
 #undef OXB_ANY
 #undef OXB_OPTION

@@ -132,6 +132,26 @@ TEST(Features, AreNamedByModelsThatUseThemAndByNoOthers) {
       {"ring.shared", [](auto& model) { model.rings[0]->shared = true; }},
       {"state.initial", [](auto& model) { model.tensors.back()->initial = 0; }},
       {"tensor.hadamard", [](auto& model) { model.tensors[0]->hadamard = 16; }},
+      {"tokenizer.patterns",
+       [](auto& model) {
+         model.tokenizer = std::make_unique<schema::TokenizerT>();
+         model.tokenizer->patterns.push_back(std::make_unique<schema::WordPatternT>());
+       }},
+      {"tokenizer.normalization",
+       [](auto& model) {
+         model.tokenizer = std::make_unique<schema::TokenizerT>();
+         model.tokenizer->normalization = std::make_unique<schema::NormalizationT>();
+       }},
+      {"tokenizer.space_unless_there",
+       [](auto& model) {
+         model.tokenizer = std::make_unique<schema::TokenizerT>();
+         model.tokenizer->space_unless_there = true;
+       }},
+      {"tokenizer.drop_first_space",
+       [](auto& model) {
+         model.tokenizer = std::make_unique<schema::TokenizerT>();
+         model.tokenizer->drop_first_space = false;
+       }},
       {"tensor.static_scale", [](auto& model) { model.tensors[0]->static_scale = 1.0f; }},
       {"entry.inputs", [](auto& model) { model.entry_points[0]->inputs = {0}; }},
       {"entry.own_row_inputs",

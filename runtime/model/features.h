@@ -58,6 +58,10 @@ inline constexpr std::string_view kFeatures[] = {
     "layer_norm.deviation",
     "positions.divisor",
     "tensor.hadamard",
+    "tokenizer.patterns",
+    "tokenizer.normalization",
+    "tokenizer.space_unless_there",
+    "tokenizer.drop_first_space",
 };
 
 constexpr bool knows_feature(std::string_view name) {

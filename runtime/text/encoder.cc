@@ -21,6 +21,11 @@ constexpr uint32_t kMaxWordBytes = 1u << 24;
 // them. From this size on it is half as long again each time, so all looking takes linear time.
 constexpr size_t kLongWordBytes = 256;
 
+/// No word needs to see further than this, and no call should look through all of a long text.
+size_t window_bytes(const Tokenizer& tokenizer, size_t word_bytes) {
+  return 2 * word_bytes + 2 * tokenizer.longest_text + oxbow::kMaxCharacterBytes;
+}
+
 }  // namespace
 
 /// Offsets of the parts in the aligned memory.
@@ -29,6 +34,8 @@ struct oxb_encoder::Layout {
   size_t scratch = 0;
   size_t scratch_bytes = 0;
   size_t word = 0;
+  size_t normal = 0;
+  size_t normal_bytes = 0;
   /// With room to align.
   size_t bytes = 0;
 
@@ -41,7 +48,11 @@ struct oxb_encoder::Layout {
       scratch_bytes = tokenizer.def->scratch_bytes(tokenizer, word_bytes);
     }
     word = scratch + scratch_bytes;
-    bytes = word + word_bytes + alignof(std::max_align_t) - 1;
+    normal = word + word_bytes;
+    if (tokenizer.table->normalization() != nullptr) {
+      normal_bytes = window_bytes(tokenizer, word_bytes) + oxbow::TextNormalizer::kSlack;
+    }
+    bytes = normal + normal_bytes + alignof(std::max_align_t) - 1;
   }
 };
 
@@ -74,6 +85,8 @@ Status oxb_encoder::place(const Tokenizer& tokenizer, const oxb_encoder_options&
   made->state_.pending.room = {new (base + layout.pending) int32_t[word_bytes + 1], word_bytes + 1};
   made->state_.scratch = {base + layout.scratch, layout.scratch_bytes};
   made->state_.word = {reinterpret_cast<char*>(base + layout.word), word_bytes};
+  made->normalizer_.place(tokenizer,
+                          {reinterpret_cast<char*>(base + layout.normal), layout.normal_bytes});
   made->reset();
   *encoder = made;
   return Status::kOk;
@@ -90,7 +103,8 @@ void oxb_encoder::reset() {
   added_ = {};
   before_ = after_ = 0;
   ended_ = false;
-  look_again_at_ = 0;
+  look_again_at_ = normal_again_at_ = 0;
+  normalizer_.begin();
 }
 
 void oxb_encoder::begin(Beginning beginning, bool parse_special) {
@@ -118,10 +132,30 @@ void oxb_encoder::give(std::span<int32_t> ids, Encoded* encoded) {
   if (pending.empty()) pending.begin = pending.end = 0;
 }
 
+Status oxb_encoder::encode(std::span<const char> text, bool ends, size_t* consumed, Error* error) {
+  const auto kind = state_.tokenizer->def->encode;
+  if (state_.tokenizer->table->normalization() == nullptr) {
+    return kind(state_, text, ends, consumed, error);
+  }
+  for (;;) {
+    const size_t taken = normalizer_.take(text.subspan(*consumed), ends);
+    *consumed += taken;
+    const std::span<const char> normal = normalizer_.text();
+    const bool settled = normalizer_.complete() || normalizer_.full();
+    if (!settled && normal.size() < normal_again_at_) return Status::kOk;
+    size_t used = 0;
+    const Status status = kind(state_, normal, normalizer_.complete(), &used, error);
+    normalizer_.drop(used);
+    const bool waits = used == 0 && state_.pending.empty() && normal.size() >= kLongWordBytes;
+    normal_again_at_ = waits ? normal.size() + normal.size() / 2 : 0;
+    if (status != Status::kOk || !state_.pending.empty() || (taken == 0 && used == 0)) {
+      return status;
+    }
+  }
+}
+
 Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed, Error* error) {
-  // No word needs to see further than this, and no call should look through all of a long text.
-  const size_t window =
-      2 * state_.word.size() + 2 * state_.tokenizer->longest_text + oxbow::kMaxCharacterBytes;
+  const size_t window = window_bytes(*state_.tokenizer, state_.word.size());
   const bool whole = text.size() <= window;
   if (whole && !last && text.size() < look_again_at_) return Status::kOk;
   std::span<const char> segment = text.first(std::min(text.size(), window));
@@ -131,18 +165,19 @@ Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed
   const oxbow::TokenizerDef& def = *state_.tokenizer->def;
   Status status = Status::kOk;
   if (next.kind == AddedNext::Kind::kPlain) {
-    status = def.encode(state_, segment.first(next.bytes), next.ends, consumed, error);
+    status = encode(segment.first(next.bytes), next.ends, consumed, error);
     if (*consumed > 0) state_.segment_start = state_.text_start = false;
   } else {
     if (next.kind == AddedNext::Kind::kToken) {
       if (!state_.segment_start) {
         // What was held back of the text before it comes first.
-        OXB_TRY(def.encode(state_, {}, true, consumed, error));
+        OXB_TRY(encode({}, true, consumed, error));
         if (!state_.pending.empty()) return Status::kOk;
       }
       state_.pending.add(static_cast<int32_t>(next.token));
       state_.segment_start = true;
       state_.text_start = false;
+      normalizer_.begin();
       if (def.behind_token != nullptr) def.behind_token(state_);
     }
     *consumed = next.bytes;

@@ -3,7 +3,7 @@
 // Text to token ids, in pieces of any size and in memory the caller gives: the inside of
 // oxb_encoder, which oxbow.h documents.
 //
-//   memory:  oxb_encoder | int32 pending[W + 1] | char word[W] | scratch of the kind        W: max_word_bytes
+//   memory:  oxb_encoder | int32 pending[W + 1] | scratch of the kind | char word[W] | char normal[]   W: max_word_bytes
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "runtime/api/oxbow.h"
 #include "runtime/base/status.h"
 #include "runtime/text/added_tokens.h"
+#include "runtime/text/normalizer.h"
 #include "runtime/text/tokenizer.h"
 
 namespace oxbow {
@@ -77,6 +78,9 @@ struct oxb_encoder {
   oxb_encoder() = default;
   /// Adds to `pending` and tells how many bytes of `text` that took; none: more text must be seen.
   oxbow::Status take(std::span<const char> text, bool last, size_t* consumed, oxbow::Error* error);
+  /// The same for text without added tokens, by the kind: as it is, or normalised.
+  oxbow::Status encode(std::span<const char> text, bool ends, size_t* consumed,
+                       oxbow::Error* error);
   /// The next of `tokens` that were not added to `pending` yet.
   void add_template(const flatbuffers::Vector<uint32_t>* tokens, size_t* done);
   void give(std::span<int32_t> ids, oxbow::Encoded* encoded);
@@ -84,6 +88,9 @@ struct oxb_encoder {
   oxb_encoder_options options_;
   oxbow::EncoderState state_;
   oxbow::AddedScanner added_;
+  oxbow::TextNormalizer normalizer_;
+  /// A word whose end is not among the normalised text is looked at again when there is so much of it.
+  size_t normal_again_at_ = 0;
   /// Tokens before and behind the text that were added.
   size_t before_ = 0;
   size_t after_ = 0;

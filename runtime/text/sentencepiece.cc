@@ -191,7 +191,9 @@ size_t normalise(const Tokenizer& tokenizer, std::span<const char> text, bool la
         taken += part.bytes;
         continue;
       }
-      if (space_before && !behind_word && !writer.put_space()) break;
+      const bool there = tokenizer.table->space_unless_there() &&
+                         (starts_with(becomes, " ") || starts_with(becomes, kSpaceMark));
+      if (space_before && !there && !behind_word && !writer.put_space()) break;
       state.begun = true;
       state.after_space = single_spaces;
     }
@@ -272,7 +274,7 @@ void decode_sentencepiece(DecoderState& state, uint32_t token) {
   state.out.flush();
   if (role == schema::TokenRole::Control) return;
   if (state.leading && starts_with(text, kSpaceMark) &&
-      (table.space_before_text() || table.single_spaces())) {
+      table.drop_first_space().value_or(table.space_before_text() || table.single_spaces())) {
     text = text.subspan(kSpaceMark.size());
     // Only one is left out, unless the text has none at its beginning anyway.
     if (!table.single_spaces()) state.leading = false;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "runtime/text/normalizer.h"
+#include "runtime/text/pattern.h"
+
 namespace oxbow {
 
 // One line for each kinds/<name>.cc, made by the build.
@@ -63,7 +66,7 @@ Status open_pieces(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* 
   return Status::kOk;
 }
 
-Status open_classes(const schema::CharClasses& table, Tokenizer* tokenizer, Error* error) {
+Status open_classes(const schema::CharClasses& table, CharClasses* classes, Error* error) {
   const std::span<const uint16_t> block_of = view(table.block_of());
   const std::span<const uint8_t> blocks = view(table.blocks());
   if (block_of.size() != CharClasses::kBlockCount ||
@@ -72,7 +75,18 @@ Status open_classes(const schema::CharClasses& table, Tokenizer* tokenizer, Erro
       })) {
     return corrupt(error, "the table of characters is incomplete");
   }
-  tokenizer->classes = CharClasses(block_of, blocks);
+  *classes = CharClasses(block_of, blocks);
+  return Status::kOk;
+}
+
+Status open_char_map(const schema::CharMap* table, CharMap* map, Error* error) {
+  if (table == nullptr) return Status::kOk;
+  const std::span<const uint8_t> strings = view(table->strings());
+  if (strings.empty() || strings.back() != 0) {
+    return corrupt(error, "the table of replacements is incomplete");
+  }
+  *map =
+      CharMap(view(table->trie()), {reinterpret_cast<const char*>(strings.data()), strings.size()});
   return Status::kOk;
 }
 
@@ -118,15 +132,23 @@ Status open_tables(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* 
       }
     }
   }
-  if (const schema::CharMap* map = table.char_map(); map != nullptr) {
-    const std::span<const uint8_t> strings = view(map->strings());
-    if (strings.empty() || strings.back() != 0) {
-      return corrupt(error, "the table of replacements is incomplete");
-    }
-    tokenizer->char_map =
-        CharMap(view(map->trie()), {reinterpret_cast<const char*>(strings.data()), strings.size()});
+  OXB_TRY(open_char_map(table.char_map(), &tokenizer->char_map, error));
+  if (table.classes() != nullptr) {
+    OXB_TRY(open_classes(*table.classes(), &tokenizer->classes, error));
   }
-  if (table.classes() != nullptr) OXB_TRY(open_classes(*table.classes(), tokenizer, error));
+  if (table.patterns() != nullptr) {
+    if (table.pattern_classes() != nullptr) {
+      OXB_TRY(open_classes(*table.pattern_classes(), &tokenizer->pattern_classes, error));
+    }
+    OXB_TRY(check_patterns(*tokenizer, error));
+  }
+  if (const schema::Normalization* normalization = table.normalization();
+      normalization != nullptr) {
+    OXB_TRY(open_char_map(normalization->decompose(), &tokenizer->decompose, error));
+    OXB_TRY(open_char_map(normalization->compose(), &tokenizer->compose, error));
+    OXB_TRY(open_char_map(normalization->replace(), &tokenizer->replace, error));
+    OXB_TRY(check_normalization(*tokenizer, error));
+  }
   if (!below(view(table.before()), tokenizer->vocabulary) ||
       !below(view(table.after()), tokenizer->vocabulary)) {
     return corrupt(error, "a text is put between tokens the model lacks");

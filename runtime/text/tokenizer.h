@@ -101,6 +101,11 @@ struct Tokenizer {
   MergeTable merges;
   CharClasses classes;
   CharMap char_map;
+  /// What the patterns know of characters, and the tables of normalization.
+  CharClasses pattern_classes;
+  CharMap decompose;
+  CharMap compose;
+  CharMap replace;
   /// Of all pieces.
   size_t longest_text = 0;
   /// What the kind found out at open.

@@ -142,7 +142,8 @@ class Builder {
         fail("merges " + std::to_string(first->second + 1) + " and " + std::to_string(i + 1) +
              " are the same");
       }
-      merges.emplace_back(a, b, static_cast<uint32_t>(i), part(i, left + right));
+      const uint32_t rank = in_.ranks.empty() ? static_cast<uint32_t>(i) : in_.ranks[i];
+      merges.emplace_back(a, b, rank, part(i, left + right));
     }
     out_->merges = build_merge_table(merges);
     const std::array<uint32_t, 256> printable_of = printable_bytes();
@@ -213,11 +214,13 @@ class Builder {
         fail("the mask token " + quoted(in_.mask) + " is not in the vocabulary");
       out_->mask_token = static_cast<int32_t>(added->second);
     }
-    const ClassRule rules[] = {{CodePoints::letters(), kLetter},
-                               {CodePoints::numbers(), kNumber},
-                               {CodePoints::white_space(), kSpace},
-                               {CodePoints::word_characters(), kWordCharacter}};
-    out_->classes = std::make_unique<schema::CharClassesT>(build_char_classes(rules));
+    write_normal_form(in_.form,
+                      {{CodePoints::letters(), kLetter},
+                       {CodePoints::numbers(), kNumber},
+                       {CodePoints::white_space(), kSpace},
+                       {CodePoints::word_characters(), kWordCharacter}},
+                      *out_);
+    if (!in_.patterns.empty()) write_patterns(in_.source, in_.patterns, *out_);
   }
 
   ByteBpeVocabulary in_;

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "converter/text/tokenizer/normal_form.h"
+#include "converter/text/tokenizer/pattern.h"
 #include "converter/text/tokenizer/settings.h"
 #include "schema/model_generated.h"
 
@@ -26,7 +28,12 @@ struct ByteBpeVocabulary {
   std::vector<std::pair<std::string, std::string>> merges;
   /// Each has an id. Their texts are plain.
   std::vector<AddedTokenSetting> added;
+  /// Each part is cut by the next; none: `split` says how.
+  std::vector<SplitPattern> patterns;
   schema::WordSplit split = schema::WordSplit::Gpt2;
+  NormalForm form;
+  /// Of the merges, where several have the same; empty: their order.
+  std::vector<uint32_t> ranks;
   /// See the schema.
   uint32_t max_digits = 0;
   /// A word that is a token is that token, whatever the merges would make of it.
@@ -41,6 +48,9 @@ struct ByteBpeVocabulary {
 
 /// Throws InputError when it does not hold together or is larger than the model's `vocabulary`.
 std::unique_ptr<schema::TokenizerT> build_byte_bpe(ByteBpeVocabulary vocabulary, uint32_t tokens);
+
+/// Where the patterns are those of a named way to cut, takes that: it needs no tables.
+void name_split(ByteBpeVocabulary& vocabulary);
 
 /// From vocab.json and merges.txt.
 std::unique_ptr<schema::TokenizerT> read_byte_bpe(const std::string& vocabulary_path,

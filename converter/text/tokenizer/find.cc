@@ -10,6 +10,7 @@
 #include "converter/text/tokenizer/byte_bpe.h"
 #include "converter/text/tokenizer/characters.h"
 #include "converter/text/tokenizer/gguf_tokenizer.h"
+#include "converter/text/tokenizer/pieces_json.h"
 #include "converter/text/tokenizer/sentencepiece.h"
 #include "converter/text/tokenizer/settings.h"
 #include "converter/text/tokenizer/wordpiece.h"
@@ -157,7 +158,9 @@ class Finder {
     const json& model = file["model"];
     // Old files do not name the type; they are byte-pair encodings.
     const json type = model.is_object() ? model.value("type", json("BPE")) : json();
-    if (type == "BPE") {
+    if (type == "BPE" && is_pieces_json(file)) {
+      found_.tokenizer = read_pieces_json(path, file, model_.vocabulary);
+    } else if (type == "BPE") {
       found_.tokenizer = read_byte_bpe_json(path, file, settings_, model_.vocabulary);
     } else if (type == "WordPiece") {
       found_.tokenizer = read_wordpiece_json(path, file, model_.vocabulary);

@@ -49,13 +49,13 @@ std::unique_ptr<schema::TokenizerT> make_byte_level(const std::string& source,
     out.merges.emplace_back(merge.substr(0, space), merge.substr(space + 1));
   }
   out.added = named_tokens(vocabulary, true);
-  if (vocabulary.split == GgufVocabulary::Split::kSmolLm) {
-    out.split = schema::WordSplit::Gpt2Digits;
-  } else if (vocabulary.split != GgufVocabulary::Split::kGpt2) {
-    out.split = schema::WordSplit::Llama3;
-    out.max_digits = vocabulary.split == GgufVocabulary::Split::kQwen2 ? 1 : 3;
+  for (const char* pattern : vocabulary.cut->patterns) out.patterns.push_back({pattern});
+  name_split(out);
+  out.whole_words = vocabulary.cut->whole_words;
+  if (vocabulary.cut->composes) {
+    out.form.decompose = NormalForm::Decompose::kCanonical;
+    out.form.compose = true;
   }
-  out.whole_words = vocabulary.whole_words;
   out.before = list(vocabulary.before);
   out.after = list(vocabulary.after);
   return build_byte_bpe(std::move(out), tokens);

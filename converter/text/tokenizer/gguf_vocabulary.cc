@@ -10,40 +10,26 @@ namespace oxbow::convert {
 namespace {
 
 using Kind = GgufVocabulary::Kind;
-using Split = GgufVocabulary::Split;
 
 const std::string kPrefix = "tokenizer.ggml.";
-
-/// What is said to llama.cpp by the name of a way to cut text. Those that its converter calls
-/// differently although they cut the same are left out: only what is known to be the same is here.
-struct SplitRow {
-  std::string_view name;
-  Split split;
-  bool whole_words;
-  /// Whether a text begins with the token that begins texts, when the file does not say.
-  bool adds_begin;
-};
-constexpr SplitRow kSplits[] = {
-    {"gpt-2", Split::kGpt2, false, false},  {"llama-bpe", Split::kLlama3, true, true},
-    {"llama3", Split::kLlama3, true, true}, {"llama-v3", Split::kLlama3, true, true},
-    {"qwen2", Split::kQwen2, false, false}, {"smollm", Split::kSmolLm, false, false},
-};
 
 /// Keys that change what becomes of a text and that no supported vocabulary has.
 constexpr const char* kUnsupported[] = {"precompiled_charsmap", "normalizer.lowercase",
                                         "normalizer.strip_accents", "add_sep_token",
                                         "suppress_tokens"};
 
-const SplitRow& read_split(const Gguf& gguf) {
+const GgufCut& read_cut(const Gguf& gguf) {
   const std::string key = kPrefix + "pre";
   std::string name = gguf.text(key).value_or("default");
   // Files from before there were names, and those whose maker did not know it. A GPT-2 has but one.
   if (name == "default" && gguf.text("general.architecture") == "gpt2") name = "gpt-2";
-  for (const SplitRow& row : kSplits) {
-    if (row.name == name) return row;
+  const GgufCut* cut = find_gguf_cut(name);
+  if (cut == nullptr) {
+    gguf.fail(key,
+              "a name that is known, such as gpt-2, llama-bpe or qwen2; how text is cut into words "
+              "is not known");
   }
-  gguf.fail(key,
-            "one of: gpt-2, llama-bpe, qwen2, smollm; how text is cut into words is not known");
+  return *cut;
 }
 
 std::vector<PieceType> read_types(const Gguf& gguf, size_t count) {
@@ -120,10 +106,8 @@ std::optional<GgufVocabulary> read_gguf_vocabulary(const Gguf& gguf) {
   out.types = read_types(gguf, count);
   bool adds_begin = true;
   if (out.kind == Kind::kByteLevel) {
-    const SplitRow& split = read_split(gguf);
-    out.split = split.split;
-    out.whole_words = split.whole_words;
-    adds_begin = split.adds_begin;
+    out.cut = &read_cut(gguf);
+    adds_begin = out.cut->adds_begin;
     out.merges = read_merges(gguf);
   } else {
     out.scores = read_scores(gguf, count);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "converter/formats/gguf.h"
+#include "converter/text/tokenizer/gguf_patterns.h"
 #include "converter/text/tokenizer/sentencepiece_model.h"
 
 namespace oxbow::convert {
@@ -20,13 +21,9 @@ struct GgufVocabulary {
     /// tokenizer.ggml.model llama: byte-pair encoding by SentencePiece.
     kSentencePiece,
   };
-  /// How text is cut into words; kByteLevel only.
-  enum class Split : uint8_t { kGpt2, kLlama3, kQwen2, kSmolLm };
-
   Kind kind = Kind::kByteLevel;
-  Split split = Split::kGpt2;
-  /// A word that is a token needs no merges; kByteLevel only.
-  bool whole_words = false;
+  /// How text is cut into words; kByteLevel only.
+  const GgufCut* cut = nullptr;
   /// In the order of their ids, with a type for each.
   std::vector<std::string> tokens;
   std::vector<PieceType> types;

@@ -33,8 +33,8 @@ size_t count_of(const GgufVocabulary& vocabulary, PieceType type) {
 TEST(GgufVocabulary, IsTheOneThatTheFileWasMadeWith) {
   const GgufVocabulary vocabulary = vocabulary_of("gpt2-vocabulary.gguf");
   EXPECT_EQ(vocabulary.kind, GgufVocabulary::Kind::kByteLevel);
-  EXPECT_EQ(vocabulary.split, GgufVocabulary::Split::kGpt2);
-  EXPECT_FALSE(vocabulary.whole_words);
+  EXPECT_EQ(vocabulary.cut->name, "gpt-2");
+  EXPECT_FALSE(vocabulary.cut->whole_words);
   const nlohmann::json ids =
       nlohmann::json::parse(read_file(kTests + "tokenizers/gpt2/latin/vocab.json"));
   ASSERT_EQ(vocabulary.tokens.size(), ids.size());
@@ -54,8 +54,8 @@ TEST(GgufVocabulary, IsTheOneThatTheFileWasMadeWith) {
 
 TEST(GgufVocabulary, OfLlama3BeginsTextsAndTakesWholeWords) {
   const GgufVocabulary vocabulary = vocabulary_of("llama3-vocabulary.gguf");
-  EXPECT_EQ(vocabulary.split, GgufVocabulary::Split::kLlama3);
-  EXPECT_TRUE(vocabulary.whole_words);
+  EXPECT_EQ(vocabulary.cut, find_gguf_cut("llama-bpe"));
+  EXPECT_TRUE(vocabulary.cut->whole_words);
   EXPECT_EQ(vocabulary.tokens[vocabulary.before.value()], "<|begin_of_text|>");
   EXPECT_EQ(vocabulary.after, std::nullopt);
 }
@@ -100,21 +100,21 @@ TEST(GgufVocabulary, MayBeMissing) { EXPECT_EQ(read(GgufBuilder()).has_value(), 
 
 TEST(GgufVocabulary, WithoutTypesIsOfNormalTokens) {
   const GgufVocabulary vocabulary = read(toy()).value();
-  EXPECT_EQ(vocabulary.split, GgufVocabulary::Split::kQwen2);
+  EXPECT_EQ(vocabulary.cut->name, "qwen2");
   EXPECT_EQ(count_of(vocabulary, PieceType::kNormal), 3u);
 }
 
 TEST(GgufVocabulary, OfSmolLmCutsDigits) {
   GgufBuilder file = toy();
   replace(file, "tokenizer.ggml.pre", std::string("smollm"));
-  EXPECT_EQ(read(file).value().split, GgufVocabulary::Split::kSmolLm);
+  EXPECT_EQ(read(file).value().cut->name, "smollm");
 }
 
 TEST(GgufVocabulary, OfAGpt2NeedsNoNameOfItsSplit) {
   GgufBuilder file = toy();
   replace(file, "general.architecture", std::string("gpt2"));
   replace(file, "tokenizer.ggml.pre", std::string("default"));
-  EXPECT_EQ(read(file).value().split, GgufVocabulary::Split::kGpt2);
+  EXPECT_EQ(read(file).value().cut->name, "gpt-2");
 }
 
 struct Damage {
@@ -148,11 +148,8 @@ const Damage kDamages[] = {
      [](GgufBuilder& f) { replace(f, "tokenizer.ggml.model", std::string("bert")); },
      {"tokenizer.ggml.model", "bert", "gpt2 or llama"}},
     {"Split",
-     [](GgufBuilder& f) { replace(f, "tokenizer.ggml.pre", std::string("tekken")); },
-     {"tokenizer.ggml.pre", "tekken", "llama-bpe"}},
-    {"UnknownSplit",
-     [](GgufBuilder& f) { replace(f, "tokenizer.ggml.pre", std::string("default")); },
-     {"tokenizer.ggml.pre", "default"}},
+     [](GgufBuilder& f) { replace(f, "tokenizer.ggml.pre", std::string("superbpe")); },
+     {"tokenizer.ggml.pre", "superbpe", "llama-bpe"}},
     {"NoTokens", [](GgufBuilder& f) { f.keys.erase(f.keys.begin() + 3); }, {"tokens is missing"}},
     {"NoMerges", [](GgufBuilder& f) { f.keys.pop_back(); }, {"merges is missing"}},
     {"FewTypes",

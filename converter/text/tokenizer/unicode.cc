@@ -30,7 +30,21 @@ struct CombiningRange {
   uint8_t combining_class;
 };
 
+struct NamedRange {
+  uint32_t first;
+  uint32_t last;
+  std::string_view name;
+};
+
+/// A place in kCompatibleParts.
+struct CompatibleEntry {
+  uint32_t code_point;
+  uint32_t begin;
+  uint32_t size;
+};
+
 #include "converter/text/tokenizer/unicode_data.inc"
+#include "converter/text/tokenizer/unicode_patterns.inc"
 
 /// The one of these sorted ranges that holds the code point, or null.
 template <typename Range>
@@ -74,6 +88,32 @@ std::u32string decompose(uint32_t code_point) {
   const auto* end = std::find(std::begin(found->parts), std::end(found->parts), U'\0');
   return {std::begin(found->parts), end};
 }
+
+std::optional<std::vector<CodePointRange>> named_code_points(std::string_view name) {
+  std::vector<CodePointRange> found;
+  const auto add = [&](std::span<const NamedRange> ranges) {
+    for (const NamedRange& range : ranges) {
+      const bool wanted = name.size() == 1 ? range.name[0] == name[0] : range.name == name;
+      if (wanted) found.push_back({range.first, range.last});
+    }
+  };
+  // Scripts have long names.
+  name.size() <= 2 ? add(kCategoryRanges) : add(kScriptRanges);
+  if (found.empty()) return std::nullopt;
+  return found;
+}
+
+std::u32string decompose_compatible(uint32_t code_point) {
+  const auto* found = std::lower_bound(
+      std::begin(kCompatible), std::end(kCompatible), code_point,
+      [](const CompatibleEntry& entry, uint32_t point) { return entry.code_point < point; });
+  if (found == std::end(kCompatible) || found->code_point != code_point) {
+    return decompose(code_point);
+  }
+  return {kCompatibleParts + found->begin, found->size};
+}
+
+std::span<const Composition> compositions() { return kCompositions; }
 
 uint8_t combining_class(uint32_t code_point) {
   const CombiningRange* range = find(std::span<const CombiningRange>(kCombiningRanges), code_point);

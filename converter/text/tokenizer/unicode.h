@@ -4,8 +4,11 @@
 // no Unicode data: the converter writes what a tokenizer needs into the file.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "schema/model_generated.h"
 
@@ -43,6 +46,21 @@ std::u32string decompose(uint32_t code_point);
 
 /// The canonical combining class of a character that does not decompose.
 uint8_t combining_class(uint32_t code_point);
+
+/// \p{name} in patterns of `tokenizers`: a general category, its first letter, or one of a few scripts; missing: it is
+/// none of them.
+std::optional<std::vector<CodePointRange>> named_code_points(std::string_view name);
+
+/// The full decomposition for compatibility, or the canonical one. A Hangul syllable is not taken apart.
+std::u32string decompose_compatible(uint32_t code_point);
+
+/// Two characters and the one they compose to, without Hangul.
+struct Composition {
+  uint32_t first;
+  uint32_t second;
+  uint32_t joined;
+};
+std::span<const Composition> compositions();
 
 /// Code points and the bits (see runtime/text/tables/char_classes.h) they get.
 struct ClassRule {

@@ -5,6 +5,7 @@
 #include "runtime/text/bpe.h"
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
+#include "runtime/text/pattern.h"
 #include "runtime/text/split.h"
 #include "runtime/text/utf8.h"
 
@@ -131,24 +132,65 @@ bool add_whole(EncoderState& state, std::span<const char> text) {
   return true;
 }
 
-/// What a word that was too long to be taken whole goes on with; none at first.
-void start(EncoderState& state) { state.kind.make<WordRest>(); }
+/// How far the words of the text were cut.
+struct WordState {
+  /// What a word that was too long to be taken whole goes on with.
+  WordRest rest = WordRest::kNone;
+  PatternState patterns;
+  /// Part of the word was taken.
+  bool begun = false;
+};
+
+void start(EncoderState& state) { state.kind.make<WordState>(); }
+
+/// Cuts text into words, by the patterns of the file or in one of the ways that have a name.
+class Words {
+ public:
+  explicit Words(EncoderState& state)
+      : tokenizer_(*state.tokenizer),
+        state_(state.kind.as<WordState>()),
+        splitter_(tokenizer_.table->split(), tokenizer_.table->max_digits(), tokenizer_.classes) {}
+
+  SplitWord next(std::span<const char> text, bool last, size_t enough, bool* dropped) {
+    if (tokenizer_.table->patterns() == nullptr) return splitter_.next(text, last, state_.rest);
+    const PatternWord word = PatternCutter(tokenizer_, state_.patterns, text, last).next(enough);
+    *dropped = word.dropped;
+    return {word.bytes, word.malformed, word.open, WordRest::kNone};
+  }
+  /// `taken` are the first bytes of the word, or all of it.
+  void take(std::span<const char> taken, const SplitWord& word, bool whole) {
+    state_.begun = !whole;
+    state_.rest = whole ? WordRest::kNone : word.rest;
+    if (tokenizer_.table->patterns() == nullptr) return;
+    PatternCutter(tokenizer_, state_.patterns, taken, false).take(taken.size());
+  }
+  bool begun() const { return state_.begun; }
+
+ private:
+  const Tokenizer& tokenizer_;
+  WordState& state_;
+  WordSplitter splitter_;
+};
 
 Status encode(EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
               Error* error) {
   const Tokenizer& tokenizer = *state.tokenizer;
-  const WordSplitter splitter(tokenizer.table->split(), tokenizer.table->max_digits(),
-                              tokenizer.classes);
+  Words words(state);
   const size_t most = state.word.size();
-  WordRest& begun = state.kind.as<WordRest>();
   while (*consumed < text.size()) {
     const std::span<const char> rest = text.subspan(*consumed);
-    const SplitWord next = splitter.next(rest, last, begun);
+    bool dropped = false;
+    const SplitWord next = words.next(rest, last, most + tokenizer.longest_text, &dropped);
     // All pieces that begin where the word may be cut must be seen, or the cut, and whether there is
     // one, would depend on how much text is there.
     if (next.open && next.bytes <= most + tokenizer.longest_text) return Status::kOk;
     if (next.bytes == 0) {
-      begun = WordRest::kNone;
+      words.take({}, next, true);
+      continue;
+    }
+    if (dropped) {
+      words.take(rest.first(next.bytes), next, !next.open);
+      *consumed += next.bytes;
       continue;
     }
     Word word{rest.first(next.bytes), next.open};
@@ -157,15 +199,16 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
       word.cut_off |= next.open;
     }
     if (state.pending.left() < std::min(word.text.size(), most)) return Status::kOk;
-    if (begun == WordRest::kNone && !word.cut_off && tokenizer.table->whole_words() &&
+    if (!words.begun() && !word.cut_off && tokenizer.table->whole_words() &&
         add_whole(state, word.text)) {
+      words.take(rest.first(next.bytes), next, true);
       *consumed += next.bytes;
       continue;
     }
     if (!word.cut_off && word.text.size() <= most) {
       add_merged(state, word.text);
+      words.take(rest.first(next.bytes), next, true);
       *consumed += next.bytes;
-      begun = WordRest::kNone;
       continue;
     }
     const size_t cut = drops_bytes(tokenizer) ? 0 : safe_cut(tokenizer, word, most);
@@ -176,8 +219,9 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
                   *consumed, most);
     }
     add_merged(state, word.text.first(cut));
-    *consumed += next.malformed ? bytes_before_repair(rest, cut) : cut;
-    begun = next.rest;
+    const size_t taken = next.malformed ? bytes_before_repair(rest, cut) : cut;
+    words.take(rest.first(taken), next, false);
+    *consumed += taken;
   }
   return Status::kOk;
 }

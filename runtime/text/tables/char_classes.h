@@ -4,6 +4,7 @@
 // table, so that text is cut on every device as it was in training, whatever Unicode has added since,
 // and the library carries no Unicode data of its own.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,7 +22,8 @@ enum CharClass : uint8_t {
   kRemoved = 32,
   /// Counts as part of a word beside an added token that must stand alone.
   kWordCharacter = 64,
-  /// WordPiece: replaced by what the table of replacements says, or one of `ordered_marks`.
+  /// WordPiece: replaced by what the table of replacements says, or one of `ordered_marks`. Else: not the same whatever
+  /// stands before it, by the table of normalization.
   kChanged = 128,
 };
 
@@ -36,6 +38,10 @@ class CharClasses {
       : block_of_(block_of), blocks_(blocks) {}
 
   bool empty() const { return block_of_.empty(); }
+  /// The largest number of any code point.
+  uint8_t largest() const {
+    return blocks_.empty() ? 0 : *std::max_element(blocks_.begin(), blocks_.end());
+  }
   /// The bits of a code point; none without a table.
   uint8_t of(uint32_t code_point) const {
     if (block_of_.empty()) return 0;

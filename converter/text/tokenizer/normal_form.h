@@ -1,0 +1,37 @@
+#pragma once
+
+// The tables of Unicode's normal forms for the runtime (runtime/text/normalizer.h).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "converter/text/tokenizer/unicode.h"
+#include "schema/model_generated.h"
+
+namespace oxbow::convert {
+
+/// What is done with a text, in this order.
+struct NormalForm {
+  enum class Decompose { kNone, kCanonical, kCompatible };
+  Decompose decompose = Decompose::kNone;
+  bool compose = false;
+  /// Marks (\p{Mn}) are left out.
+  bool strip_accents = false;
+  bool lower_case = false;
+  /// Before each text.
+  std::string prefix;
+  bool prefix_unless_space = false;
+
+  bool empty() const {
+    return decompose == Decompose::kNone && !strip_accents && !lower_case && prefix.empty();
+  }
+  /// Whether a text may become another, but for its prefix.
+  bool changes() const { return decompose != Decompose::kNone || strip_accents || lower_case; }
+};
+
+/// Fills `normalization` and the classes of characters; `rules` are the other classes that the tokenizer needs.
+void write_normal_form(const NormalForm& form, std::vector<ClassRule> rules,
+                       schema::TokenizerT& tokenizer);
+
+}  // namespace oxbow::convert

@@ -1,0 +1,24 @@
+#pragma once
+
+// Patterns that cut text, made automata of for the runtime (runtime/text/pattern.h).
+
+#include <string>
+#include <vector>
+
+#include "schema/model_generated.h"
+
+namespace oxbow::convert {
+
+struct SplitPattern {
+  /// A regular expression, or the text itself.
+  std::string text;
+  bool literal = false;
+  schema::SplitBehaviour behaviour = schema::SplitBehaviour::Isolated;
+};
+
+/// Fills `patterns` and the classes of characters they need. Throws InputError for what is not supported: see
+/// pattern_syntax.h, and patterns that match nothing at all or need too many states.
+void write_patterns(const std::string& source, const std::vector<SplitPattern>& patterns,
+                    schema::TokenizerT& tokenizer);
+
+}  // namespace oxbow::convert

@@ -1,0 +1,194 @@
+#include "converter/text/tokenizer/pattern.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "host/errors.h"
+#include "runtime/text/pattern.h"
+#include "runtime/text/split.h"
+#include "runtime/text/tokenizer.h"
+
+namespace oxbow::convert {
+namespace {
+
+using Words = std::vector<std::string>;
+using Behaviour = schema::SplitBehaviour;
+
+/// The tables of some patterns, as the runtime reads them.
+class Cutter {
+ public:
+  explicit Cutter(const std::vector<SplitPattern>& patterns) {
+    schema::TokenizerT table;
+    write_patterns("test", patterns, table);
+    builder_.Finish(schema::CreateTokenizer(builder_, &table));
+    tokenizer_.table = flatbuffers::GetRoot<schema::Tokenizer>(builder_.GetBufferPointer());
+    const auto* classes = tokenizer_.table->pattern_classes();
+    tokenizer_.pattern_classes =
+        CharClasses({classes->block_of()->data(), classes->block_of()->size()},
+                    {classes->blocks()->data(), classes->blocks()->size()});
+    Error error;
+    EXPECT_EQ(check_patterns(tokenizer_, &error), Status::kOk) << error.text;
+  }
+
+  /// Words of a text of which `chunk` more bytes are there at each call; words are taken in parts of at most `most`.
+  Words cut(const std::string& text, size_t chunk, size_t most) const {
+    PatternState state;
+    Words words;
+    bool begun = false;
+    for (size_t taken = 0, there = 0; taken < text.size();) {
+      const bool last = there == text.size();
+      PatternCutter cutter(tokenizer_, state, std::span(text).subspan(taken, there - taken), last);
+      const PatternWord word = there == taken ? PatternWord{0, true} : cutter.next(most);
+      if (word.open && word.bytes <= most) {
+        if (last) {
+          ADD_FAILURE() << "stands still at " << taken;
+          return words;
+        }
+        there = std::min(there + chunk, text.size());
+        continue;
+      }
+      if (word.bytes == 0) {
+        cutter.end_word();
+        begun = false;
+        continue;
+      }
+      // Part of a word that goes on.
+      const size_t bytes = word.open ? most : word.bytes;
+      if (!word.dropped) {
+        if (!begun) words.emplace_back();
+        words.back() += text.substr(taken, bytes);
+      }
+      begun = word.open;
+      cutter.take(bytes);
+      taken += bytes;
+    }
+    return words;
+  }
+
+ private:
+  flatbuffers::FlatBufferBuilder builder_;
+  Tokenizer tokenizer_;
+};
+
+Words cut(const std::vector<SplitPattern>& patterns, const std::string& text) {
+  const Cutter cutter(patterns);
+  const Words words = cutter.cut(text, text.size(), 1000);
+  for (const size_t chunk : {1, 3}) {
+    EXPECT_EQ(cutter.cut(text, chunk, 1000), words) << chunk;
+    EXPECT_EQ(cutter.cut(text, chunk, 4), words) << chunk;
+  }
+  return words;
+}
+Words cut(const char* pattern, const std::string& text) {
+  return cut(std::vector<SplitPattern>{{pattern}}, text);
+}
+
+TEST(Pattern, TakesTheFirstAlternativeThatMatches) {
+  EXPECT_EQ(cut("ab|abc|c", "abc"), (Words{"ab", "c"}));
+  EXPECT_EQ(cut("abc|ab|c", "abc"), (Words{"abc"}));
+  EXPECT_EQ(cut("(?:a|ab)(?:c|bcd)d*", "abcd"), (Words{"abcd"}));
+  EXPECT_EQ(cut("a+?b|a", "aaab"), (Words{"aaab"}));
+  EXPECT_EQ(cut("a+?", "aaa"), (Words{"a", "a", "a"}));
+}
+
+TEST(Pattern, LeavesWhatItDoesNotHoldInParts) {
+  EXPECT_EQ(cut("[0-9]{3}", "ab12345c"), (Words{"ab", "123", "45c"}));
+  EXPECT_EQ(cut("x", "yyy"), (Words{"yyy"}));
+}
+
+TEST(Pattern, LooksOneCharacterAhead) {
+  EXPECT_EQ(cut(R"(\s+(?!\S)|\s+|\S+)", "a   b "), (Words{"a", "  ", " ", "b", " "}));
+  EXPECT_EQ(cut(R"(\s+$|.)", "a  \nb  "), (Words{"a", "  ", "\n", "b", "  "}));
+  EXPECT_EQ(cut("a(?=b)|.", "abaa"), (Words{"a", "b", "a", "a"}));
+}
+
+TEST(Pattern, KnowsClassesOfCharacters) {
+  EXPECT_EQ(cut(R"([\p{Lu}\p{M}]+|[^\p{Lu}]+)", "ÀΩaβ1"), (Words{"ÀΩ", "aβ1"}));
+  EXPECT_EQ(cut(R"([\p{L}&&[^\p{Han}]]+)", "ab漢字cd"), (Words{"ab", "漢字", "cd"}));
+  EXPECT_EQ(cut(R"((?i:'s|'LL)|.)", "'S'll'ſ"), (Words{"'S", "'ll", "'ſ"}));
+  EXPECT_EQ(cut(R"([^(\s|[.,])]+)", "a b,c"), (Words{"a", " ", "b", ",", "c"}));
+}
+
+TEST(Pattern, CutsThePartsOfTheOneBefore) {
+  EXPECT_EQ(cut({{R"(\p{N})"}, {R"( ?\p{L}+|\s+(?!\S)|\s+)"}}, "ab  12 cd"),
+            (Words{"ab", "  ", "1", "2", " cd"}));
+}
+
+TEST(Pattern, DoesWithWhatItHoldsAsTold) {
+  EXPECT_EQ(cut({{"-", true, Behaviour::WithPrevious}}, "a-b--c"), (Words{"a-", "b-", "-", "c"}));
+  EXPECT_EQ(cut({{"-", true, Behaviour::WithNext}}, "a-b--c"), (Words{"a", "-b", "-", "-c"}));
+  EXPECT_EQ(cut({{"-", true, Behaviour::Contiguous}}, "a--b"), (Words{"a", "--", "b"}));
+  EXPECT_EQ(cut({{"-", true, Behaviour::DropHeld}}, "a--b"), (Words{"a", "b"}));
+  EXPECT_EQ(cut({{R"(\w+|[^\w\s]+)", false, Behaviour::DropBetween}}, "a  b, c"),
+            (Words{"a", "b", ",", "c"}));
+}
+
+/// The words of a way to cut that is written by hand.
+Words cut_by_hand(schema::WordSplit split, uint32_t digits, const std::string& text) {
+  const ClassRule rules[] = {{CodePoints::letters(), kLetter},
+                             {CodePoints::numbers(), kNumber},
+                             {CodePoints::white_space(), kSpace}};
+  const schema::CharClassesT tables = build_char_classes(rules);
+  const CharClasses classes(tables.block_of, tables.blocks);
+  const WordSplitter splitter(split, digits, classes);
+  Words words;
+  for (size_t at = 0; at < text.size();) {
+    const SplitWord word = splitter.next(std::span(text).subspan(at), true, WordRest::kNone);
+    words.push_back(text.substr(at, word.bytes));
+    at += word.bytes;
+  }
+  return words;
+}
+
+TEST(Pattern, CutsAsTheWaysThatAreWrittenByHand) {
+  const char* gpt2 =
+      R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+  const char* llama3 =
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  const char* parts[] = {"a",  "Zé",  " ", "  ", "\n", "\r\n",   "12", "12345",
+                         "'s", "'LL", "'", "!?", "漢", "\u00a0", "👍",  "\xff"};
+  uint32_t random = 1;
+  for (int line = 0; line < 400; ++line) {
+    std::string text;
+    for (int i = 0; i < 12; ++i) {
+      random = random * 1664525 + 1013904223;
+      text += parts[(random >> 16) % std::size(parts)];
+    }
+    EXPECT_EQ(cut(gpt2, text), cut_by_hand(schema::WordSplit::Gpt2, 0, text));
+    EXPECT_EQ(cut(llama3, text), cut_by_hand(schema::WordSplit::Llama3, 3, text));
+    EXPECT_EQ(cut({{R"(\p{N})"}, {gpt2}}, text),
+              cut_by_hand(schema::WordSplit::Gpt2Digits, 0, text));
+    if (HasFailure()) return;
+  }
+}
+
+TEST(Pattern, ThatAnAutomatonCannotFollowIsRefusedByName) {
+  const std::pair<const char*, const char*> patterns[] = {
+      {R"((?<=a)b)", "(?<"},
+      {R"(\bword)", "\\b"},
+      {R"((a)\1)", "\\1"},
+      {R"(^a)", "^"},
+      {R"(a(?!bc))", "further ahead"},
+      {R"(a*)", "match nothing"},
+      {R"(a++a)", "possessive"},
+      {R"(\p{Nonsense}+)", "Nonsense"},
+      {R"([a)", "bracket"},
+      {R"((a)", "( without )"},
+      {R"(a))", ") without ("},
+      {R"(a{1,5000})", "repetitions"},
+      {R"((?:(?:a{1,900}){1,900}){1,900})", "too long"},
+      {R"((?:a|b)*a(?:a|b){14})", "states"},
+  };
+  for (const auto& [pattern, why] : patterns) {
+    try {
+      cut(pattern, "a");
+      ADD_FAILURE() << pattern;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oxbow::convert

@@ -1,0 +1,289 @@
+#include "converter/text/tokenizer/tokenizer_json.h"
+
+#include <utility>
+
+#include "host/errors.h"
+
+namespace oxbow::convert {
+namespace {
+
+using nlohmann::json;
+using Behaviour = schema::SplitBehaviour;
+
+// Sequences inside of each other.
+constexpr int kMaxDepth = 8;
+
+/// \p{P} and the symbols of ASCII: what `tokenizers` takes for punctuation.
+constexpr const char* kPunctuation = R"([\p{P}$+<=>^`|~])";
+
+}  // namespace
+
+TokenizerJson::TokenizerJson(std::string path, const json& file, uint32_t tokens)
+    : path_(std::move(path)), file_(file), tokens_(tokens) {
+  if (!file_.is_object()) fail("no JSON object");
+}
+
+void TokenizerJson::fail(const std::string& what) const { throw InputError(path_ + ": " + what); }
+
+std::string TokenizerJson::shown(const json& value) {
+  return printable(value.dump(-1, ' ', true), 100);
+}
+
+const json& TokenizerJson::optional(const json& object, const char* key) {
+  static const json none;
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found == object.end() ? none : *found;
+}
+
+const json& TokenizerJson::member(const json& object, const std::string& where,
+                                  const char* key) const {
+  const json& value = optional(object, key);
+  if (value.is_null()) fail(where + key + " is missing");
+  return value;
+}
+
+std::string TokenizerJson::text(const json& value, const std::string& what) const {
+  if (!value.is_string()) fail(what + " is " + shown(value) + ", expected a text");
+  return value.get<std::string>();
+}
+
+bool TokenizerJson::flag(const json& object, const char* key, bool fallback) const {
+  const json& value = optional(object, key);
+  if (value.is_null()) return fallback;
+  if (!value.is_boolean()) {
+    fail(std::string(key) + " is " + shown(value) + ", expected true or false");
+  }
+  return value.get<bool>();
+}
+
+std::string TokenizerJson::type(const json& value) {
+  const json& name = optional(value, "type");
+  return name.is_string() ? printable(name.get<std::string>(), 60) : shown(value);
+}
+
+void TokenizerJson::flatten(const json& part, const std::string& where, const char* list, int depth,
+                            std::vector<const json*>& out) const {
+  if (part.is_null()) return;
+  if (type(part) != "Sequence") {
+    out.push_back(&part);
+    return;
+  }
+  if (depth == kMaxDepth) fail(where + ": sequences too deep inside of each other");
+  const json& parts = member(part, where + ".", list);
+  if (!parts.is_array()) fail(where + "." + list + " is not a list");
+  for (const json& inner : parts) flatten(inner, where, list, depth + 1, out);
+}
+
+std::vector<const json*> TokenizerJson::normalizers() const {
+  std::vector<const json*> out;
+  flatten(optional(file_, "normalizer"), "normalizer", "normalizers", 0, out);
+  return out;
+}
+std::vector<const json*> TokenizerJson::pre_tokenizers() const {
+  std::vector<const json*> out;
+  flatten(optional(file_, "pre_tokenizer"), "pre_tokenizer", "pretokenizers", 0, out);
+  return out;
+}
+std::vector<const json*> TokenizerJson::decoders() const {
+  std::vector<const json*> out;
+  flatten(optional(file_, "decoder"), "decoder", "decoders", 0, out);
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> TokenizerJson::merges() const {
+  const json& list = member(model(), "model.", "merges");
+  if (!list.is_array()) fail("model.merges is not a list");
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const json& merge : list) {
+    if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+      out.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
+      continue;
+    }
+    const std::string both = merge.is_string() ? merge.get<std::string>() : "";
+    const size_t space = both.find(' ');
+    if (space == std::string::npos || both.find(' ', space + 1) != std::string::npos) {
+      fail("merge " + std::to_string(out.size() + 1) + " is " + shown(merge) +
+           ", expected two tokens");
+    }
+    out.emplace_back(both.substr(0, space), both.substr(space + 1));
+  }
+  return out;
+}
+
+void TokenizerJson::add_normalizer(const json& part, NormalForm& form) const {
+  const std::string name = type(part);
+  const auto refuse = [&](const std::string& why) {
+    fail("the normalizer " + name + " is not supported" + why);
+  };
+  if (name == "NFC" || name == "NFD" || name == "NFKC" || name == "NFKD") {
+    if (form.changes()) refuse(" behind another");
+    form.decompose =
+        name[2] == 'K' ? NormalForm::Decompose::kCompatible : NormalForm::Decompose::kCanonical;
+    form.compose = name.back() == 'C';
+  } else if (name == "Lowercase") {
+    form.lower_case = true;
+  } else if (name == "StripAccents") {
+    form.strip_accents = true;
+  } else if (name == "Prepend") {
+    if (!form.prefix.empty()) refuse(" twice");
+    form.prefix = text(optional(part, "prepend"), "normalizer.prepend");
+    // The table's own limit.
+    if (form.prefix.size() > 24) refuse(" with so long a text");
+  } else {
+    refuse(" here; expected NFC, NFD, NFKC, NFKD, Lowercase, StripAccents or Prepend");
+  }
+}
+
+SplitPattern TokenizerJson::cut(const json& part) const {
+  const std::string name = type(part);
+  SplitPattern out;
+  if (name == "Digits") {
+    out.text = flag(part, "individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)";
+    return out;
+  }
+  if (name == "Whitespace") {
+    out.text = R"(\w+|[^\w\s]+)";
+    out.behaviour = Behaviour::DropBetween;
+    return out;
+  }
+  if (name == "WhitespaceSplit") {
+    out.text = R"(\s+)";
+    out.behaviour = Behaviour::DropHeld;
+    return out;
+  }
+  if (name != "Split" && name != "Punctuation") {
+    fail("the pre_tokenizer " + name +
+         " is not supported here; expected ByteLevel, Split, Digits, Punctuation, Whitespace or "
+         "WhitespaceSplit");
+  }
+  const bool inverted = flag(part, "invert", false);
+  const json& behavior = optional(part, "behavior");
+  const std::string how = name == "Punctuation" && behavior.is_null()
+                              ? "Isolated"
+                              : text(behavior, "pre_tokenizer.behavior");
+  constexpr std::pair<const char*, Behaviour> kBehaviours[] = {
+      {"Isolated", Behaviour::Isolated},
+      {"MergedWithPrevious", Behaviour::WithPrevious},
+      {"MergedWithNext", Behaviour::WithNext},
+      {"Contiguous", Behaviour::Contiguous},
+      {"Removed", Behaviour::DropHeld}};
+  bool known = false;
+  for (const auto& [given, behaviour] : kBehaviours) {
+    if (how != given) continue;
+    known = true;
+    out.behaviour = behaviour;
+  }
+  // Without one side of it gone, what is held and what is between are the same for these two.
+  if (inverted && out.behaviour == Behaviour::DropHeld) {
+    out.behaviour = Behaviour::DropBetween;
+  } else if (inverted && out.behaviour != Behaviour::Isolated) {
+    known = false;
+  }
+  if (!known) {
+    fail("pre_tokenizer.behavior is " + printable(how, 40) + (inverted ? " with invert" : "") +
+         ", which is not supported");
+  }
+  if (name == "Punctuation") {
+    out.text = kPunctuation;
+    return out;
+  }
+  const json& pattern = optional(part, "pattern");
+  out.literal = optional(pattern, "String").is_string();
+  out.text = text(optional(pattern, out.literal ? "String" : "Regex"), "pre_tokenizer.pattern");
+  return out;
+}
+
+std::vector<AddedTokenSetting> TokenizerJson::added() const {
+  const json& list = optional(file_, "added_tokens");
+  std::vector<AddedTokenSetting> out;
+  if (list.is_null()) return out;
+  if (!list.is_array()) fail("added_tokens is not a list");
+  for (const json& entry : list) {
+    AddedTokenSetting token;
+    token.text = text(optional(entry, "content"), "content of an added token");
+    const json& id = optional(entry, "id");
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= tokens_) {
+      fail("added token '" + printable(token.text, 60) + "' has id " + shown(id) +
+           ", expected a number below the " + std::to_string(tokens_) + " of the model");
+    }
+    token.id = id.get<uint32_t>();
+    token.special = flag(entry, "special", false);
+    token.strip_left = flag(entry, "lstrip", false);
+    token.strip_right = flag(entry, "rstrip", false);
+    token.single_word = flag(entry, "single_word", false);
+    token.normalized = flag(entry, "normalized", !token.special);
+    out.push_back(token);
+  }
+  return out;
+}
+
+uint32_t TokenizerJson::template_id(const json& id) const {
+  if (!id.is_number_unsigned() || id.get<uint64_t>() >= tokens_) {
+    fail("the template has the id " + shown(id) + ", expected a number below the " +
+         std::to_string(tokens_) + " of the model");
+  }
+  return id.get<uint32_t>();
+}
+
+TokenizerJson::Template TokenizerJson::post_processor() const {
+  Template out;
+  const json& processor = optional(file_, "post_processor");
+  if (!processor.is_null()) add_processor(processor, 0, out);
+  return out;
+}
+
+void TokenizerJson::add_processor(const json& processor, int depth, Template& out) const {
+  const std::string name = type(processor);
+  if (name == "ByteLevel") return;  // It changes offsets only.
+  if (name == "Sequence") {
+    const json& list = member(processor, "post_processor.", "processors");
+    if (!list.is_array()) fail("post_processor.processors is not a list");
+    if (depth == kMaxDepth) fail("post_processor: sequences too deep inside of each other");
+    for (const json& entry : list) add_processor(entry, depth + 1, out);
+    return;
+  }
+  if (!out.before.empty() || !out.after.empty()) {
+    fail("the post_processor adds tokens twice, which is not supported");
+  }
+  if (name == "RobertaProcessing" || name == "BertProcessing") {
+    out.before = {pair_id(processor, "cls")};
+    out.after = {pair_id(processor, "sep")};
+  } else if (name == "TemplateProcessing") {
+    read_single(processor, out);
+  } else {
+    fail("the post_processor " + name + " is not supported, expected TemplateProcessing");
+  }
+}
+
+uint32_t TokenizerJson::pair_id(const json& processor, const char* key) const {
+  const json& pair = member(processor, "post_processor.", key);
+  if (!pair.is_array() || pair.size() != 2) {
+    fail(std::string("post_processor.") + key + " is " + shown(pair) +
+         ", expected a token and its id");
+  }
+  return template_id(pair[1]);
+}
+
+void TokenizerJson::read_single(const json& processor, Template& out) const {
+  const json& single = member(processor, "post_processor.", "single");
+  if (!single.is_array()) fail("post_processor.single is not a list");
+  const json& special = optional(processor, "special_tokens");
+  bool behind = false;
+  for (const json& entry : single) {
+    if (const json& sequence = optional(entry, "Sequence"); !sequence.is_null()) {
+      if (behind || optional(sequence, "id") != "A") fail("the template has more than one text");
+      behind = true;
+      continue;
+    }
+    const std::string name =
+        text(optional(optional(entry, "SpecialToken"), "id"), "a special token of the template");
+    const json& ids = optional(optional(special, name.c_str()), "ids");
+    if (!ids.is_array()) {
+      fail("post_processor.special_tokens lacks '" + printable(name, 60) + "'");
+    }
+    for (const json& id : ids) (behind ? out.after : out.before).push_back(template_id(id));
+  }
+  if (!behind) fail("the template lacks the text");
+}
+
+}  // namespace oxbow::convert

@@ -1,0 +1,278 @@
+#include "runtime/text/pattern.h"
+
+#include <algorithm>
+
+#include "runtime/text/tokenizer.h"
+#include "runtime/text/utf8.h"
+
+namespace oxbow {
+namespace {
+
+using Behaviour = schema::SplitBehaviour;
+using Mode = PatternPart::Mode;
+
+constexpr uint16_t kEndsBefore = 0x8000;
+constexpr uint16_t kStart = 1;
+
+}  // namespace
+
+/// How far an automaton came.
+struct PatternCutter::Walk {
+  /// The furthest place where a match ends, and the state there; `found` tells whether there is one.
+  size_t end = 0;
+  uint16_t state = 0;
+  bool found = false;
+  /// The text ended before it was known whether the match goes on.
+  bool open = false;
+};
+
+PatternCutter::PatternCutter(const Tokenizer& tokenizer, PatternState& state,
+                             std::span<const char> text, bool last)
+    : patterns_(*tokenizer.table->patterns()),
+      classes_(tokenizer.pattern_classes),
+      columns_(size_t{tokenizer.table->pattern_class_count()} + 1),
+      count_(tokenizer.table->patterns()->size()),
+      state_(state),
+      text_(text),
+      last_(last) {}
+
+/// Bytes of the character at a place that is not the end of the text, and its class.
+size_t PatternCutter::character(size_t place, uint8_t* class_number, bool* cut_off) {
+  if (const auto byte = static_cast<uint8_t>(text_[place]); byte < 0x80) {
+    *class_number = classes_.of(byte);
+    return 1;
+  }
+  const std::span<const char> rest = text_.subspan(place);
+  const Utf8Character next = read_utf8(rest);
+  if (next.kind == Utf8Character::Kind::kCharacter) {
+    *class_number = classes_.of(next.code_point);
+    return next.bytes;
+  }
+  if (next.kind == Utf8Character::Kind::kIncomplete && !last_) {
+    *cut_off = true;
+    return 0;
+  }
+  state_.malformed = true;
+  *class_number = classes_.of(kReplacementCharacter);
+  return malformed_bytes(rest);
+}
+
+/// Whether it is known what a pattern sees at a place: a character, or the end of what it may look at.
+bool PatternCutter::see(size_t index, size_t place, bool* end) {
+  *end = false;
+  if (index > 0) {
+    const PatternPart& outer = state_.parts[index - 1];
+    while (place >= outer.known && !outer.closed) {
+      if (!extend(index - 1)) return false;
+    }
+    *end = place >= outer.known;
+    return true;
+  }
+  if (place < text_.size()) return true;
+  *end = last_;
+  return last_;
+}
+
+PatternCutter::Walk PatternCutter::walk(size_t index, size_t from, uint16_t state) {
+  const uint16_t* const next =
+      patterns_.Get(static_cast<flatbuffers::uoffset_t>(index))->next()->data();
+  Walk walk;
+  walk.end = from;
+  size_t place = from;
+  // Up to here each place is seen without asking.
+  size_t sure = 0;
+  while (state != 0) {
+    bool end = false;
+    if (place >= sure) {
+      if (!see(index, place, &end)) {
+        walk.open = true;
+        return walk;
+      }
+      sure = index == 0 ? text_.size() : state_.parts[index - 1].known;
+    }
+    auto class_number = static_cast<uint8_t>(columns_ - 1);
+    size_t bytes = 0;
+    if (!end) {
+      bool cut_off = false;
+      bytes = character(place, &class_number, &cut_off);
+      if (cut_off) {
+        walk.open = true;
+        return walk;
+      }
+    }
+    const uint16_t entry = next[state * columns_ + class_number];
+    if ((entry & kEndsBefore) != 0 && place > from) {
+      walk.end = place;
+      walk.state = state;
+      walk.found = true;
+    }
+    if (end) return walk;
+    state = entry & ~kEndsBefore;
+    place += bytes;
+  }
+  return walk;
+}
+
+/// The first bytes of a part. False: more must be seen.
+bool PatternCutter::begin(size_t index) {
+  PatternPart& part = state_.parts[index];
+  bool end = false;
+  if (!see(index, 0, &end) || end) return false;
+  const Walk found = walk(index, 0, kStart);
+  if (found.found) {
+    part.mode = Mode::kHeld;
+    part.known = static_cast<uint32_t>(found.end);
+    part.state = found.state;
+    return found.open || close(index);
+  }
+  if (found.open) return false;
+  part.mode = Mode::kBetween;
+  return skip(part);
+}
+
+/// One more character between what is held.
+bool PatternCutter::skip(PatternPart& part) {
+  uint8_t class_number = 0;
+  bool cut_off = false;
+  part.known += static_cast<uint32_t>(character(part.known, &class_number, &cut_off));
+  return !cut_off;
+}
+
+/// Goes on where nothing was held so far.
+bool PatternCutter::between(size_t index) {
+  PatternPart& part = state_.parts[index];
+  bool end = false;
+  if (!see(index, part.known, &end)) return false;
+  part.closed = end;
+  if (end) return true;
+  const Walk found = walk(index, part.known, kStart);
+  if (!found.found) return !found.open && skip(part);
+  if (behaviour(index) == Behaviour::WithPrevious) {
+    part.mode = Mode::kHeld;
+    part.state = kStart;
+  } else {
+    part.closed = true;
+  }
+  return true;
+}
+
+/// Goes on inside of a match.
+bool PatternCutter::held(size_t index) {
+  PatternPart& part = state_.parts[index];
+  const Walk found = walk(index, part.known, part.state);
+  if (found.found) {
+    part.known = static_cast<uint32_t>(found.end);
+    part.state = found.state;
+    return found.open || close(index);
+  }
+  return !found.open && close(index);
+}
+
+/// A match ended, and with it the part, unless what follows belongs to it.
+bool PatternCutter::close(size_t index) {
+  PatternPart& part = state_.parts[index];
+  // From here on no match goes on, whenever it is looked at again.
+  part.state = 0;
+  const bool takes_held = behaviour(index) == Behaviour::Contiguous;
+  if (takes_held || behaviour(index) == Behaviour::WithNext) {
+    bool end = false;
+    if (!see(index, part.known, &end)) return false;
+    if (!end) {
+      const Walk found = walk(index, part.known, kStart);
+      if (!found.found && found.open) return false;
+      if (found.found == takes_held) {
+        part.mode = takes_held ? Mode::kHeld : Mode::kBetween;
+        part.state = kStart;
+        return true;
+      }
+    }
+  }
+  part.closed = true;
+  return true;
+}
+
+Behaviour PatternCutter::behaviour(size_t index) const {
+  return patterns_.Get(static_cast<flatbuffers::uoffset_t>(index))->behaviour();
+}
+
+/// Finds out more about a part that is not closed. False: more of the text must be seen.
+bool PatternCutter::extend(size_t index) {
+  switch (state_.parts[index].mode) {
+    case Mode::kFresh:
+      return begin(index);
+    case Mode::kBetween:
+      return between(index);
+    case Mode::kHeld:
+      return held(index);
+  }
+  return false;
+}
+
+PatternWord PatternCutter::next(size_t enough) {
+  const PatternPart& part = state_.parts[count_ - 1];
+  while (!part.closed && part.known <= enough) {
+    if (!extend(count_ - 1)) break;
+  }
+  PatternWord word{part.known, !part.closed, false, false};
+  for (size_t i = 0; i < count_; ++i) {
+    const Mode mode = state_.parts[i].mode;
+    word.dropped |= (behaviour(i) == Behaviour::DropHeld && mode == Mode::kHeld) ||
+                    (behaviour(i) == Behaviour::DropBetween && mode == Mode::kBetween);
+  }
+  std::span<const char> rest = text_.first(std::min<size_t>(part.known, text_.size()));
+  while (state_.malformed && !word.malformed && !rest.empty()) {
+    const Utf8Character next = read_utf8(rest);
+    word.malformed = next.kind != Utf8Character::Kind::kCharacter;
+    rest = rest.subspan(std::min(rest.size(), std::max<size_t>(next.bytes, 1)));
+  }
+  return word;
+}
+
+void PatternCutter::take(size_t bytes) {
+  text_ = text_.subspan(bytes);
+  for (PatternPart& part : state_.parts) {
+    part.known -= static_cast<uint32_t>(std::min<size_t>(part.known, bytes));
+  }
+  settle();
+}
+
+/// Where a part ended, what follows begins another, and so it does inside of that.
+void PatternCutter::settle() {
+  bool over = false;
+  for (PatternPart& part : std::span(state_.parts).first(count_)) {
+    over |= part.closed && part.known == 0;
+    if (over) part = {};
+  }
+}
+
+Status check_patterns(const Tokenizer& tokenizer, Error* error) {
+  const schema::Tokenizer& table = *tokenizer.table;
+  const size_t columns = size_t{table.pattern_class_count()} + 1;
+  const auto bad = [&](const char* what) {
+    return fail(error, Status::kFileCorrupt, "tokenizer: %s", what);
+  };
+  if (table.patterns()->size() == 0 || table.patterns()->size() > kMaxPatterns) {
+    return bad("no patterns, or more than 8");
+  }
+  if (tokenizer.pattern_classes.empty() || columns > 256 ||
+      tokenizer.pattern_classes.largest() >= columns - 1) {
+    return bad("the classes of the patterns are not there or more than they may be");
+  }
+  for (const schema::WordPattern* pattern : *table.patterns()) {
+    const auto* next = pattern->next();
+    const size_t states = next == nullptr ? 0 : next->size() / columns;
+    if (states < 2 || states > kEndsBefore || next->size() != states * columns ||
+        std::any_of(next->begin(), next->end(),
+                    [&](uint16_t entry) { return (entry & ~kEndsBefore) >= states; })) {
+      return bad("a pattern leads out of itself");
+    }
+    if (pattern->behaviour() > Behaviour::MAX) {
+      return fail(
+          error, Status::kFileUnsupported,
+          "tokenizer: a pattern of a behaviour this library does not know: use a newer one");
+    }
+  }
+  return Status::kOk;
+}
+
+}  // namespace oxbow

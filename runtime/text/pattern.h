@@ -1,0 +1,97 @@
+#pragma once
+
+// Text cut by regular expressions, which the converter has made automata of. A pattern takes what a backtracking
+// matcher would take, alternatives from the left to the right, but goes over the text once and never back further than
+// the last place where a match may end. It sees one character beyond a place, or the end, before it calls it the end of a
+// match: so a pattern can ask what follows.
+//
+//   text:      |  The |  cost: |  1 2 0 ...      cut by \p{N}, then each part by GPT-2's pattern, and so on
+//   cutter 0   |--------------------|--|--
+//   cutter 1   |------|--------|----|
+//
+// A part may be longer than what is seen of the text. What is known of it can be taken, and the rest goes on from there.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/base/status.h"
+#include "runtime/text/tables/char_classes.h"
+#include "schema/model_generated.h"
+
+namespace oxbow {
+
+struct Tokenizer;
+
+inline constexpr size_t kMaxPatterns = 8;
+
+/// Where one pattern is in the text, counted from the beginning of what is left of it.
+struct PatternPart {
+  enum class Mode : uint8_t { kFresh, kBetween, kHeld };
+  /// Bytes known to belong to the part that begins the text.
+  uint32_t known = 0;
+  /// Held: the state of the automaton there.
+  uint16_t state = 0;
+  Mode mode = Mode::kFresh;
+  /// The part ends there.
+  bool closed = false;
+};
+
+/// Between two calls.
+struct PatternState {
+  PatternPart parts[kMaxPatterns];
+  /// Something malformed was seen.
+  bool malformed = false;
+};
+
+struct PatternWord {
+  /// Bytes that are known to belong to the word; 0: more must be seen, or nothing is left of the word.
+  size_t bytes = 0;
+  /// The word may go on.
+  bool open = false;
+  bool malformed = false;
+  /// It gives no tokens.
+  bool dropped = false;
+};
+
+/// Cuts a text by all patterns of a tokenizer.
+class PatternCutter {
+ public:
+  PatternCutter(const Tokenizer& tokenizer, PatternState& state, std::span<const char> text,
+                bool last);
+
+  /// What the text begins with. `enough`: how many bytes of a word need not be looked beyond.
+  PatternWord next(size_t enough);
+  /// The first bytes of the word were taken.
+  void take(size_t bytes);
+  /// The word that was begun is over.
+  void end_word() { settle(); }
+
+ private:
+  struct Walk;
+
+  bool extend(size_t index);
+  bool begin(size_t index);
+  bool between(size_t index);
+  bool held(size_t index);
+  bool close(size_t index);
+  bool skip(PatternPart& part);
+  void settle();
+  schema::SplitBehaviour behaviour(size_t index) const;
+  Walk walk(size_t index, size_t from, uint16_t state);
+  bool see(size_t index, size_t place, bool* end);
+  size_t character(size_t place, uint8_t* class_number, bool* cut_off);
+
+  const flatbuffers::Vector<flatbuffers::Offset<schema::WordPattern>>& patterns_;
+  const CharClasses& classes_;
+  size_t columns_;
+  size_t count_;
+  PatternState& state_;
+  std::span<const char> text_;
+  bool last_;
+};
+
+/// Whether the automata of a file hold together.
+Status check_patterns(const Tokenizer& tokenizer, Error* error);
+
+}  // namespace oxbow
