@@ -1,8 +1,8 @@
 #include "converter/formats/bitnet.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "converter/passes/rounding.h"
 #include "host/errors.h"
 
 namespace oxbow::convert {
@@ -41,6 +41,17 @@ std::vector<float> unpack_bitnet(const std::string& where, const StoredTensor& t
     codes[i] = static_cast<float>(stored - 1);
   }
   return codes;
+}
+
+float ternary_step(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += std::fabs(value);
+  return std::max(static_cast<float>(sum / static_cast<double>(values.size())), 1e-5f);
+}
+
+int ternary_code(float value, float step) {
+  if (step == 0) return 0;
+  return static_cast<int>(std::nearbyint(std::clamp(value / step, -1.0f, 1.0f)));
 }
 
 void round_like_bitnet(std::vector<float>& values) {

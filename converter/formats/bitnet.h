@@ -8,6 +8,7 @@
 //   online    float numbers, which count as the codes nearest to them in steps of their mean magnitude
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ struct BitnetFormat {
 std::vector<float> unpack_bitnet(const std::string& where, const StoredTensor& tensor,
                                  uint64_t rows, uint64_t width);
 
+/// The step of BitNet b1.58: the mean magnitude, at least 1e-5.
+float ternary_step(std::span<const float> values);
+/// -1, 0 or 1: the nearest, ties to 0.
+int ternary_code(float value, float step);
 /// Each number becomes the nearest of -a, 0 and a, with a their mean magnitude.
 void round_like_bitnet(std::vector<float>& values);
 

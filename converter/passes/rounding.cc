@@ -101,15 +101,4 @@ std::vector<float> ternary_rows(std::span<const float> values, size_t rows, size
   return steps;
 }
 
-float ternary_step(std::span<const float> values) {
-  double sum = 0;
-  for (const float value : values) sum += std::fabs(value);
-  return std::max(static_cast<float>(sum / static_cast<double>(values.size())), 1e-5f);
-}
-
-int ternary_code(float value, float step) {
-  if (step == 0) return 0;
-  return static_cast<int>(std::nearbyint(std::clamp(value / step, -1.0f, 1.0f)));
-}
-
 }  // namespace oxbow::convert

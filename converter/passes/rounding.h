@@ -19,14 +19,10 @@ struct I4Group {
 };
 
 /// The scale with the least sum of squared differences of many that are tried. What is a group already, with its largest
-/// magnitude at code -8 as in Q4_0, or at 8 times an f16 scale, is kept as it is.
+/// magnitude at code -8 as in Q4_0, is kept as it is.
 I4Group round_to_i4(std::span<const float> values);
 
 /// One magnitude for each row if every row has just -a, 0 and a; otherwise nothing.
 std::vector<float> ternary_rows(std::span<const float> values, size_t rows, size_t width);
-/// The step of BitNet b1.58: the mean magnitude, at least 1e-5.
-float ternary_step(std::span<const float> values);
-/// -1, 0 or 1: the nearest, ties to 0.
-int ternary_code(float value, float step);
 
 }  // namespace oxbow::convert

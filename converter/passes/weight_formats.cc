@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "converter/formats/bitnet.h"
 #include "converter/passes/rounding.h"
 #include "host/errors.h"
 #include "runtime/base/tensor.h"
