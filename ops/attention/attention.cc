@@ -244,6 +244,28 @@ class SeenSpans {
   bool overflowed_ = false;
 };
 
+uint64_t position_of(const AttentionRun& run, size_t row) {
+  return run.params.own ? run.sight.last_source + row : run.sight.positions;
+}
+
+/// Where spans go. Patterns and filters make much code, which is then there once.
+struct SpanSink {
+  void* target;
+  void (*push)(void* target, const PositionSpan& span);
+};
+
+template <typename Target>
+SpanSink sink_of(Target& target) {
+  return {&target,
+          [](void* to, const PositionSpan& span) { static_cast<Target*>(to)->push(span); }};
+}
+
+/// What row `row` sees with this head.
+void visit_row(const AttentionRun& run, size_t head, size_t row, SpanSink sink) {
+  visit_seen(run.sight, run.pattern, run.params.terms, head, row, position_of(run, row),
+             [sink](const PositionSpan& span) { sink.push(sink.target, span); });
+}
+
 /// Whether what a piece's keys are multiplied with, and how far they are away, is told by their positions alone.
 template <typename Element>
 bool are_plain(const KeyPieces<Element>& pieces, uint64_t last_query) {
@@ -251,10 +273,6 @@ bool are_plain(const KeyPieces<Element>& pieces, uint64_t last_query) {
     if (pieces.pieces[p].pinned || pieces.pieces[p].reach < last_query) return false;
   }
   return true;
-}
-
-uint64_t position_of(const AttentionRun& run, size_t row) {
-  return run.params.own ? run.sight.last_source + row : run.sight.positions;
 }
 
 void store_log_sum(const AttentionParams& params, const HeadTask& task, size_t row, size_t head,
@@ -280,8 +298,7 @@ bool attend_as_block(const AttentionRun& run, size_t head, size_t first, size_t 
   const SeenSpans* most = seen;
   for (size_t i = first; i < last; ++i) {
     SeenSpans& of_query = seen[i - first];
-    visit_seen(run.sight, run.pattern, params.terms, head, i, position_of(run, i),
-               [&](const PositionSpan& span) { of_query.push(span); });
+    visit_row(run, head, i, sink_of(of_query));
     if (of_query.overflowed()) return false;
     if (of_query.keys() > most->keys()) most = &of_query;
   }
@@ -317,7 +334,6 @@ template <typename Element>
 void attend(const AttentionRun& run, size_t head, size_t heads, size_t first, size_t last,
             std::byte* scratch, float* out, size_t out_first) {
   const AttentionParams& params = run.params;
-  const Sight& sight = run.sight;
   const size_t group = params.heads / params.kv_heads;
   KeyPieces<Element> pieces;
   list_pieces(run, head / group, &pieces);
@@ -341,8 +357,7 @@ void attend(const AttentionRun& run, size_t head, size_t heads, size_t first, si
     }
     if (visible) {
       stream.begin();
-      visit_seen(sight, run.pattern, params.terms, head, i, position,
-                 [&](const PositionSpan& span) { stream.push(span); });
+      visit_row(run, head, i, sink_of(stream));
       stream.end();
     }
     for (size_t h = 0; h < heads; ++h) store_log_sum(params, tasks[h], i, head + h, visible);

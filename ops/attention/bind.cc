@@ -274,7 +274,7 @@ Status request_scratch(BindContext& context, AttentionParams& params) {
   if (!depends_on_head(params.pattern) && !has_reach(params.terms)) {
     params.heads_at_once = std::min(ceil_div(params.heads, context.threads()), kMaxHeadsAtOnce);
   }
-  // Sixteen times four rows of 2^30 floats.
+  // At most 24 times four rows of 2^30 floats.
   uint64_t worker_bytes = tasks_at_once(params) * uint64_t{head_scratch_bytes(params)};
   if (sorted) {
     uint64_t chunk = 0;
