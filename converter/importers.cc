@@ -6,6 +6,7 @@
 
 #include "host/errors.h"
 #include "host/io_file.h"
+#include "host/json_file.h"
 
 namespace oxbow::convert {
 
@@ -44,8 +45,12 @@ std::map<std::string, Importer>::const_iterator find_importer(const std::string&
 void check_model_type(const std::string& directory) {
   const std::string path = directory + "/config.json";
   if (!std::filesystem::is_directory(directory) || !file_exists(path)) return;
-  // What else is wrong with the file is told when it is read.
-  const nlohmann::json config = nlohmann::json::parse(read_file(path), nullptr, false);
+  nlohmann::json config;
+  try {
+    config = read_json(path);
+  } catch (const InputError&) {
+    return;  // What else is wrong with the file is told when it is read, and Infinity is no mistake there.
+  }
   const auto type = config.find("model_type");
   if (config.is_object() && type != config.end() && type->is_string()) {
     find_importer(directory, type->get<std::string>());

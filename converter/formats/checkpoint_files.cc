@@ -97,7 +97,7 @@ CheckpointFiles find_checkpoint_files(const std::string& directory, const std::s
   std::vector<const char*> usual = {"model.safetensors", "pytorch_model.bin"};
   if (tensor_files.empty()) {
     tensor_files = list_tensor_files(directory, kOnnxEnding);
-    usual = {"model.onnx"};
+    usual.push_back("model.onnx");
   }
   for (const char* single : usual) {
     const std::string path = directory + "/" + single, index = path + ".index.json";

@@ -102,9 +102,9 @@ TEST_F(CliEmbed, LongTextsAreCutOffAsTheFileSays) {
 
 TEST_F(CliEmbed, LinesBecomeRowsOfEveryForm) {
   const std::string lines = (*directory_ / "lines.txt").string();
-  write(lines, "hello\nworld\nhello\n");
+  write(lines, "hello\nplace\nhello\n");
   const std::string text = good({model_, "--file", lines});
-  EXPECT_EQ(text, good({model_, "--text", "hello", "--text", "world", "--text", "hello"}));
+  EXPECT_EQ(text, good({model_, "--text", "hello", "--text", "place", "--text", "hello"}));
   const std::string array = (*directory_ / "rows.npy").string();
   EXPECT_EQ(good({model_, "--file", lines, "--npy", array}), "");
   const json report = json::parse(good({model_, "--file", lines, "--json"}));
@@ -112,7 +112,7 @@ TEST_F(CliEmbed, LinesBecomeRowsOfEveryForm) {
   EXPECT_EQ(report["normalised"], true);
   EXPECT_EQ(report["prefix"], "ab");
   ASSERT_EQ(report["texts"].size(), 3u);
-  EXPECT_EQ(report["texts"][1]["text"], "world");
+  EXPECT_EQ(report["texts"][1]["text"], "place");
   const std::string bytes = read_file(array);
   const StoredTensor tensor = read_npy(array, std::as_bytes(std::span(bytes)));
   ASSERT_EQ(tensor.shape, (std::vector<uint64_t>{3, 36}));

@@ -42,7 +42,7 @@ Settings read_settings(const Args& args, const oxb::Model& model, const std::str
   Settings out;
   std::vector<std::string> names;
   for (const PoolingRow& row : kPoolings) names.push_back(row.name);
-  out.pooling = args.choice("pooling", stored(model, "pooling"), names);
+  out.pooling = args.has("pooling") ? args.choice("pooling", "", names) : stored(model, "pooling");
   const PoolingRow* chosen = nullptr;
   for (const PoolingRow& row : kPoolings) {
     if (out.pooling == row.name) chosen = &row;
