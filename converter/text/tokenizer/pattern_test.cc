@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "converter/text/tokenizer/unicode.h"
 #include "host/errors.h"
 #include "runtime/text/pattern.h"
 #include "runtime/text/split.h"

@@ -1,6 +1,6 @@
 #include "converter/text/tokenizer/pieces_json.h"
 
-#include <algorithm>
+#include <cstdio>
 #include <set>
 #include <unordered_map>
 
@@ -127,16 +127,22 @@ class Reader {
       in_.fail("model.fuse_unk is false, which is not supported here");
     }
     if (!bytes) return;
-    out_->byte_pieces.assign(256, 0);
-    size_t count = 0;
-    for (const auto& [text, id] : ids_) {
-      const int byte = byte_of_piece(text);
-      if (byte < 0) continue;
-      out_->byte_pieces[static_cast<size_t>(byte)] = id;
-      tables_.tokens[id] = {std::string(1, static_cast<char>(byte)), TokenRole::Byte, 0};
-      ++count;
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      char name[8];
+      std::snprintf(name, sizeof(name), "<0x%02X>", byte);
+      auto found_byte = ids_.find(name);
+      if (found_byte != ids_.end()) {
+        tables_.tokens[found_byte->second] = {std::string(1, static_cast<char>(byte)),
+                                              TokenRole::Byte, 0};
+      } else if (byte < 0x80) {
+        // Nobody asks for the byte of a character that is a token.
+        found_byte = ids_.find(std::string(1, static_cast<char>(byte)));
+      }
+      if (found_byte == ids_.end()) {
+        in_.fail(std::string("model.byte_fallback is true, and ") + name + " is no token");
+      }
+      out_->byte_pieces.push_back(found_byte->second);
     }
-    if (count != 256) in_.fail("model.byte_fallback is true and not every byte is a token");
   }
 
   void read_added() {
