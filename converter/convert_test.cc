@@ -8,6 +8,7 @@
 
 #include "converter/formats/checkpoint.h"
 #include "converter/importers.h"
+#include "converter/testing/pack_all.h"
 #include "converter/testing/stream.h"
 #include "host/describe.h"
 #include "host/errors.h"
@@ -301,7 +302,7 @@ TEST(Convert, AStoredTiedHeadGivesTheSameFile) {
     Graph graph = import_checkpoint(Checkpoint(directory / "in"), {});
     remove_dead(graph, false);
     plan(graph);
-    weights.push_back(pack(graph).data);
+    weights.push_back(testing::pack_all(graph).data);
     EXPECT_TRUE(graph.warnings.empty());
   }
   EXPECT_EQ(weights[0], weights[1]);
