@@ -67,7 +67,14 @@ std::unique_ptr<schema::TokenizerT> make_pieces(const std::string& source,
   model.name = source;
   model.algorithm = SentencePieceModel::Algorithm::kBpe;
   for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
-    model.pieces.push_back({vocabulary.tokens[id], vocabulary.scores[id], vocabulary.types[id]});
+    PieceType type = vocabulary.types[id];
+    // Some files call places that are free unknown, and the token that is meant something else.
+    if (vocabulary.unknown_token == id) {
+      type = PieceType::kUnknown;
+    } else if (vocabulary.unknown_token && type == PieceType::kUnknown) {
+      type = PieceType::kUnused;
+    }
+    model.pieces.push_back({vocabulary.tokens[id], vocabulary.scores[id], type});
   }
   model.byte_fallback = std::any_of(vocabulary.types.begin(), vocabulary.types.end(),
                                     [](PieceType type) { return type == PieceType::kByte; });

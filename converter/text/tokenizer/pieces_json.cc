@@ -138,6 +138,10 @@ class Reader {
         // Nobody asks for the byte of a character that is a token.
         found_byte = ids_.find(std::string(1, static_cast<char>(byte)));
       }
+      // The table of texts has none with a zero byte.
+      if (const auto zero = ids_.find(std::string(1, '\0')); byte == 0 && zero != ids_.end()) {
+        found_byte = zero;
+      }
       if (found_byte == ids_.end()) {
         in_.fail(std::string("model.byte_fallback is true, and ") + name + " is no token");
       }
