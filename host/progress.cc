@@ -14,6 +14,8 @@ namespace {
 constexpr auto kInterval = std::chrono::milliseconds(100);
 /// Rates of less are noise.
 constexpr double kLeastSeconds = 0.5;
+/// A stage that a log tells of.
+constexpr double kLongSeconds = 2;
 
 }  // namespace
 
@@ -33,19 +35,24 @@ ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 ProgressLine::~ProgressLine() {
   if (open_) std::fputs("\r\033[K", stderr);
+  end_stage();
+}
+
+void ProgressLine::end_stage() {
+  const double seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+  if (terminal_ || stage_.empty() || seconds < kLongSeconds) return;
+  std::fprintf(stderr, "%s: %.0f s\n", printable(stage_).c_str(), seconds);
 }
 
 void ProgressLine::show(const std::string& stage, uint64_t bytes_done, uint64_t all) {
   const Clock::time_point now = Clock::now();
   const bool is_new = stage != stage_;
   if (is_new) {
+    end_stage();
     stage_ = stage;
     started_ = now;
   }
-  if (!terminal_) {
-    if (is_new) std::fprintf(stderr, "%s\n", printable(stage).c_str());
-    return;
-  }
+  if (!terminal_) return;
   if (!is_new && now - shown_ < kInterval) return;
   shown_ = now;
   open_ = true;

@@ -1,6 +1,7 @@
 #pragma once
 
-// What a program is doing, on standard error: on a terminal one line that changes, elsewhere a line for each stage.
+// What a program is doing, on standard error: on a terminal one line that changes, elsewhere a line for each stage that
+// took long enough to be asked about.
 
 #include <chrono>
 #include <cstdint>
@@ -20,6 +21,8 @@ class ProgressLine {
   void show(const std::string& stage, uint64_t bytes_done, uint64_t all);
 
  private:
+  void end_stage();
+
   using Clock = std::chrono::steady_clock;
   bool terminal_;
   bool open_ = false;

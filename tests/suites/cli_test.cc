@@ -345,7 +345,7 @@ TEST_F(CliText, ADamagedWeightIsFoundByTheCheckAlone) {
 
 TEST_F(CliText, WrongUsageIsExitCode2WithOneLine) {
   const std::vector<std::pair<Words, std::string>> cases = {
-      {{}, "expected one of run, chat, tokenize, bench, inspect, verify, eval, index"},
+      {{}, "expected one of run, chat, tokenize, bench, inspect, verify, eval, embed, index"},
       {{"rnu"}, "did you mean run?"},
       {{"--json"}, "unknown command"},
       {{"run"}, "missing model.oxb"},

@@ -14,10 +14,11 @@ namespace {
 
 class VulkanProofs : public VulkanTest {
  protected:
-  /// A model whose log is kept in `log`.
+  /// A model whose warnings are kept in `log`.
   oxb::Expected<oxb::Model> open(TinyModel& bytes) {
     oxb_open_options options = oxb::OpenOptions();
-    options.log = [](void* context, oxb_log_level, const char* text) {
+    options.log = [](void* context, oxb_log_level level, const char* text) {
+      if (level != OXB_LOG_WARNING) return;
       static_cast<std::string*>(context)->append(text).append("\n");
     };
     options.log_context = &log;
