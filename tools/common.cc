@@ -100,8 +100,9 @@ void check(const oxb::Status& status, const std::string& what) {
   if (!status.ok()) throw InputError(what + ": " + status.text());
 }
 
-oxb::Model open_model(const std::string& path) {
+oxb::Model open_model(const std::string& path, const CommonOptions* planned) {
   oxb_open_options options = oxb::OpenOptions();
+  if (planned != nullptr) options.session = &planned->session;
   options.log = [](void*, oxb_log_level level, const char* text) {
     if (level >= OXB_LOG_WARNING) std::fprintf(stderr, "oxbow: %s\n", text);
   };

@@ -30,7 +30,8 @@ CommonOptions read_common_options(const Args& args);
 /// Throws InputError with the words of a status that is not ok, after "`what`: ".
 void check(const oxb::Status& status, const std::string& what);
 
-oxb::Model open_model(const std::string& path);
+/// Opening plans a session with the options of `planned`, which need not be planned again then.
+oxb::Model open_model(const std::string& path, const CommonOptions* planned = nullptr);
 /// What a session needs. Refuses with InputError when that is more than the limit.
 oxb_plan session_memory(const oxb::Model& model, const std::string& path,
                         const CommonOptions& options);

@@ -91,8 +91,8 @@ TEST(Decoders, RefuseWhatWouldChangeTheResults) {
        "embed_tokens.weight has shape [67, 24]"},
       {"opt/op2_postnorm_proj", [](Json& c) { c["do_layer_norm_before"] = true; },
        "model.decoder.final_layer_norm.bias is missing"},
-      {"gemma3_text/gm2_legacy_linear", [](Json& c) { c["final_logit_softcapping"] = 30.0; },
-       "final_logit_softcapping is not supported, expected null"},
+      {"gemma3_text/gm2_legacy_linear", [](Json& c) { c["final_logit_softcapping"] = 0.0; },
+       "final_logit_softcapping"},
       {"gemma3_text/gm2_legacy_linear", [](Json& c) { c["attn_logit_softcapping"] = 50.0; },
        "attn_logit_softcapping is not supported, expected null"},
       {"gemma3_text/gm2_legacy_linear", [](Json& c) { c["use_bidirectional_attention"] = true; },
@@ -291,6 +291,40 @@ TEST(Decoders, GptNeoxHalvesMayFollowEachOther) {
     }
   }
   expect_near(logits(parallel), logits(sequential));
+}
+
+TEST(Decoders, AHeadUnderItsNewerNameIsTheSameHead) {
+  const EditableCheckpoint stored = golden("gpt_neox/nx1");
+  EditableCheckpoint renamed = stored;
+  auto head = renamed.tensors.extract("embed_out.weight");
+  ASSERT_FALSE(head.empty());
+  head.key() = "lm_head.weight";
+  renamed.tensors.insert(std::move(head));
+  EXPECT_EQ(logits(stored), logits(renamed));
+}
+
+TEST(Decoders, SinceTransformers442AWindowHasOneKeyLess) {
+  for (const char* pack : {"mistral/ms1", "phi3/p3b_partial_sliding"}) {
+    EditableCheckpoint checkpoint = golden(pack);
+    const auto window = checkpoint.config["sliding_window"].get<uint32_t>();
+    for (const auto& [version, keys] : {std::pair{"4.39.3", window + 1},
+                                        {"4.41.2", window + 1},
+                                        {"4.42.0", window},
+                                        {"5.23.0", window},
+                                        {"", window}}) {
+      checkpoint.config["transformers_version"] = version;
+      // What a query sees besides itself.
+      EXPECT_EQ(imported(checkpoint).model.rings[0]->capacity, keys - 1) << pack << version;
+    }
+  }
+}
+
+TEST(Decoders, GemmasLogitsMayHaveACap) {
+  EditableCheckpoint checkpoint = golden("gemma3_text/gm2_legacy_linear");
+  std::vector<float> expected = logits(checkpoint);
+  for (float& value : expected) value = 2.5f * std::tanh(value / 2.5f);
+  checkpoint.config["final_logit_softcapping"] = 2.5;
+  expect_near(logits(checkpoint), expected);
 }
 
 }  // namespace

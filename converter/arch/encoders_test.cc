@@ -83,6 +83,9 @@ TEST(Encoders, ClassifyEachTokenWhereTheModelSaysSo) {
   const Graph named = imported(golden("bert/b3_tokens"));
   EXPECT_EQ(named.model.task, schema::Task::Encode);
   EXPECT_EQ(named.model.metadata->labels.size(), 5u);
+  EditableCheckpoint modern = golden("modernbert/mo2_cls_legacy");
+  modern.config["architectures"] = {"ModernBertForTokenClassification"};
+  EXPECT_EQ(imported(modern).model.task, schema::Task::Encode);
 }
 
 TEST(Encoders, NamesThatNobodyGaveAreNoNames) {

@@ -44,14 +44,6 @@ void read_ropes(const Checkpoint& checkpoint, const ImportOptions& options, Deco
   }
 }
 
-/// Scores or logits pass tanh in other models of the family.
-void refuse_caps(const Checkpoint& checkpoint) {
-  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"}) {
-    if (!checkpoint.has_value(key)) continue;
-    throw InputError(std::string("config.json: ") + key + " is not supported, expected null");
-  }
-}
-
 }  // namespace
 
 void import_gemma3_text(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
@@ -59,7 +51,14 @@ void import_gemma3_text(const Checkpoint& checkpoint, const ImportOptions& optio
   TransformerLayer& layer = decoder.layer;
   read_windows(checkpoint, decoder.shape);
   read_ropes(checkpoint, options, decoder);
-  refuse_caps(checkpoint);
+  // Scores pass tanh in other models of the family.
+  if (checkpoint.has_value("attn_logit_softcapping")) {
+    throw InputError("config.json: attn_logit_softcapping is not supported, expected null");
+  }
+  if (checkpoint.has_value("final_logit_softcapping")) {
+    decoder.logit_cap =
+        static_cast<float>(checkpoint.number("final_logit_softcapping", 1e-3, 1e6, 0));
+  }
   require_flag(checkpoint, "use_bidirectional_attention", false);
   layer.norm = {.rms = true,
                 .epsilon = static_cast<float>(checkpoint.number("rms_norm_eps", 1e-12, 1, 1e-6)),

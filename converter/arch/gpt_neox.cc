@@ -23,7 +23,8 @@ void import_gpt_neox(const Checkpoint& checkpoint, const ImportOptions& options,
   names.prefix = optional_prefix(checkpoint, "gpt_neox.", "embed_in.weight");
   names.words = "embed_in";
   names.final_norm = "final_layer_norm";
-  names.head = "embed_out";
+  // Its name in newer versions of the library, while a model is in memory.
+  names.head = checkpoint.has_tensor("lm_head.weight") ? "lm_head" : "embed_out";
   layer.names = {
       .attention_norm = "input_layernorm",
       .feed_forward_norm = "post_attention_layernorm",

@@ -5,6 +5,7 @@
 
 #include "converter/blocks/parts.h"
 #include "converter/blocks/recurrent.h"
+#include "converter/blocks/transformers_version.h"
 #include "host/errors.h"
 
 namespace oxbow::convert {
@@ -15,7 +16,7 @@ constexpr uint32_t kMaxTaps = 4096;
 struct Mamba {
   uint32_t vocabulary, layers, width, inner, depth, rank, taps;
   float epsilon;
-  schema::Activation activation;
+  schema::Activation activation, gate;
   bool bias, convolution_bias, tied;
 };
 
@@ -51,6 +52,9 @@ Mamba read(const Checkpoint& checkpoint) {
   config.taps = checkpoint.size("conv_kernel", 1, kMaxTaps, 4);
   config.epsilon = static_cast<float>(checkpoint.number("layer_norm_epsilon", 1e-12, 1, 1e-5));
   config.activation = read_activation(checkpoint, "hidden_act", "silu");
+  // Since 5.15 the gate is SiLU whatever hidden_act says.
+  config.gate =
+      transformers_version(checkpoint) >= 515 ? schema::Activation::Silu : config.activation;
   config.bias = checkpoint.flag("use_bias", false);
   config.convolution_bias = checkpoint.flag("use_conv_bias", true);
   config.tied = checkpoint.flag("tie_word_embeddings", true);
@@ -117,8 +121,7 @@ class Builder {
                                 config_.bias);
     };
     const uint32_t raw = half(".x", 0);
-    const uint32_t gate =
-        builder_.activate(name + ".gate", half(".gate.in", inner), config_.activation);
+    const uint32_t gate = builder_.activate(name + ".gate", half(".gate.in", inner), config_.gate);
     const uint32_t filtered =
         parts_.causal_convolution(name + ".filtered", raw, of + "conv1d", inner, config_.taps,
                                   config_.convolution_bias, state + ".conv");

@@ -16,6 +16,7 @@ struct Config {
   std::vector<float> frequencies, window_frequencies;
   MaskedHead head;
   Bias head_bias, decoder_bias;
+  bool of_tokens = false;
   bool pools_mean;
 };
 
@@ -41,16 +42,17 @@ void read_attention(const Checkpoint& checkpoint, const ImportOptions& options, 
   config.window_frequencies = read_rope(checkpoint, options, shape, width, local);
 }
 
-/// Their tensors have the names of a classifier of texts.
-void refuse_other_heads(const Checkpoint& checkpoint) {
+/// Their tensors all have the names of a classifier of texts: only the class tells that it is one of tokens.
+bool is_of_tokens(const Checkpoint& checkpoint) {
+  bool of_tokens = false;
   for (const std::string& name : checkpoint.texts("architectures")) {
-    if (!name.ends_with("ForTokenClassification") && !name.ends_with("ForQuestionAnswering")) {
-      continue;
-    }
+    of_tokens = of_tokens || name.ends_with("ForTokenClassification");
+    if (!name.ends_with("ForQuestionAnswering")) continue;
     throw InputError("config.json: architectures has " + printable(name) +
-                     ", which is not supported: expected a classifier of the whole text, masked "
+                     ", which is not supported: expected a classifier of texts or tokens, masked "
                      "tokens or no head");
   }
+  return of_tokens;
 }
 
 Config read(const Checkpoint& checkpoint, const ImportOptions& options) {
@@ -85,7 +87,7 @@ Config read(const Checkpoint& checkpoint, const ImportOptions& options) {
                  .down = "mlp.Wo",
                  .gate_up = "mlp.Wi"};
   encoder.tied = checkpoint.flag("tie_word_embeddings", true);
-  refuse_other_heads(checkpoint);
+  config.of_tokens = is_of_tokens(checkpoint);
   read_attention(checkpoint, options, config);
   config.head = {.dense = "head.dense",
                  .norm = "head.norm",
@@ -158,11 +160,15 @@ class Model {
   void classify(uint32_t x) {
     const uint32_t width = config_.encoder.layer.width;
     LayerBuilder& layers = encoder_.layer_builder();
-    const uint32_t dense = layers.linear("classifier.dense", pooled(x), config_.head.dense, width,
-                                         width, config_.head_bias);
+    const uint32_t dense = layers.linear("classifier.dense", config_.of_tokens ? x : pooled(x),
+                                         config_.head.dense, width, width, config_.head_bias);
     const uint32_t active = builder_.activate("classifier.active", dense, config_.head.activation);
-    encoder_.classify(layers.norm("classifier.normed", active, config_.head.norm, width),
-                      "classifier");
+    const uint32_t normed = layers.norm("classifier.normed", active, config_.head.norm, width);
+    if (config_.of_tokens) {
+      encoder_.classify_tokens(normed, "classifier");
+    } else {
+      encoder_.classify(normed, "classifier");
+    }
   }
 
   /// The first token, or the mean of all that are no padding: attention whose scores are all the same.

@@ -1,9 +1,9 @@
 // MPT as in Hugging Face transformers: ALiBi, packed projections, and norms and layers without biases.
 
 #include <bit>
-#include <cstdio>
 
 #include "converter/blocks/decoder.h"
+#include "converter/blocks/transformers_version.h"
 #include "host/errors.h"
 
 namespace oxbow::convert {
@@ -12,10 +12,8 @@ namespace {
 /// Transformers 4.32 to 4.41 read attn_config.clip_qkv and did nothing with it; models made with them
 /// expect just that.
 bool clip_was_forgotten(const Checkpoint& checkpoint) {
-  int major = 0, minor = 0;
-  const std::string version = checkpoint.note("transformers_version");
-  if (std::sscanf(version.c_str(), "%d.%d", &major, &minor) != 2) return false;
-  return major == 4 && minor >= 32 && minor <= 41;
+  const int version = transformers_version(checkpoint);
+  return version >= 432 && version <= 441;
 }
 
 void warn_of_what_is_not_applied(const Checkpoint& checkpoint, float clip, Graph& graph) {

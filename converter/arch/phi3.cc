@@ -1,12 +1,14 @@
 // Phi-3 and Phi-4: Llama whose queries, keys and values, and gate and up projections, are packed.
 
 #include "converter/blocks/decoder_config.h"
+#include "converter/blocks/transformers_version.h"
 
 namespace oxbow::convert {
 
 void import_phi3(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
   Decoder decoder = read_llama_like(checkpoint, options, 0, {.part = "partial_rotary_factor"});
-  decoder.shape.window = checkpoint.size("sliding_window", 1, kMaxSize, 0);
+  decoder.shape.window =
+      window_keys(checkpoint, checkpoint.size("sliding_window", 1, kMaxSize - 1, 0));
   LayerNames& names = decoder.layer.names;
   names.q = names.k = names.v = names.gate = names.up = "";
   names.packed = "self_attn.qkv_proj";

@@ -39,7 +39,7 @@ Vit read(const Checkpoint& checkpoint, const ImportOptions& options) {
   require_flag(checkpoint, "is_decoder", false);
   require_flag(checkpoint, "is_encoder_decoder", false);
   // Of a head for masked images, which is refused by its tensors.
-  checkpoint.ignore_keys({"encoder_stride"});
+  checkpoint.ignore_keys({"encoder_stride", "tie_word_embeddings"});
   ignore_common_keys(checkpoint);
   return config;
 }

@@ -150,9 +150,9 @@ void CausalDecoder::layer_input(uint32_t index, uint32_t x) {
   builder_.debug_output(x, "hidden_states." + std::to_string(index));
 }
 
-void CausalDecoder::logits(uint32_t last, uint32_t weight, uint32_t bias) {
+void CausalDecoder::logits(uint32_t last, uint32_t weight, uint32_t bias, float cap) {
   layer_input(shape_.layers, last);
-  builder_.logits(last, weight, bias);
+  builder_.logits(last, weight, bias, cap);
 }
 
 void CausalDecoder::describe(std::vector<std::pair<std::string, uint32_t>> sizes) {

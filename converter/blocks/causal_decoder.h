@@ -68,7 +68,8 @@ class CausalDecoder {
   /// Offers the input of layer `index` under the name that reference implementations use.
   void layer_input(uint32_t index, uint32_t x);
   /// The head: `last` are the rows behind the final norm.
-  void logits(uint32_t last, uint32_t weight, uint32_t bias = GraphBuilder::kNone);
+  /// `cap` as of GraphBuilder::logits.
+  void logits(uint32_t last, uint32_t weight, uint32_t bias = GraphBuilder::kNone, float cap = 0);
 
   /// Metadata with these sizes and those of the context; tokens that begin and end texts.
   void describe(std::vector<std::pair<std::string, uint32_t>> sizes);

@@ -83,7 +83,8 @@ class Builder {
     if (config_.tied) checkpoint_.ignore_tensor(name + ".weight");
     const uint32_t bias = config_.head_bias ? decoder_.parts().vector(name + ".bias", vocabulary)
                                             : GraphBuilder::kNone;
-    decoder_.logits(last, config_.tied ? words : matrix(name, vocabulary, embedding_width()), bias);
+    decoder_.logits(last, config_.tied ? words : matrix(name, vocabulary, embedding_width()), bias,
+                    config_.logit_cap);
   }
 
   const Checkpoint& checkpoint_;

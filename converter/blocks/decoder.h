@@ -42,6 +42,8 @@ struct Decoder {
   /// The head is the table of words.
   bool tied = true;
   bool head_bias = false;
+  /// Logits become cap tanh(logits / cap); 0: they do not.
+  float logit_cap = 0;
   /// The width of the feed-forward layers is the model's own, not the configuration's.
   bool fixed_inner = false;
 };

@@ -48,6 +48,9 @@ inline oxb_status check_entry(const Model& model, size_t entry, oxb_error* error
                     entry, model.entry_count()));
 }
 
+/// The caller's options as a session takes them; `given` may be null (session_api.cc).
+Status convert(const oxb_session_options* given, SessionOptions* converted, Error* error);
+
 /// What the model's makers advise (sampler_api.cc).
 oxb_sampler_options advised_sampling(const Model& model);
 

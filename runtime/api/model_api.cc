@@ -70,7 +70,14 @@ oxb_status open_handle(const oxb_open_options* given, oxb_model** out, oxb_error
   }
   const oxbow::Log log = {options.log, options.log_context};
   handle->model.log = log;
-  status = open(options, &handle->model);
+  oxbow::SessionOptions planned;
+  status = oxbow::convert(options.session, &planned, words(error));
+  if (status == Status::kOk && planned.lender != nullptr) {
+    status = oxbow::fail(words(error), Status::kInvalidArgument,
+                         "open options: a session to plan for cannot have a lender yet");
+  }
+  handle->model.planned = &planned;
+  if (status == Status::kOk) status = open(options, &handle->model);
   if (status == Status::kOk && options.check_weights != 0) {
     status = check_weights(handle->model, words(error));
   }

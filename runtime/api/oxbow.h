@@ -146,9 +146,13 @@ typedef struct oxb_open_options {
   /* Null: no log. It must be callable from any thread until the model is closed. */
   oxb_log_callback log;
   void* log_context;
+  /* Those of the session that will be created; only read while the model is opened. Opening binds every step and plans
+   * a session by it, so that one with these options need not be planned again, and it is refused at once when
+   * their backend cannot be had. Null: the default ones. */
+  const struct oxb_session_options* session;
 } oxb_open_options;
 #define OXB_OPEN_OPTIONS_INIT \
-  { sizeof(oxb_open_options), OXB_ACCESS_MAP, 0, 0, NULL, 0, NULL, NULL }
+  { sizeof(oxb_open_options), OXB_ACCESS_MAP, 0, 0, NULL, 0, NULL, NULL, NULL }
 
 /* Opens the file and verifies everything but the weights' own bytes. Options may be null. */
 OXB_API oxb_status oxb_model_open_file(const char* path, const oxb_open_options* options,

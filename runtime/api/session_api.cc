@@ -15,37 +15,24 @@
 #include "runtime/session/state.h"
 #include "schema/model_generated.h"
 
-namespace {
+namespace oxbow {
 
-using oxbow::Error;
-using oxbow::Model;
-using oxbow::Session;
-using oxbow::Status;
-
-using oxbow::check_entry;
-using oxbow::inner;
-using oxbow::missing;
-using oxbow::outer;
-using oxbow::read_options;
-using oxbow::words;
-using oxbow::write_info;
-
-Status convert(const oxb_session_options* given, oxbow::SessionOptions* converted, Error* error) {
+Status convert(const oxb_session_options* given, SessionOptions* converted, Error* error) {
   oxb_session_options options = OXB_SESSION_OPTIONS_INIT;
   OXB_TRY(read_options("session options", given, &options, error));
-  const oxbow::BackendInfo* found = oxbow::find_backend(static_cast<int>(options.backend));
+  const BackendInfo* found = find_backend(static_cast<int>(options.backend));
   if (found == nullptr) {
-    return oxbow::fail(error, Status::kInvalidArgument, "unknown backend %d",
-                       static_cast<int>(options.backend));
+    return fail(error, Status::kInvalidArgument, "unknown backend %d",
+                static_cast<int>(options.backend));
   }
   if (!found->is_built_in) {
-    return oxbow::fail(error, Status::kInvalidArgument,
-                       "this library was built without the backend: configure with %s=ON",
-                       found->build_option);
+    return fail(error, Status::kInvalidArgument,
+                "this library was built without the backend: configure with %s=ON",
+                found->build_option);
   }
   // Libraries copy weights into memory that the caller did not give, so AUTO is never one of them.
-  const bool chosen = found->backend != oxbow::Backend::kAuto;
-  converted->backend = chosen ? found->backend : oxbow::Backend::kCpu;
+  const bool chosen = found->backend != Backend::kAuto;
+  converted->backend = chosen ? found->backend : Backend::kCpu;
   converted->device = found->device;
   converted->threads = options.threads == 0 ? 1 : options.threads;
   converted->lender = inner(options.lender);
@@ -56,6 +43,24 @@ Status convert(const oxb_session_options* given, oxbow::SessionOptions* converte
   }
   return Status::kOk;
 }
+
+}  // namespace oxbow
+
+namespace {
+
+using oxbow::Error;
+using oxbow::Model;
+using oxbow::Session;
+using oxbow::Status;
+
+using oxbow::check_entry;
+using oxbow::convert;
+using oxbow::inner;
+using oxbow::missing;
+using oxbow::outer;
+using oxbow::read_options;
+using oxbow::words;
+using oxbow::write_info;
 
 /// By its number in the options.
 const char* backend_name(const oxb_session_options* given) {

@@ -129,7 +129,9 @@ Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model
   model->plans = new (std::nothrow) PlanCache();
   if (model->plans == nullptr) return fail(error, Status::kOutOfMemory, "no memory for a plan");
   SessionMemory memory;
-  return count_session_memory(*model, SessionOptions{}, &memory, error);
+  const SessionOptions options = model->planned == nullptr ? SessionOptions{} : *model->planned;
+  model->planned = nullptr;
+  return count_session_memory(*model, options, &memory, error);
 }
 
 }  // namespace

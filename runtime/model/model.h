@@ -19,6 +19,7 @@ struct Model;
 namespace oxbow {
 
 class PlanCache;
+struct SessionOptions;
 
 /// Where the lines of a log go: oxb_log_callback and its context.
 struct Log {
@@ -47,7 +48,11 @@ struct Model {
   /// What a session with the options asked about last needs (runtime/session/plan.h). The one thing that changes.
   PlanCache* plans = nullptr;
 
+  // Set before opening.
+
   Log log;
+  /// What the first plan is made for; null: the default options. Opening forgets it.
+  const SessionOptions* planned = nullptr;
 
   /// What to free on close: bytes that were read; or the pages to unmap. Null when the bytes are the caller's.
   void* allocation = nullptr;
@@ -67,7 +72,8 @@ size_t output_count(const schema::EntryPoint& entry);
 uint32_t output_tensor(const schema::EntryPoint& entry, size_t index);
 
 /// Verifies `file` and fills `model`: prefix, FlatBuffer, plan, and every step by binding it once
-/// without memory, which also plans sessions with default options. Everything a session does later relies on this. On failure the model holds nothing.
+/// without memory, which also plans sessions with the options in `planned`. Everything a session does later relies on
+/// this. On failure the model holds nothing.
 Status open_model(std::span<const std::byte> file, std::span<const OpDef> ops, Model* model,
                   Error* error);
 

@@ -106,12 +106,13 @@ class Executor : public ::testing::Test {
     return open_model({file_.get(), file_bytes_}, ops, &model_, &error_);
   }
 
-  void start() {
+  void start(const SessionOptions& options = {}) {
     ASSERT_EQ(open(kCounting), Status::kOk) << error_.text;
     SessionMemory memory;
-    ASSERT_EQ(count_session_memory(model_, {}, &memory, &error_), Status::kOk);
+    ASSERT_EQ(count_session_memory(model_, options, &memory, &error_), Status::kOk);
     arena_.resize(memory.total);
-    ASSERT_EQ(create_session(model_, {}, arena_, &session_, &error_), Status::kOk) << error_.text;
+    ASSERT_EQ(create_session(model_, options, arena_, &session_, &error_), Status::kOk)
+        << error_.text;
   }
 
   Status step(float* logits) {
@@ -152,6 +153,15 @@ TEST_F(Executor, FromTheFileToASessionEveryStepIsBoundTwice) {
   ASSERT_EQ(create_session(model_, {}, arena, &second, &error_), Status::kOk) << error_.text;
   EXPECT_EQ(binds, 3);
   destroy_session(second);
+}
+
+TEST_F(Executor, OptionsToldAtOpeningNeedNoBindMoreThanTheDefault) {
+  SessionOptions options;
+  options.threads = 2;
+  model_.planned = &options;
+  binds = 0;
+  start(options);
+  EXPECT_EQ(binds, 2) << "once to check and count, once to place";
 }
 
 TEST_F(Executor, OtherOptionsAreCountedOnceAndABorrowerNotAtAll) {

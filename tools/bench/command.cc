@@ -101,7 +101,7 @@ int bench_command(int argc, char** argv) {
     if (args.has(file)) refuse_overwriting(*args.text(file), {path});
   }
   const KernelFiles files = KernelFiles::of_this_machine();
-  const oxb::Model model = open_model(path);
+  const oxb::Model model = open_model(path, &common);
   Report report;
   report.path = path;
   report.backend = common.backend;

@@ -77,7 +77,7 @@ int chat_command(int argc, char** argv) {
   }
   const CommonOptions common = read_common_options(args);
   const std::string path = *args.text("model.oxb");
-  const oxb::Model model = open_model(path);
+  const oxb::Model model = open_model(path, &common);
   need_tokenizer(model, path, "");
   if (oxb_model_chat_before(model.get()) == nullptr &&
       oxb_model_chat_after(model.get()) == nullptr) {

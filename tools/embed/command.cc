@@ -191,7 +191,8 @@ int embed_command(int argc, char** argv) {
   if (args.has("text") == args.has("file")) throw UsageError("give --text or --file");
   if (args.has("npy")) refuse_overwriting(args.text("npy", ""), {path, args.text("file", "")});
 
-  const oxb::Model model = open_model(path);
+  const CommonOptions common = read_common_options(args);
+  const oxb::Model model = open_model(path, &common);
   const oxb_model_info info = model.info();
   if (info.task != OXB_TASK_ENCODE || info.label_count != 0) {
     throw InputError(path +
@@ -200,7 +201,7 @@ int embed_command(int argc, char** argv) {
   }
   need_tokenizer(model, path, "");
   const Settings settings = read_settings(args, model, path);
-  Embedder embedder(model, open_session(model, path, read_common_options(args)), settings);
+  Embedder embedder(model, open_session(model, path, common), settings);
 
   std::vector<std::string> texts = args.texts("text");
   const bool keeps = args.has("npy") || args.has("similarity") || args.has("json");

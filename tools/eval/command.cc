@@ -292,7 +292,7 @@ int eval_command(int argc, char** argv) {
   }
   if (args.has("classify")) {
     const std::string path = *args.text("model.oxb");
-    return eval_classify(args, open_model(path), path, common);
+    return eval_classify(args, open_model(path, &common), path, common);
   }
 
   TextSource source = open_text(args);
@@ -304,7 +304,7 @@ int eval_command(int argc, char** argv) {
   std::vector<oxb::Model> models;
   uint32_t segment = UINT32_MAX;
   for (const std::string& path : paths) {
-    models.push_back(open_model(path));
+    models.push_back(open_model(path, &common));
     if (models.back().info().task != OXB_TASK_GENERATE) {
       throw InputError(path + ": only a model that continues text predicts one" +
                        (models.back().info().task == OXB_TASK_CLASSIFY

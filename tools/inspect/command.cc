@@ -159,7 +159,7 @@ int inspect_command(int argc, char** argv) {
   }
   const CommonOptions common = read_common_options(args);
   const std::string path = *args.text("model.oxb");
-  const oxb::Model model = open_model(path);
+  const oxb::Model model = open_model(path, &common);
   if (args.has("check")) {
     const oxb::Status status = model.check_weights();
     if (!status.ok()) throw CheckFailed(path + ": " + status.text());

@@ -220,7 +220,7 @@ int run_command(int argc, char** argv) {
   }
 
   const std::string path = *args.text("model.oxb");
-  const oxb::Model model = open_model(path);
+  const oxb::Model model = open_model(path, &common);
   oxb::SamplerOptions sampling = sampler_options(args, model);
   const oxb_model_info info = model.info();
   // A translation has one text that is right, more or less.

@@ -76,7 +76,7 @@ int verify_command(int argc, char** argv) {
   verification.tolerance = read_tolerance(args);
   const BeamSettings beam_settings = read_beam_settings(args);
   const std::string path = *args.text("model.oxb");
-  const oxb::Model model = open_model(path);
+  const oxb::Model model = open_model(path, &common);
   const Safetensors io(*args.text("io.safetensors"));
   verification.model = path;
   verification.io = io.path();
