@@ -1,0 +1,341 @@
+"""Random configurations of Hugging Face's models beside ours; started by tests/random-configs."""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import traceback
+
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+rng = random.Random()
+
+
+def one(*values):
+    return rng.choice(values)
+
+
+def vocabulary():
+    return {"vocab_size": one(61, 97), "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+
+
+def heads(*widths):
+    """Heads, heads of keys and values, and their width."""
+    count = one(1, 2, 3, 4, 6)
+    return count, rng.choice([k for k in range(1, count + 1) if count % k == 0]), one(*widths)
+
+
+def rope(part=None):
+    kind = one("default", "linear", "llama3") if part is None else "default"
+    result = {"rope_type": kind, "rope_theta": one(1e4, 5e5)}
+    if kind != "default":
+        result["factor"] = one(2.0, 3.5, 8.0)
+    if kind == "llama3":
+        result.update(low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+    if part is not None:
+        result["partial_rotary_factor"] = part
+    return result
+
+
+def decoder(count, kv, width, hidden=None):
+    return dict(vocabulary(), hidden_size=hidden or count * width, num_attention_heads=count,
+                num_hidden_layers=one(1, 2, 3), num_key_value_heads=kv, intermediate_size=one(37, 64),
+                max_position_embeddings=128, tie_word_embeddings=one(True, False))
+
+
+def layer_types(layers, *kinds):
+    return [one(*kinds) for _ in range(layers)]
+
+
+# Decoders: what AutoConfig takes.
+
+
+def gpt2():
+    count = one(1, 2, 3, 4)
+    return dict(vocabulary(), n_positions=64, n_embd=count * one(5, 8, 12), n_layer=one(1, 2, 3), n_head=count,
+                n_inner=one(None, 37), activation_function=one("gelu_new", "gelu", "relu", "silu"),
+                scale_attn_by_inverse_layer_idx=one(False, True), scale_attn_weights=one(True, True, False),
+                tie_word_embeddings=one(True, False), layer_norm_epsilon=one(1e-5, 1e-3))
+
+
+def llama():
+    count, kv, width = heads(4, 6, 8, 10, 16)
+    return dict(decoder(count, kv, width, count * width + one(0, 0, 8)), head_dim=width, rope_parameters=rope(),
+                hidden_act=one("silu", "gelu", "relu"), rms_norm_eps=one(1e-6, 1e-3), attention_bias=one(False, True),
+                mlp_bias=one(False, True))
+
+
+def mistral():
+    config = dict(llama(), sliding_window=one(None, 7, 20))
+    del config["attention_bias"], config["mlp_bias"]
+    return config
+
+
+def qwen2():
+    return dict(decoder(*heads(4, 8, 12)), rope_parameters=rope(), use_sliding_window=one(False, True),
+                sliding_window=one(5, 16), max_window_layers=one(0, 1, 2))
+
+
+def qwen3():
+    return dict(qwen2(), head_dim=one(4, 8, 12), attention_bias=one(False, True))
+
+
+def phi():
+    return dict(decoder(*heads(8, 16)), hidden_act=one("gelu_new", "gelu"), rope_parameters=rope(one(0.5, 1.0)),
+                qk_layernorm=one(False, True))
+
+
+def phi3():
+    return dict(decoder(*heads(8, 16)), rope_parameters=rope(one(0.5, 0.75, 1.0)), sliding_window=one(None, 9),
+                original_max_position_embeddings=128)
+
+
+def gpt_neox():
+    count = one(1, 2, 3, 4)
+    config = dict(decoder(count, count, one(8, 16)), hidden_act=one("gelu", "gelu_new", "relu"),
+                  rope_parameters=rope(one(0.25, 0.5, 1.0)), use_parallel_residual=one(True, False),
+                  attention_bias=one(True, False))
+    del config["num_key_value_heads"]
+    return config
+
+
+def opt():
+    count, _, width = heads(8, 12)
+    hidden, post = count * width, one(False, False, True)
+    return dict(vocabulary(), hidden_size=hidden, ffn_dim=one(37, 64), num_hidden_layers=one(1, 2, 3),
+                num_attention_heads=count, activation_function=one("relu", "gelu"), do_layer_norm_before=not post,
+                enable_bias=one(True, False), layer_norm_elementwise_affine=one(True, True, False),
+                word_embed_proj_dim=one(hidden, hidden, hidden // 2), max_position_embeddings=128)
+
+
+def gemma3_text():
+    count, kv, width = heads(4, 8, 12)
+    layers = one(1, 2, 3, 4)
+    return dict(decoder(count, kv, width, one(24, 48)), num_hidden_layers=layers, head_dim=width,
+                query_pre_attn_scalar=one(width, 7), sliding_window=one(5, 12), attention_bias=one(False, True),
+                layer_types=layer_types(layers, "sliding_attention", "full_attention"),
+                final_logit_softcapping=one(None, 20.0))
+
+
+def bloom():
+    count = one(1, 2, 3, 4, 6)
+    return dict(vocabulary(), hidden_size=count * one(6, 8), n_layer=one(1, 2, 3), n_head=count,
+                apply_residual_connection_post_layernorm=one(False, True), tie_word_embeddings=one(True, False))
+
+
+def mpt():
+    count = one(1, 2, 4)
+    return dict(vocabulary(), d_model=count * 8, n_heads=count, n_layers=one(1, 2, 3), expansion_ratio=one(2, 4),
+                max_seq_len=64)
+
+
+def mamba():
+    return dict(vocabulary(), hidden_size=one(20, 32), state_size=one(3, 8, 16), num_hidden_layers=one(1, 2, 3),
+                expand=one(1, 2, 3), conv_kernel=one(2, 3, 4), use_bias=one(False, True), hidden_act=one("silu", "gelu"),
+                use_conv_bias=one(True, False), time_step_rank=one("auto", 1, 5), tie_word_embeddings=one(True, False))
+
+
+def mamba2():
+    count, width = one(2, 4, 6), one(4, 8)
+    return dict(vocabulary(), num_heads=count, head_dim=width, hidden_size=count * width // 2, expand=2,
+                state_size=one(4, 9, 16), num_hidden_layers=one(1, 2, 3), n_groups=one(1, 2), conv_kernel=one(2, 3, 4),
+                chunk_size=one(4, 16, 64), use_bias=one(False, True), use_conv_bias=one(True, False),
+                tie_word_embeddings=one(True, False), time_step_limit=one([0.0, float("inf")], [0.01, 0.5]))
+
+
+def lfm2():
+    layers = one(1, 2, 3, 4)
+    return dict(decoder(*heads(8)), num_hidden_layers=layers, conv_bias=one(False, True), conv_L_cache=one(2, 3, 4),
+                layer_types=layer_types(layers, "conv", "full_attention"), block_auto_adjust_ff_dim=one(False, True),
+                block_multiple_of=one(8, 16))
+
+
+def recurrent_gemma():
+    count, width = one(1, 2, 4), one(8, 12)
+    return dict(vocabulary(), hidden_size=count * width, lru_width=one(count * width, None),
+                num_hidden_layers=one(2, 3), num_attention_heads=count, num_key_value_heads=one(1, count),
+                head_dim=width, intermediate_size=one(48, 64), attention_window_size=one(5, 12),
+                conv1d_width=one(2, 3, 4), logits_soft_cap=one(30.0, 8.0), attention_bias=one(False, True),
+                block_types=one(["recurrent", "attention"], ["attention", "recurrent"]))
+
+
+def rwkv():
+    return dict(vocabulary(), hidden_size=one(20, 32), intermediate_size=one(None, 50), num_hidden_layers=one(2, 3),
+                rescale_every=one(1, 2, 6), tie_word_embeddings=one(False, True), context_length=64)
+
+
+# Encoders: configuration, name of the classes, and which heads.
+
+
+def encoder(**more):
+    count, _, width = heads(6, 8, 12)
+    return dict(vocab_size=one(61, 97), hidden_size=count * width, num_attention_heads=count, pad_token_id=0,
+                num_hidden_layers=one(1, 2, 3), intermediate_size=one(37, 64), hidden_act=one("gelu", "relu", "gelu_new"),
+                max_position_embeddings=64, type_vocab_size=one(1, 2, 3), **more)
+
+
+def distilbert():
+    config = encoder(sinusoidal_pos_embds=one(False, True))
+    names = {"hidden_size": "dim", "num_attention_heads": "n_heads", "num_hidden_layers": "n_layers",
+             "intermediate_size": "hidden_dim", "hidden_act": "activation"}
+    del config["type_vocab_size"]
+    return {names.get(key, key): value for key, value in config.items()}
+
+
+def modernbert():
+    config = encoder(norm_bias=one(False, True), attention_bias=one(False, True), mlp_bias=one(False, True),
+                     decoder_bias=one(True, False), classifier_bias=one(False, True), local_attention=one(6, 10),
+                     global_attn_every_n_layers=one(1, 2, 3), classifier_pooling=one("cls", "mean"), bos_token_id=1,
+                     eos_token_id=2, cls_token_id=1, sep_token_id=2, tie_word_embeddings=one(True, False))
+    del config["type_vocab_size"]
+    config["hidden_activation"] = config.pop("hidden_act")
+    return config
+
+
+def albert():
+    layers = one(1, 2, 4)
+    return dict(encoder(embedding_size=one(16, 20)), num_hidden_layers=layers, num_hidden_groups=one(1, layers))
+
+
+DECODERS = [gpt2, llama, mistral, qwen2, qwen3, phi, phi3, gpt_neox, opt, gemma3_text, bloom, mpt, mamba, mamba2, lfm2,
+            recurrent_gemma, rwkv]
+ENCODERS = {
+    "bert": ("Bert", lambda: encoder()),
+    "roberta": ("Roberta", lambda: dict(encoder(), type_vocab_size=1, pad_token_id=1)),
+    "electra": ("Electra", lambda: encoder(embedding_size=one(16, 24))),
+    "albert": ("Albert", albert),
+    "distilbert": ("DistilBert", distilbert),
+    "modernbert": ("ModernBert", modernbert),
+}
+HEADS = ("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification")
+
+
+def shake(model):
+    """Nothing stays 0 or 1, and logits are of the size of 1."""
+    torch.manual_seed(rng.randrange(1 << 30))
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            noise = torch.randn_like(weight)
+            if weight.dim() >= 2 and weight.shape[-1] > 1 and "A_log" not in name:
+                weight.copy_(noise / weight[0].numel() ** 0.5)
+            else:
+                weight.add_(0.1 * noise)
+    model.tie_weights()
+
+
+def new_decoder(kind):
+    config = transformers.AutoConfig.for_model(kind.__name__, **kind())
+    model = transformers.AutoModelForCausalLM.from_config(config).float().eval()
+    shake(model)
+    tokens = torch.randint(3, config.vocab_size, (one(1, 2), one(13, 29, 41)))
+    return model, {"input_ids": tokens}, "logits"
+
+
+def new_encoder(name):
+    prefix, make = ENCODERS[name]
+    values, head = make(), one(*HEADS)
+    config = getattr(transformers, prefix + "Config")(**values)
+    if "Classification" in head:
+        config.num_labels = one(2, 3, 5)
+    model = getattr(transformers, prefix + head)(config).float().eval()
+    shake(model)
+    shape = (one(1, 2), one(11, 23, 37))
+    inputs = {"input_ids": torch.randint(4, config.vocab_size, shape), "attention_mask": torch.ones(shape, dtype=torch.long)}
+    if values.get("type_vocab_size", 1) > 1:
+        inputs["token_type_ids"] = torch.randint(0, values["type_vocab_size"], shape)
+    return model, inputs, "last_hidden_state" if head == "Model" else "logits"
+
+
+def write(model, inputs, output, folder):
+    """As the golden packs are: names as in the state dict, tied weights once. Some models change theirs when they run."""
+    tensors, seen = {}, set()
+    for name, value in model.state_dict().items():
+        place = value.untyped_storage().data_ptr()
+        if value.numel() == 0 or place in seen:
+            continue
+        seen.add(place)
+        tensors[name] = value.contiguous().clone()
+    with torch.no_grad():
+        expected = getattr(model(**inputs), output)
+    os.makedirs(folder)
+    save_file(tensors, folder + "/model.safetensors", metadata={"format": "pt"})
+    save_file(dict(inputs, **{output: expected.float().contiguous()}), folder + "/io.safetensors",
+              metadata={"atol_fp32": "2e-4"})
+    config = json.loads(model.config.to_json_string(use_diff=False))
+    config["architectures"] = [type(model).__name__]
+    with open(folder + "/config.json", "w") as out:
+        json.dump(config, out, indent=1)
+
+
+def last_line(result):
+    return ((result.stderr.strip() or result.stdout.strip()).splitlines() or [""])[-1]
+
+
+def compare(folder, programs):
+    """None, or what is wrong; and whether it was refused."""
+    for weights, more in (("f32", []), ("int8", ["--min-cosine", "0.98"])):
+        path = folder + "/" + weights + ".oxb"
+        command = [programs + "/oxbow-convert", folder, "-o", path, "--weights", weights, "--no-quality"]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode != 0:
+            return last_line(result), True
+        command = [programs + "/oxbow", "verify", path, folder + "/io.safetensors"] + more
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode != 0:
+            return weights + ": " + last_line(result), False
+    return None, False
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--each", type=int, default=4)
+    parser.add_argument("--folder", required=True)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("types", nargs="*")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    makers = {kind.__name__: (lambda kind=kind: new_decoder(kind)) for kind in DECODERS}
+    makers.update({name: (lambda name=name: new_encoder(name)) for name in ENCODERS})
+    unknown = [name for name in options.types if name not in makers]
+    if unknown:
+        sys.exit("tests/random-configs: unknown type " + ", ".join(unknown) + "; known are " + ", ".join(makers))
+    passed = failed = 0
+    for name in options.types or makers:
+        counts = {"same": 0, "refused": 0, "passed over": 0}
+        for index in range(options.each):
+            rng.seed("%s %d %d" % (name, options.seed, index))
+            folder = "%s/%s-%d-%d" % (options.folder, name, options.seed, index)
+            shutil.rmtree(folder, ignore_errors=True)
+            try:
+                model, inputs, output = makers[name]()
+                write(model, inputs, output, folder)
+            except Exception:
+                counts["passed over"] += 1
+                print("  %s: the original: %s" % (folder, traceback.format_exc().strip().splitlines()[-1]))
+                continue
+            problem, refused = compare(folder, options.bin)
+            if problem is None:
+                counts["same"] += 1
+                passed += 1
+                shutil.rmtree(folder)
+            elif refused:
+                counts["refused"] += 1
+                print("  " + problem)
+            else:
+                failed += 1
+                print("  FAILED %s: %s" % (folder, problem))
+        print(name + ": " + ", ".join("%d %s" % (n, what) for what, n in counts.items() if n), flush=True)
+    print("tests: %d passed, %d failed, 0 skipped" % (passed, failed))
+    sys.exit(1 if failed or passed == 0 else 0)
+
+
+if __name__ == "__main__":
+    main()
