@@ -1,18 +1,50 @@
 # Fuzz targets, found by name: tests/fuzz/<name>.cc becomes fuzz_<name>, run on tests/fuzz/seeds/<name>/. Long enough to
 # find something only where sanitizers watch; elsewhere it is shown that they run. ctest -L fuzz runs them alone,
-# scripts/test --thorough a minute each.
+# scripts/test --thorough a minute each, scripts/fuzz with libFuzzer as long as one likes.
 
 oxbow_glob(fuzz_targets tests/fuzz/*.cc EXCLUDE "/driver\\.cc$")
+# What runs models takes the whole library, and files that the converter made of tests/golden.
+set(fuzz_of_models "^(model_graph|state_blob)$")
 set(fuzz_seconds 1)
 if(OXBOW_SANITIZE MATCHES "address")
-  set(fuzz_seconds 5)
+  set(fuzz_seconds 2)
 endif()
-add_library(oxbow_fuzz_driver OBJECT tests/fuzz/driver.cc)
-target_link_libraries(oxbow_fuzz_driver PRIVATE oxbow_flags)
+
+# Readers of foreign files alone, so that their targets do not wait for kernels and importers.
+if(OXBOW_LIBFUZZER)
+  find_package(nlohmann_json REQUIRED)
+  oxbow_glob(reader_sources RECURSE converter/formats/*.cc converter/text/*.cc runtime/text/*.cc runtime/base/*.cc EXCLUDE "_test\\.cc$")
+  foreach(name errors ggml_blocks image io_file json_file npy safetensors sha256 tensor_file wav)
+    list(APPEND reader_sources "${PROJECT_SOURCE_DIR}/host/${name}.cc")
+  endforeach()
+  add_library(oxbow_fuzz_readers STATIC ${reader_sources})
+  target_link_libraries(oxbow_fuzz_readers PRIVATE oxbow_flags PUBLIC oxbow_schema nlohmann_json::nlohmann_json Threads::Threads)
+  target_include_directories(oxbow_fuzz_readers PRIVATE "${PROJECT_BINARY_DIR}/generated" "${PROJECT_BINARY_DIR}/runtime/generated")
+  oxbow_precompile(oxbow_fuzz_readers SKIP "/(formats|jinja|runtime)/" HEADERS ${oxbow_json_headers})
+  foreach(library PNG JPEG)
+    find_package(${library} QUIET)
+    if(${library}_FOUND)
+      target_link_libraries(oxbow_fuzz_readers PRIVATE ${library}::${library})
+    endif()
+  endforeach()
+  set_property(
+    SOURCE host/image.cc APPEND PROPERTY COMPILE_DEFINITIONS OXB_HOST_PNG=$<BOOL:${PNG_FOUND}> OXB_HOST_JPEG=$<BOOL:${JPEG_FOUND}>)
+else()
+  add_library(oxbow_fuzz_driver OBJECT tests/fuzz/driver.cc)
+  target_link_libraries(oxbow_fuzz_driver PRIVATE oxbow_flags)
+endif()
+
 foreach(source IN LISTS fuzz_targets)
   cmake_path(GET source STEM name)
-  add_executable(fuzz_${name} "${source}" $<TARGET_OBJECTS:oxbow_fuzz_driver> $<TARGET_OBJECTS:oxbow_test_paths>)
-  target_link_libraries(fuzz_${name} PRIVATE oxbow_flags oxbow_converter oxbow_core)
+  add_executable(fuzz_${name} "${source}" $<TARGET_OBJECTS:oxbow_test_paths>)
+  target_link_libraries(fuzz_${name} PRIVATE oxbow_flags)
+  if(OXBOW_LIBFUZZER)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    target_link_libraries(fuzz_${name} PRIVATE oxbow_fuzz_readers)
+    continue()
+  endif()
+  target_sources(fuzz_${name} PRIVATE $<TARGET_OBJECTS:oxbow_fuzz_driver>)
+  target_link_libraries(fuzz_${name} PRIVATE oxbow_converter oxbow_core)
   add_test(NAME Fuzz.${name} COMMAND fuzz_${name} --seconds ${fuzz_seconds} "${PROJECT_SOURCE_DIR}/tests/fuzz/seeds/${name}")
   set_tests_properties(Fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 300)
 endforeach()
