@@ -5,11 +5,14 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -229,15 +232,14 @@ class GraphMutation {
     // Shared states first.
     std::array<uint64_t, 2> state_bytes = {};
     uint64_t activation_bytes = 0;
-    for (const size_t pass : {0, 1}) {
+    for (const size_t pass : {size_t{0}, size_t{1}}) {
       for (const schema::Tensor* tensor : *model.tensors()) {
         const bool state = tensor->kind() == schema::TensorKind::State;
         const bool shared =
             state && static_cast<uint32_t>(tensor->ring()) < rings &&
             model.rings()->Get(static_cast<uint32_t>(tensor->ring()))->shared();
-        if (tensor->kind() == schema::TensorKind::Weight || (state ? !shared : pass != 0) != pass) {
-          if (state || pass != 0 || tensor->kind() == schema::TensorKind::Weight) continue;
-        }
+        if (tensor->kind() == schema::TensorKind::Weight) continue;
+        if (pass != (state && !shared ? 1u : 0u)) continue;
         uint64_t& end = state ? state_bytes[pass] : activation_bytes;
         const uint64_t at = end + (state && pass == 1 ? state_bytes[0] : 0);
         set(raw(*tensor), schema::Tensor::VT_OFFSET, at, 8);

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -78,7 +79,7 @@ class GraphSlots {
   }
 
   void table(size_t at, const reflection::Object& object) {
-    if (!seen_.insert({at, true}).second) return;
+    if (!seen_.insert(at).second) return;
     const size_t vtable = at - static_cast<size_t>(read<int32_t>(at));
     const size_t vtable_bytes = read<uint16_t>(vtable);
     for (const reflection::Field* field : *object.fields()) {
@@ -150,7 +151,7 @@ class GraphSlots {
 
   std::span<const uint8_t> graph_;
   const flatbuffers::Vector<flatbuffers::Offset<reflection::Object>>* objects_ = nullptr;
-  std::map<size_t, bool> seen_;
+  std::set<size_t> seen_;
   std::map<const reflection::Field*, size_t> fields_;
   std::vector<Slot> slots_;
   std::vector<List> lists_;
