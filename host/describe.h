@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/lifetimes.h"
+#include "host/number_text.h"
 #include "runtime/api/oxbow.h"
 #include "schema/model_generated.h"
 
@@ -62,10 +63,6 @@ std::string type_text(const schema::TensorT& tensor);
 std::string shape_text(const schema::ModelT& model, const schema::TensorT& tensor);
 /// Options of a step in words: "relu, bias, residual".
 std::string options_text(const schema::StepT& step);
-/// "1.5 KiB", "96 B".
-std::string bytes_text(uint64_t bytes);
-/// "1,234,567".
-std::string grouped_text(uint64_t number);
 
 /// The prefix of metadata keys that hold the errors of single weights.
 inline constexpr const char* kWeightErrorKey = "weight_error.";

@@ -16,6 +16,10 @@ constexpr size_t kMaxValues = size_t{1} << 23;
 }  // namespace
 
 void check_json_size(const std::string& where, std::string_view text) {
+  // The parser takes it for the end of the text and does not look at what follows.
+  if (text.find('\0') != std::string_view::npos) {
+    throw InputError(where + " is not valid JSON: it has a zero byte");
+  }
   size_t depth = 0, values = 1;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -10,7 +10,7 @@
 
 namespace oxbow {
 
-/// Throws InputError when `text` is too deep or has too many values to be parsed; `where` begins the
+/// Throws InputError when `text` has a zero byte, is too deep or has too many values to be parsed; `where` begins the
 /// message.
 void check_json_size(const std::string& where, std::string_view text);
 

@@ -52,6 +52,8 @@ TEST(JsonFile, TheNumberOfValuesIsBounded) {
 TEST(JsonFile, WhatIsMalformedIsSaid) {
   EXPECT_THAT(refusal(""), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal("\"\xff\""), HasSubstr("not valid JSON in UTF-8"));
+  // What follows it would not be looked at.
+  EXPECT_THAT(refusal(std::string("[]\0garbage", 10)), HasSubstr("it has a zero byte"));
   EXPECT_THAT(refusal("1e999"), HasSubstr("a number in it is too large"));
   const testing::TemporaryDirectory directory;
   testing::write_text(directory / "a.json", "[1, 2]");

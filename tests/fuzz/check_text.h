@@ -5,8 +5,6 @@
 // the sanitizer sees the first byte beyond them. A broken promise ends the program.
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <span>
@@ -16,13 +14,9 @@
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
 #include "runtime/text/utf8.h"
+#include "tests/fuzz/broken.h"
 
 namespace oxbow::testing {
-
-[[noreturn]] inline void broken(const char* promise, const std::string& text = "") {
-  std::fprintf(stderr, "broken: %s %s\n", promise, text.c_str());
-  std::abort();
-}
 
 /// How much of a text is newly there at each call, and how many ids may come; 0: all.
 struct Pieces {
