@@ -68,7 +68,7 @@ oxbow_glob(end_to_end_tests tests/suites/*_test.cc EXCLUDE "/alloc_trap_test\\.c
 oxbow_glob(model_tests tests/suites/*_test.cc)
 list(FILTER model_tests INCLUDE REGEX "${model_suites}")
 oxbow_glob(alloc_tests tests/suites/alloc_trap_test.cc)
-oxbow_glob(model_support tests/support/*.cc EXCLUDE "/(edit_model|hub_folder|tokenizer_vectors|vulkan_leaks)\\.cc$")
+oxbow_glob(model_support tests/support/*.cc EXCLUDE "/(edit_model|hub_folder|npu|tokenizer_vectors|vulkan_leaks)\\.cc$")
 oxbow_glob(converter_support tests/support/*.cc)
 list(REMOVE_ITEM converter_support ${model_support})
 
@@ -96,7 +96,7 @@ if(TARGET oxbow_converter)
     PRECOMPILED HEADERS <gtest/gtest.h>)
   if(OXBOW_WITH_NPU)
     oxbow_glob(npu_tests tests/suites/npu*_test.cc)
-    oxbow_test(oxbow_npu_tests SOURCES ${npu_tests} ${support_objects} LIBRARIES oxbow_converter)
+    oxbow_test(oxbow_npu_tests SOURCES ${npu_tests} examples/npu_plugin.c ${support_objects} LIBRARIES oxbow_converter)
     add_dependencies(oxbow_npu_tests oxbow_npu_example)
   endif()
   # It replaces malloc, which is the sanitizers' own trick.

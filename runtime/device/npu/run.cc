@@ -54,7 +54,7 @@ Status NpuDevice::run(const DeviceRange& range, RunContext& context) {
 Status NpuDevice::run_layer(NpuLayer& layer, RunContext& context) {
   const size_t rows = context.rows(layer.step.x);
   if (failed_ || rows < least_rows_) {
-    ++counts_.cpu_runs;
+    counts_.cpu_runs += rows != 0;
     return layer.cpu_run(context, layer.params);
   }
   const uint64_t start = now_nanoseconds();
