@@ -63,6 +63,12 @@ if(OXBOW_WITH_VULKAN)
   endif()
 endif()
 
+# NPUs: plug-ins that are opened at run time need nothing but the system's loader.
+option(OXBOW_WITH_NPU "Build the backend NPU, which runs plug-ins for accelerators" OFF)
+if(OXBOW_WITH_NPU)
+  list(APPEND backend_libraries ${CMAKE_DL_LIBS})
+endif()
+
 set(optional_backends "")
 add_library(oxbow_backends INTERFACE)
 set(table "${PROJECT_SOURCE_DIR}/runtime/device/backends.inc")

@@ -5,7 +5,8 @@ include(CMakePackageConfigHelpers)
 install(TARGETS oxbow EXPORT oxbowTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(FILES runtime/api/oxbow.h runtime/api/oxbow.hpp runtime/api/oxbow_index.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/oxbow")
+install(FILES runtime/api/oxbow.h runtime/api/oxbow.hpp runtime/api/oxbow_index.h runtime/api/oxbow_npu.h
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/oxbow")
 install(FILES LICENSE NOTICE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/oxbow")
 
 # For Java: the library with its interface, and the classes.

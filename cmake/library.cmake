@@ -15,7 +15,7 @@ target_include_directories(
   oxbow INTERFACE $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
 # <oxbow/oxbow.h> and <oxbow/oxbow.hpp> also work for a project that uses add_subdirectory().
-foreach(header oxbow.h oxbow.hpp oxbow_index.h)
+foreach(header oxbow.h oxbow.hpp oxbow_index.h oxbow_npu.h)
   if(EXISTS "${PROJECT_SOURCE_DIR}/runtime/api/${header}")
     configure_file("${PROJECT_SOURCE_DIR}/runtime/api/${header}" "${PROJECT_BINARY_DIR}/include/oxbow/${header}" COPYONLY)
   endif()

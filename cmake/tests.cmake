@@ -3,6 +3,7 @@
 #   ops/*/test.cc, ops/**/*_test.cc     oxbow_op_tests          ops/*/bench.cc, *_bench.cc       oxbow_bench_kernels
 #   runtime/**/*_test.cc                oxbow_runtime_tests     tests/suites/*_test.cc           oxbow_tests (end to end)
 #   host/**, converter/**/*_test.cc     oxbow_converter_tests   tests/suites/alloc_trap_test.cc  oxbow_alloc_tests
+#   tests/suites/npu*_test.cc           oxbow_npu_tests
 #   tests/fuzz/*.cc                     fuzz_*, see cmake/fuzz.cmake
 #
 # Of tests/suites, what only runs converted files is oxbow_model_tests, without the converter's library: builds for other
@@ -62,11 +63,12 @@ endif()
 oxbow_glob(runtime_tests RECURSE runtime/*_test.cc EXCLUDE ${unbuilt_tests})
 oxbow_glob(converter_tests RECURSE host/*_test.cc converter/*_test.cc)
 set(model_suites "/(api|arena_size|beam_search|entry_points|golden|same_bits|session)_test\\.cc$")
-oxbow_glob(end_to_end_tests tests/suites/*_test.cc EXCLUDE "/alloc_trap_test\\.cc$" ${model_suites} ${unbuilt_tests})
+oxbow_glob(end_to_end_tests tests/suites/*_test.cc EXCLUDE "/alloc_trap_test\\.cc$" "/npu[a-z_]*_test\\.cc$" ${model_suites}
+           ${unbuilt_tests})
 oxbow_glob(model_tests tests/suites/*_test.cc)
 list(FILTER model_tests INCLUDE REGEX "${model_suites}")
 oxbow_glob(alloc_tests tests/suites/alloc_trap_test.cc)
-oxbow_glob(model_support tests/support/*.cc EXCLUDE "/(edit_model|hub_folder|tokenizer_vectors|vulkan_leaks)\\.cc$")
+oxbow_glob(model_support tests/support/*.cc EXCLUDE "/(edit_model|hub_folder|npu|tokenizer_vectors|vulkan_leaks)\\.cc$")
 oxbow_glob(converter_support tests/support/*.cc)
 list(REMOVE_ITEM converter_support ${model_support})
 
@@ -92,6 +94,11 @@ if(TARGET oxbow_converter)
   oxbow_test(
     oxbow_model_tests SOURCES ${model_tests} ${model_objects} LIBRARIES oxbow_host
     PRECOMPILED HEADERS <gtest/gtest.h>)
+  if(OXBOW_WITH_NPU)
+    oxbow_glob(npu_tests tests/suites/npu*_test.cc)
+    oxbow_test(oxbow_npu_tests SOURCES ${npu_tests} examples/npu_plugin.c ${support_objects} LIBRARIES oxbow_converter)
+    add_dependencies(oxbow_npu_tests oxbow_npu_example)
+  endif()
   # It replaces malloc, which is the sanitizers' own trick.
   if(NOT OXBOW_SANITIZE)
     oxbow_test(oxbow_alloc_tests SOURCES ${alloc_tests} ${support_objects} LIBRARIES oxbow_converter)

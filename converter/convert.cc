@@ -338,6 +338,10 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     throw UsageError(
         "--activations static needs --calibrate FILE: scales are found by running a text");
   }
+  // Before the work begins.
+  for (const std::string& target : options.offload.targets) {
+    (void)make_npu_compiler(target, options.offload);
+  }
   Source from(options, false);
   TokenSource source = read_tokens(options.calibration_file, "calibration text");
   const TokenSource quality_source = read_tokens(options.quality_file, "quality text");
@@ -395,6 +399,11 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     for (const std::string& note : from.texts.notes()) options.note(note);
   }
   if (!complaint.empty()) graph.warnings.push_back(complaint);
+  const std::string offloaded = add_offloads(
+      options.offload, graph.model, *chosen.built.file, [&](uint64_t done, uint64_t all) {
+        if (options.progress) options.progress("compiling layers for NPUs", done, all);
+      });
+  if (!offloaded.empty() && options.note) options.note(offloaded);
   converter.progress("writing " + options.output);
   chosen.built.file->finish(graph.model);
   return graph.warnings;

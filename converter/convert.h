@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "converter/graph.h"
+#include "converter/offload/offload.h"
 #include "converter/passes/passes.h"
 #include "converter/passes/transform.h"
 
@@ -36,6 +37,8 @@ struct ConvertOptions {
   /// Keys of config.json, and patterns of tensors' names, that are taken as not there.
   std::vector<std::string> ignored_keys;
   std::vector<std::string> ignored_tensors;
+  /// Accelerators that layers are compiled for too.
+  OffloadOptions offload;
   bool debug_outputs = false;
   /// Run what was made, to choose by and to tell what it loses.
   bool measure_quality = true;

@@ -67,6 +67,7 @@ TEST(Features, EveryAppendedFieldThatChangesResultsHasOne) {
       "EntryPoint.kept_names",       // Names only.
       "EntryPoint.any_pieces",       // A hint to callers.
       "Model.required_features",     // The list itself.
+      "Model.offloads",              // The steps they stand for stay.
       "Pattern.listed",              // Of a kind whose number is refused.
       "Pattern.full_up_to",          // The same.
       "Pattern.rounds",              // The same.

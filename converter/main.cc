@@ -1,6 +1,7 @@
 // oxbow-convert: a checkpoint becomes one .oxb file.
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -25,6 +26,8 @@ namespace {
 constexpr const char* kProgram = "oxbow-convert";
 // A handful does; more belong to the context.
 constexpr uint32_t kMaxSinks = 1024;
+// As many as a session looks at.
+constexpr size_t kMaxNpuRows = 8;
 
 /// "f32, int8 (default)".
 std::string weights_help() {
@@ -80,6 +83,10 @@ Args declare() {
   args.flag("no-quality",
             "do not run the result: faster, and nobody knows what it loses; int8 rows are turned");
   args.flag("list", "print the model types that can be converted, and do nothing else");
+  args.repeated("npu", "TARGET",
+                "also compile the dense int8 layers for an accelerator (docs/npu.md)");
+  args.option("npu-rows", "LIST",
+              "numbers of rows to compile them for (default 16,64; at most --max-segment)");
   args.flag("debug-outputs", "keep hidden activations and all memories readable");
   args.option("report", "FILE.html", "write a page with sizes, quality, memory plan and graph");
   args.flag("json", "print the summary as JSON only");
@@ -112,6 +119,26 @@ std::vector<KeptWeights> read_kept(const std::vector<std::string>& texts) {
     }
   }
   return kept;
+}
+
+/// "1,16" -> {1, 16}.
+std::vector<uint32_t> read_rows(const std::string& text) {
+  std::vector<uint32_t> rows;
+  for (size_t first = 0; first < text.size();) {
+    const size_t comma = std::min(text.find(',', first), text.size());
+    uint32_t value = 0;
+    const auto [stop, error] = std::from_chars(text.data() + first, text.data() + comma, value);
+    if (error != std::errc() || stop != text.data() + comma || value == 0 || value > kMaxSize) {
+      throw UsageError("--npu-rows is " + printable(text) +
+                       ", expected numbers with commas between them");
+    }
+    rows.push_back(value);
+    first = comma + 1;
+  }
+  if (rows.empty() || rows.size() > kMaxNpuRows) {
+    throw UsageError("--npu-rows needs 1 to " + std::to_string(kMaxNpuRows) + " numbers");
+  }
+  return rows;
 }
 
 ConvertOptions read_options(const Args& args) {
@@ -165,6 +192,11 @@ ConvertOptions read_options(const Args& args) {
   options.ignored_keys = args.texts("ignore-key");
   options.ignored_tensors = args.texts("ignore-tensor");
   options.debug_outputs = args.has("debug-outputs");
+  options.offload.targets = args.texts("npu");
+  if (args.has("npu-rows")) options.offload.rows = read_rows(args.text("npu-rows", ""));
+  if (args.has("npu-rows") && options.offload.targets.empty()) {
+    throw UsageError("--npu-rows needs --npu");
+  }
   options.measure_quality = writes && !args.has("no-quality");
   if (!options.measure_quality && args.has("quality-text")) {
     throw UsageError("--quality-text cannot go with --no-quality or --dry-run");

@@ -9,6 +9,7 @@
 #include "runtime/api/oxbow.h"
 #include "runtime/base/checked.h"
 #include "runtime/base/hash.h"
+#include "runtime/base/tensor.h"
 #include "runtime/model/file_prefix.h"
 
 namespace oxbow::convert {
@@ -114,6 +115,18 @@ void DraftFile::pack(const Graph& graph, const Progress& progress) {
         file_->write_at(data_offset_ + offset, bytes);
       },
       [&](uint64_t bytes) { progress(bytes, data_bytes_); });
+}
+
+uint64_t DraftFile::append(std::span<const std::byte> bytes) {
+  const uint64_t offset = round_up(data_bytes_, kTensorAlignment);
+  data_bytes_ = offset + bytes.size();
+  file_->grow_to(data_offset_ + data_bytes_);
+  file_->write_at(data_offset_ + offset, bytes);
+  return offset;
+}
+
+void DraftFile::read(uint64_t offset, std::span<std::byte> bytes) const {
+  file_->read_at(data_offset_ + offset, bytes);
 }
 
 void DraftFile::finish(const schema::ModelT& model) {

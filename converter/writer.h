@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "converter/graph.h"
+#include "converter/offload/offload.h"
 #include "converter/passes/passes.h"
 #include "host/temporary_file.h"
 #include "schema/model_generated.h"
@@ -31,7 +32,7 @@ std::vector<std::byte> frame_graph(std::span<const std::byte> graph,
 void write_model(const std::string& path, std::span<const std::byte> file);
 
 /// A whole file that has no name yet: weights go to it as they are packed, and it can be run from its path.
-class DraftFile {
+class DraftFile final : public DataRegion {
  public:
   /// Told how many bytes of all are done.
   using Progress = std::function<void(uint64_t done, uint64_t all)>;
@@ -40,6 +41,10 @@ class DraftFile {
   DraftFile(const std::string& target, Graph& graph);
 
   void pack(const Graph& graph, const Progress& progress);
+
+  uint64_t bytes() const override { return data_bytes_; }
+  void read(uint64_t offset, std::span<std::byte> bytes) const override;
+  uint64_t append(std::span<const std::byte> bytes) override;
 
   const std::string& path() const { return file_->path(); }
   const WeightErrors& errors() const { return errors_; }

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "runtime/device/npu/npu_op.h"
 #include "runtime/device/vulkan/vulkan_op.h"
 #include "runtime/op.h"
 #include "schema/model_generated.h"
@@ -16,6 +17,7 @@ namespace oxbow {
 #include "ops.inc"
 #undef OXB_VULKAN_OP
 #undef OXB_OP
+Status bind_linear_npu(NpuBindContext& context);
 
 namespace {
 
@@ -47,6 +49,13 @@ constexpr std::array<OpDef, kCount> make_table() {
 #include "ops.inc"
 #undef OXB_VULKAN_OP
 #undef OXB_OP
+#if OXB_BUILD_NPU
+  // The one op that accelerators have.
+  table[static_cast<size_t>(schema::OpCode::Linear)]
+      .bind_device[static_cast<size_t>(DeviceKind::kNpu)] = [](DeviceBindContext& context) {
+    return bind_linear_npu(static_cast<NpuBindContext&>(context));
+  };
+#endif
   return table;
 }
 

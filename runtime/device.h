@@ -21,6 +21,17 @@
 namespace oxbow {
 
 struct Model;
+class NpuHandle;
+
+/// What a device is opened with besides the model.
+struct DeviceOptions {
+  /// NPUs only. The device keeps the handle alive.
+  NpuHandle* npu = nullptr;
+  uint32_t npu_least_rows = 0;
+  bool npu_shadow = false;
+
+  friend bool operator==(const DeviceOptions&, const DeviceOptions&) = default;
+};
 
 /// Where a step's tensor lies: a region of the session and the bytes there, scales included.
 enum class TensorRegion : uint8_t { kWeights, kStates, kActivations, kOutput };
@@ -45,6 +56,9 @@ struct DeviceStep {
   const OpDef& op;
   BindContext& context;
   const StepPlaces& places;
+  /// The CPU's way to run it; without params while bytes are counted.
+  RunFunction run;
+  const void* params;
 };
 
 /// Bytes of a session that move to the device's memory, alignment included.
@@ -80,7 +94,7 @@ struct DeviceDriver {
   const char* name;
 
   /// One for each session. kNoDevice with the reason when there is none. `model` outlives it.
-  Status (*open)(const Model& model, void** device, Error* error);
+  Status (*open)(const Model& model, const DeviceOptions& options, void** device, Error* error);
   void (*close)(void* device);
 
   /// Shows it the next step of the model, entry point after entry point; steps that it does not claim are the CPU's,
@@ -106,6 +120,10 @@ struct DeviceDriver {
   /// ignored when read. `*bytes` is how many there are; with a null buffer nothing is written.
   Status (*read_cache)(void* device, std::span<const std::byte> cache, Error* error);
   Status (*write_cache)(void* device, std::span<std::byte> buffer, size_t* bytes, Error* error);
+
+  /// It works on the session's own memory: states and activations stay in the arena and place gives no addresses. Scratch
+  /// for its steps is there too, since it may run them as the CPU does.
+  bool in_arena = false;
 };
 
 /// An open device, or none.

@@ -50,6 +50,55 @@ oxb_backend backend_of(const std::string& wanted) {
   throw UsageError("--backend " + wanted + " does not exist");
 }
 
+/// npu:NAME, where NAME is that of a plug-in or the path of one. Its settings are KEY=VALUE each.
+std::shared_ptr<oxb::Npu> open_npu(const std::string& name,
+                                   const std::vector<std::string>& settings) {
+  std::vector<std::string> words;
+  for (const std::string& setting : settings) {
+    const size_t sign = setting.find('=');
+    if (sign == std::string::npos) {
+      throw UsageError("--npu-option " + setting + " is no KEY=VALUE");
+    }
+    words.push_back(setting.substr(0, sign));
+    words.push_back(setting.substr(sign + 1));
+  }
+  std::vector<const char*> keys, values;
+  for (size_t i = 0; i < words.size(); i += 2) {
+    keys.push_back(words[i].c_str());
+    values.push_back(words[i + 1].c_str());
+  }
+  oxb::NpuOptions options;
+  options.plugin = name.c_str();
+  options.keys = keys.data();
+  options.values = values.data();
+  options.key_count = keys.size();
+  options.log = [](void*, oxb_log_level level, const char* text) {
+    if (level >= OXB_LOG_WARNING) std::fprintf(stderr, "oxbow: %s\n", text);
+  };
+  oxb::Expected<oxb::Npu> npu = oxb::Npu::open(options);
+  if (!npu) throw InputError("--backend npu:" + name + ": " + npu.status().text());
+  return std::make_shared<oxb::Npu>(std::move(*npu));
+}
+
+void read_npu_options(const Args& args, CommonOptions& options) {
+  constexpr std::string_view kPrefix = "npu:";
+  const std::string& name = options.backend;
+  if (name == "npu") throw UsageError("--backend npu needs a plug-in: npu:NAME or npu:PATH");
+  if (!name.starts_with(kPrefix)) {
+    for (const char* option : {"npu-option", "npu-rows", "npu-shadow"}) {
+      if (args.has(option)) {
+        throw UsageError(std::string("--") + option + " needs --backend npu:NAME");
+      }
+    }
+    return;
+  }
+  options.session.backend = backend_of("npu");
+  options.npu = open_npu(name.substr(kPrefix.size()), args.texts("npu-option"));
+  options.session.npu = options.npu->get();
+  options.session.npu_least_rows = static_cast<uint32_t>(args.integer("npu-rows", 0, 1, 1 << 24));
+  options.session.npu_shadow = args.has("npu-shadow") ? 1 : 0;
+}
+
 /// The tool's own thread is one of those that work, and is placed at once.
 uint64_t cpu_mask_of(const Args& args) {
   const std::optional<std::string> text = args.text("cpu-mask");
@@ -79,9 +128,16 @@ void add_common_options(Args& args) {
   std::string built_in;
   const std::vector<std::string> names = backend_names();
   for (size_t i = 0; i < names.size(); ++i) {
-    if (is_built_in(i)) built_in += (built_in.empty() ? "" : ", ") + names[i];
+    if (!is_built_in(i)) continue;
+    built_in += (built_in.empty() ? "" : ", ") + names[i] + (i == OXB_BACKEND_NPU ? ":NAME" : "");
   }
   args.option("backend", "NAME", "built in are " + built_in + " (default auto)");
+  if (oxb_backend_is_built_in(OXB_BACKEND_NPU) != 0) {
+    args.repeated("npu-option", "KEY=VALUE", "with --backend npu:NAME: a setting of the plug-in");
+    args.option("npu-rows", "N", "layers with fewer rows stay on the CPU (default 8)");
+    args.flag("npu-shadow",
+              "the CPU computes its layers too, and is believed; tells how they differ");
+  }
   args.option("cpu-mask", "HEX", "cores to run on, bit i being core i, e.g. f0 for cores 4 to 7");
   args.option("memory", "BYTES", "refuse when a session needs more; K, M and G are understood");
 }
@@ -89,8 +145,12 @@ void add_common_options(Args& args) {
 CommonOptions read_common_options(const Args& args) {
   CommonOptions options;
   options.session.threads = static_cast<uint32_t>(args.integer("threads", 1, 1, 256));
-  options.backend = args.choice("backend", "auto", backend_names());
-  options.session.backend = backend_of(options.backend);
+  options.backend = args.text("backend", "auto");
+  if (!options.backend.starts_with("npu")) {
+    options.backend = args.choice("backend", "auto", backend_names());
+    options.session.backend = backend_of(options.backend);
+  }
+  read_npu_options(args, options);
   options.session.cpu_mask = cpu_mask_of(args);
   options.memory_limit = args.size("memory", UINT64_MAX, 1, UINT64_MAX);
   return options;
@@ -137,6 +197,22 @@ oxb::Session open_session(const oxb::Model& model, const std::string& path,
                             static_cast<unsigned long long>(options.memory_limit)));
   }
   return std::move(*session);
+}
+
+void report_npu(const oxb::Session& session) {
+  const oxb::Expected<oxb_npu_report> report = session.npu_report();
+  if (!report) return;
+  std::fprintf(stderr, "npu: %u layers; %llu runs with %llu rows there, %llu runs on the CPU\n",
+               report->layers, static_cast<unsigned long long>(report->runs),
+               static_cast<unsigned long long>(report->rows),
+               static_cast<unsigned long long>(report->cpu_runs));
+  if (report->compared != 0) {
+    std::fprintf(stderr, "npu: shadow: %llu of %llu numbers differ, by at most %g (step %u)\n",
+                 static_cast<unsigned long long>(report->different),
+                 static_cast<unsigned long long>(report->compared),
+                 static_cast<double>(report->largest_difference), report->largest_step);
+  }
+  if (report->failed != 0) std::fprintf(stderr, "npu: the plug-in failed: %s\n", report->failure);
 }
 
 ResidentMemory resident_memory() {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +21,8 @@ namespace oxbow::tools {
 struct CommonOptions {
   oxb::SessionOptions session;
   std::string backend;
+  /// Of --backend npu:NAME.
+  std::shared_ptr<oxb::Npu> npu;
   /// Bytes a session may have.
   uint64_t memory_limit = UINT64_MAX;
 };
@@ -38,6 +41,9 @@ oxb_plan session_memory(const oxb::Model& model, const std::string& path,
 /// Refuses like session_memory().
 oxb::Session open_session(const oxb::Model& model, const std::string& path,
                           const CommonOptions& options);
+
+/// Tells on stderr what an accelerator did, and in shadow mode how it differs; nothing for other backends.
+void report_npu(const oxb::Session& session);
 
 /// What this process has in physical memory; zeros when the system does not tell. No allocation.
 struct ResidentMemory {

@@ -50,7 +50,7 @@ android {
 
 // <oxbow/oxbow.h> and <oxbow/oxbow.hpp>, as an installed Oxbow has them.
 val prefabHeaders by tasks.registering(Copy::class) {
-    from(oxbowRoot.resolve("runtime/api")) { include("oxbow.h", "oxbow.hpp", "oxbow_index.h") }
+    from(oxbowRoot.resolve("runtime/api")) { include("oxbow.h", "oxbow.hpp", "oxbow_index.h", "oxbow_npu.h") }
     into(layout.buildDirectory.dir("prefab-headers/oxbow"))
 }
 tasks.named("preBuild") { dependsOn(prefabHeaders) }

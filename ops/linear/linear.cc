@@ -9,6 +9,7 @@
 #include "ops/linear/pieces.h"
 #include "ops/quantize/quantize.h"
 #include "runtime/base/quantize.h"
+#include "runtime/device/npu/npu_op.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -36,6 +37,10 @@ struct Params {
   ActivateKernel activate;
   AddKernel add;
   QuantizeKernel quantize;
+  /// Of x W^T + bias as int8 codes; 0: none.
+  float output_scale;
+  /// Of finish_linear only.
+  const NpuRows* given;
 };
 
 size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
@@ -64,6 +69,28 @@ void product(const Params& p, size_t row, size_t rows, size_t channel, size_t ch
   slice.y = y + channel;
   slice.y_stride = p.weight.rows;
   reinterpret_cast<LinearKernel<X, W>>(p.kernel)(slice);
+}
+
+/// The same from sums or codes that came from elsewhere. As the kernels do it, so that exact sums give their bits.
+void given_product(const Params& p, size_t row, size_t rows, size_t channel, size_t channels,
+                   float* y) {
+  const size_t width = p.weight.rows;
+  for (size_t r = 0; r < rows; ++r) {
+    const size_t start = (row + r) * width + channel;
+    float* part = y + r * width + channel;
+    if (p.given->codes != nullptr) {
+      for (size_t i = 0; i < channels; ++i) {
+        part[i] = static_cast<float>(p.given->codes[start + i]) * p.output_scale;
+      }
+      continue;
+    }
+    const float x_scale = *p.x.row_scales(row + r);
+    for (size_t i = 0; i < channels; ++i) {
+      part[i] =
+          static_cast<float>(p.given->sums[start + i]) * (x_scale * p.weight.scales[channel + i]) +
+          (p.bias == nullptr ? 0.0f : p.bias[channel + i]);
+    }
+  }
 }
 
 /// Rows [row, row + rows) of channels [channel, channel + channels), with activation and residual.
@@ -223,6 +250,7 @@ Status bind_linear(BindContext& context, RunFunction* run) {
     return context.fail("the output scale is %g, expected a positive number",
                         double{*output_scale});
   }
+  p.output_scale = output_scale.value_or(0.0f);
   *run = nullptr;
   OXB_TRY(bind_dense(
       context, {x, weight, y, p.bias, p.residual, activation, output_scale.value_or(0.0f)}, run));
@@ -266,6 +294,24 @@ Status bind_linear(BindContext& context, RunFunction* run) {
   }
   *run = to_i8 ? run_to_i8 : run_to_f32;
   return Status::kOk;
+}
+
+Status finish_linear(RunContext& context, const void* params, const NpuRows& rows) {
+  Params p = *static_cast<const Params*>(params);
+  RunContext part = context;
+  p.given = &rows;
+  p.product = given_product;
+  p.x.rows_symbol = -1;
+  p.x.rows = static_cast<uint32_t>(rows.rows);
+  p.x.scales += rows.first * p.x.scale_groups;
+  if (p.residual != nullptr) p.residual += rows.first * p.weight.rows;
+  if (p.y.data != nullptr) {
+    p.y.data += rows.first * p.y.stride();
+    p.y.scales += rows.first * p.y.scale_groups;
+  } else if (context.caller_output != nullptr) {
+    part.caller_output += rows.first * p.weight.rows;
+  }
+  return p.y.type == DataType::kI8 ? run_to_i8(part, &p) : run_to_f32(part, &p);
 }
 
 }  // namespace oxbow

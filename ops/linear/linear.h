@@ -65,5 +65,10 @@ using LinearKernel = void (*)(const LinearSlice<X, W>& slice);
 extern const OpSignature kLinearSignature;
 Status bind_linear(BindContext& context, RunFunction* run);
 Status bind_linear_vulkan(VulkanBindContext& context);
+Status bind_linear_npu(NpuBindContext& context);
+
+struct NpuRows;
+/// The rest of a step for rows whose products came from elsewhere; `params` are those of bind_linear.
+Status finish_linear(RunContext& context, const void* params, const NpuRows& rows);
 
 }  // namespace oxbow

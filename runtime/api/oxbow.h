@@ -339,7 +339,10 @@ enum {
   /* All steps that have a shader on a Vulkan device, the others on the CPU in between. States and
    * activations live in the device's memory, the weights are copied there: see oxb_plan.device_bytes.
    * Without a usable device oxb_session_create fails with OXB_NO_DEVICE: take another backend then. */
-  OXB_BACKEND_VULKAN = 5
+  OXB_BACKEND_VULKAN = 5,
+  /* Dense layers that the file has compiled for an accelerator (oxbow-convert --npu) by its plug-in, which
+   * oxb_session_options.npu names; all else, and runs of few rows, as CPU: docs/npu.md. */
+  OXB_BACKEND_NPU = 6
 };
 
 /* "auto", "reference", ...; null when there is no such backend. They are numbered from 0 on, without gaps. */
@@ -347,6 +350,35 @@ OXB_API const char* oxb_backend_name(oxb_backend backend);
 
 /* Sessions can be created with it; it is an option of the library's build. */
 OXB_API oxb_bool oxb_backend_is_built_in(oxb_backend backend);
+
+/* An accelerator, opened by its plug-in (oxbow_npu.h). Sessions on any threads may share one. */
+typedef struct oxb_npu oxb_npu;
+struct oxb_npu_plugin;
+
+typedef struct oxb_npu_options {
+  size_t size;
+  /* One that is built in ("ethosu"), the path of a library, or NAME for liboxbow_npu_NAME.so where the system looks for
+   * libraries, such as the folder of an Android app's own. Vendors' libraries are not verified: name only what you
+   * trust. */
+  const char* plugin;
+  /* Not null: one that is linked into the program, in place of the name. Outlives the handle. */
+  const struct oxb_npu_plugin* linked;
+  /* Settings of the plug-in, such as a device's path; its manual lists them. Read only while it is opened. */
+  const char* const* keys;
+  const char* const* values;
+  size_t key_count;
+  /* Told what the plug-in says, at any time until the handle and its sessions are gone. Null: nobody. */
+  oxb_log_callback log;
+  void* log_context;
+} oxb_npu_options;
+#define OXB_NPU_OPTIONS_INIT \
+  { sizeof(oxb_npu_options), NULL, NULL, NULL, NULL, 0, NULL, NULL }
+
+/* OXB_NO_DEVICE with the reason when the plug-in or its device is not there. */
+OXB_API oxb_status oxb_npu_open(const oxb_npu_options* options, oxb_npu** npu, oxb_error* error);
+
+/* Sessions that use it keep it alive. Null is allowed. */
+OXB_API void oxb_npu_close(oxb_npu* npu);
 
 typedef struct oxb_session_options {
   size_t size;
@@ -365,10 +397,17 @@ typedef struct oxb_session_options {
    * or driver. Null: none. */
   const void* pipeline_cache;
   size_t pipeline_cache_bytes;
+  /* OXB_BACKEND_NPU only: which accelerator. */
+  oxb_npu* npu;
+  /* Runs of a layer with fewer rows stay on the CPU: reading weights is all they cost. 0 means 8. */
+  uint32_t npu_least_rows;
+  /* Not 0: the CPU computes what the accelerator does as well, its results are used, and
+   * oxb_session_npu_report tells how they differ. */
+  oxb_bool npu_shadow;
 } oxb_session_options;
 
 #define OXB_SESSION_OPTIONS_INIT \
-  { sizeof(oxb_session_options), 1, OXB_BACKEND_AUTO, NULL, 0, NULL, 0 }
+  { sizeof(oxb_session_options), 1, OXB_BACKEND_AUTO, NULL, 0, NULL, 0, NULL, 0, 0 }
 
 /* All that a session takes, told before anything is created. */
 typedef struct oxb_plan {
@@ -571,6 +610,38 @@ OXB_API oxb_status oxb_session_set_profile(oxb_session* session, oxb_profile_cal
 
 /* Who computes a step, counted as in the profile: the name of a backend; null when there is no such step. */
 OXB_API const char* oxb_session_step_provider(const oxb_session* session, size_t step);
+
+/* What an accelerator has done for a session since it was created. */
+typedef struct oxb_npu_report {
+  size_t size;
+  /* Layers it has, and what it needs for them: memory of the device, of which fast, and of the host. */
+  uint32_t layers;
+  size_t device_bytes;
+  size_t fast_bytes;
+  size_t host_bytes;
+  /* Runs of layers there, rows in them, and runs of those layers that the CPU made: few rows, or a failure. */
+  uint64_t runs;
+  uint64_t rows;
+  uint64_t cpu_runs;
+  uint64_t nanoseconds;
+  /* Shadow mode: numbers compared, how many differ, the largest difference, and the step that it was in. */
+  uint64_t compared;
+  uint64_t different;
+  float largest_difference;
+  uint32_t largest_step;
+  /* Not 0: the plug-in has failed or broken a promise, told in `failure`. That layer, and all since, were computed by the
+   * CPU: results and states are whole. */
+  oxb_bool failed;
+  char failure[128];
+} oxb_npu_report;
+#define OXB_NPU_REPORT_INIT                                              \
+  {                                                                      \
+    sizeof(oxb_npu_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 } \
+  }
+
+/* Of a session with OXB_BACKEND_NPU. */
+OXB_API oxb_status oxb_session_npu_report(const oxb_session* session, oxb_npu_report* report,
+                                          oxb_error* error);
 
 /* ---- Text ---------------------------------------------------------------------------------------- */
 

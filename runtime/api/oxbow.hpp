@@ -326,6 +326,39 @@ class Model {
   std::unique_ptr<oxb_model, Close> model_;
 };
 
+struct NpuOptions : oxb_npu_options {
+  NpuOptions() : oxb_npu_options(OXB_NPU_OPTIONS_INIT) {}
+};
+
+/// An accelerator, for SessionOptions::npu. Sessions that use it keep it alive.
+class Npu {
+ public:
+  static Expected<Npu> open(const oxb_npu_options& options) {
+    oxb_npu* npu = nullptr;
+    const Status status =
+        Status::of([&](oxb_error* error) { return oxb_npu_open(&options, &npu, error); });
+    if (!status.ok()) return status;
+    return Npu(npu);
+  }
+  /// By name or path, without settings.
+  static Expected<Npu> open(const char* plugin) {
+    NpuOptions options;
+    options.plugin = plugin;
+    return open(options);
+  }
+
+  oxb_npu* get() const { return npu_.get(); }
+
+ private:
+  struct Close {
+    void operator()(oxb_npu* npu) const { oxb_npu_close(npu); }
+  };
+
+  explicit Npu(oxb_npu* npu) : npu_(npu) {}
+
+  std::unique_ptr<oxb_npu, Close> npu_;
+};
+
 /// One stream. The model outlives it. Moved from, it is empty.
 class Session {
  public:
@@ -360,6 +393,14 @@ class Session {
     size_t bytes = 0;
     (void)oxb_session_backend_bytes(get(), &bytes, nullptr);
     return bytes;
+  }
+  /// What an accelerator has done; only with OXB_BACKEND_NPU.
+  Expected<oxb_npu_report> npu_report() const {
+    oxb_npu_report report = OXB_NPU_REPORT_INIT;
+    const Status status =
+        Status::of([&](oxb_error* error) { return oxb_session_npu_report(get(), &report, error); });
+    if (!status.ok()) return status;
+    return report;
   }
   /// Writes the device's compiled shaders, for options.pipeline_cache of later sessions, and tells how many
   /// bytes they are; without a buffer only that.

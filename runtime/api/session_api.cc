@@ -37,6 +37,10 @@ Status convert(const oxb_session_options* given, SessionOptions* converted, Erro
   converted->threads = options.threads == 0 ? 1 : options.threads;
   converted->lender = inner(options.lender);
   converted->cpu_mask = options.cpu_mask;
+  if (found->backend == oxbow::Backend::kNpu) {
+    converted->device_options = {reinterpret_cast<oxbow::NpuHandle*>(options.npu),
+                                 options.npu_least_rows, options.npu_shadow != 0};
+  }
   if (options.pipeline_cache != nullptr) {
     converted->pipeline_cache = {static_cast<const std::byte*>(options.pipeline_cache),
                                  options.pipeline_cache_bytes};

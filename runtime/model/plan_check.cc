@@ -24,6 +24,7 @@ constexpr uint32_t kMaxTensors = 16384;
 constexpr uint32_t kMaxRings = 16384;
 constexpr uint32_t kMaxRows = 1u << 24;
 constexpr uint32_t kMaxFeatures = 1024;
+constexpr uint32_t kMaxOffloads = 65536;
 constexpr size_t kMaxFeatureName = 64;
 constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 46;
 
@@ -83,7 +84,8 @@ class Budget {
 Status check_size(const schema::Model& graph, uint64_t graph_bytes, Error* error) {
   if (graph.tensors()->size() > kMaxTensors || length(graph.symbols()) > kMaxSymbols ||
       length(graph.rings()) > kMaxRings || graph.entry_points()->size() > kMaxEntries ||
-      graph.plan()->activations() > kMaxRegionBytes || graph.plan()->states() > kMaxRegionBytes ||
+      length(graph.offloads()) > kMaxOffloads || graph.plan()->activations() > kMaxRegionBytes ||
+      graph.plan()->states() > kMaxRegionBytes ||
       graph.plan()->shared_states() > graph.plan()->states() ||
       graph.plan()->shared_states() % kTensorAlignment != 0) {
     return fail(error, Status::kFileUnsupported, "the graph is larger than this library supports");
@@ -109,6 +111,14 @@ Status check_size(const schema::Model& graph, uint64_t graph_bytes, Error* error
       // The table, its place in the list, and its own lists.
       const uint64_t indices = uint64_t{length(step.inputs())} + length(step.outputs());
       if (!budget.take(8 + 4 * indices)) return Budget::spent(error);
+    }
+  }
+  for (uint32_t i = 0; i < length(graph.offloads()); ++i) {
+    const schema::Offload& offload = *graph.offloads()->Get(i);
+    OXB_TRY(budget.name(offload.plugin(), "the plug-in of offload", i, error));
+    OXB_TRY(budget.name(offload.target(), "the target of offload", i, error));
+    if (offload.compiler() != nullptr) {
+      OXB_TRY(budget.name(offload.compiler(), "the compiler of offload", i, error));
     }
   }
   return Status::kOk;
@@ -230,6 +240,28 @@ Status check_place(const schema::Model& graph, const schema::Tensor& tensor, uin
   return Status::kOk;
 }
 
+// A kind of result that is not known makes nobody use it; everything else must be right.
+Status check_offload(const schema::Model& graph, uint32_t index, uint64_t data_bytes,
+                     Error* error) {
+  const schema::Offload& offload = *graph.offloads()->Get(index);
+  const auto lies_inside = [&](uint64_t offset, uint64_t bytes) {
+    uint64_t end = 0;
+    return offset % kTensorAlignment == 0 && checked_add(offset, bytes, &end) && end <= data_bytes;
+  };
+  const char* wrong = nullptr;
+  if (offload.entry() >= graph.entry_points()->size() ||
+      offload.step() >= length(graph.entry_points()->Get(offload.entry())->steps())) {
+    wrong = "its step does not exist";
+  } else if (offload.rows() == 0 || offload.rows() > kMaxRows) {
+    wrong = "impossible rows";
+  } else if (!lies_inside(offload.commands(), offload.command_bytes()) ||
+             !lies_inside(offload.weights(), offload.weight_bytes())) {
+    wrong = "outside of the data region";
+  }
+  if (wrong == nullptr) return Status::kOk;
+  return fail(error, Status::kFileCorrupt, "offload %u: %s", index, wrong);
+}
+
 // `order` has all tensors by their offset.
 Status check_states(const schema::Model& graph, const uint32_t* order, Error* error) {
   uint64_t end = 0;
@@ -284,6 +316,9 @@ Status check_plan(const schema::Model& graph, uint64_t graph_bytes, uint64_t dat
   OXB_TRY(checker.prepare(steps, error));
   for (const schema::EntryPoint* entry : *graph.entry_points()) {
     OXB_TRY(checker.check(*entry, error));
+  }
+  for (uint32_t i = 0; i < length(graph.offloads()); ++i) {
+    OXB_TRY(check_offload(graph, i, data_bytes, error));
   }
   return Status::kOk;
 }

@@ -43,7 +43,8 @@ Status Binder::bind(BoundStep* bound) {
   OXB_TRY(op.bind(*this, &run));
   if (wrote_caller_) return fail("this op cannot write the model's output");
   if (const Device& device = session_.device; device) {
-    OXB_TRY(device.driver->bind(device.self, {op, *this, *this}, &on_device_, error_));
+    OXB_TRY(
+        device.driver->bind(device.self, {op, *this, *this, run, params_}, &on_device_, error_));
   }
   mark_symbols();
   if (bound != nullptr) {

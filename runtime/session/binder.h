@@ -32,8 +32,8 @@ class Binder final : public BindContext, public StepPlaces {
 
   size_t params_bytes() const { return params_bytes_; }
   size_t scratch_bytes() const { return scratch_bytes_; }
-  /// It then needs none of the CPU's scratch.
-  bool is_on_device() const { return on_device_; }
+  /// The device runs it and needs none of the CPU's scratch.
+  bool needs_no_scratch() const { return on_device_ && !session_.device.driver->in_arena; }
 
   const schema::Step& step() const override { return step_; }
   size_t input_count() const override;

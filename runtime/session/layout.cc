@@ -47,7 +47,7 @@ Status bind_steps(Session& session, std::byte* params, BoundStep* steps, size_t*
       OXB_TRY(binder.bind(steps == nullptr ? nullptr : &steps[index]));
       ++index;
       *params_bytes += binder.params_bytes();
-      if (!binder.is_on_device()) {
+      if (!binder.needs_no_scratch()) {
         *scratch_bytes = std::max(*scratch_bytes, binder.scratch_bytes());
       }
     }
@@ -128,6 +128,9 @@ uint32_t step_count(const Model& model) {
   return count;
 }
 
+/// States and activations are in the memory of a device.
+bool is_elsewhere(const Device& device) { return device && !device.driver->in_arena; }
+
 Layout lay_out(const Model& model, const SessionPlan& plan, bool borrows, std::byte* base,
                SessionMemory* memory) {
   const schema::Model& graph = *model.graph;
@@ -150,10 +153,12 @@ Layout lay_out(const Model& model, const SessionPlan& plan, bool borrows, std::b
     layout.pool = arena.take(ThreadPool::bytes(options.threads));
   }
   memory->session = arena.used();
-  if (!plan.device) layout.state = arena.take(layout.sizes.states);
+  if (!is_elsewhere(plan.device)) layout.state = arena.take(layout.sizes.states);
   memory->states = arena.used() - memory->session;
   if (!borrows) {
-    if (!plan.device) layout.activations = arena.take(layout.sizes.activations);
+    if (!is_elsewhere(plan.device)) {
+      layout.activations = arena.take(layout.sizes.activations);
+    }
     memory->activations = arena.used() - memory->session - memory->states;
     layout.scratch = arena.take(plan.scratch_bytes);
     memory->scratch = round_up(plan.scratch_bytes, kTensorAlignment);
@@ -235,8 +240,10 @@ Status place(const Model& model, SessionPlan& plan, std::byte* base, Session** o
   if (device) {
     DeviceAddresses addresses;
     OXB_TRY(device.driver->place(device.self, layout.sizes, &addresses, error));
-    layout.state = addresses.states;
-    layout.activations = addresses.activations;
+    if (is_elsewhere(device)) {
+      layout.state = addresses.states;
+      layout.activations = addresses.activations;
+    }
   }
   auto* session = new (layout.session) Session();
   fill(layout, model, plan, session);
@@ -295,7 +302,7 @@ Status make_plan(const Model& model, const SessionOptions& options, SessionPlan*
   }
   if (options.device != nullptr) {
     void* self = nullptr;
-    OXB_TRY(options.device->open(model, &self, error));
+    OXB_TRY(options.device->open(model, options.device_options, &self, error));
     plan->device = {options.device, self};
   }
   Status status = read_cache(*plan, options, error);

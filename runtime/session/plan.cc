@@ -28,6 +28,7 @@ bool PlanCache::holds(const SessionOptions& options) const {
   const SessionOptions& kept = plan_.options;
   return full_ && options.lender == nullptr && std::max(options.threads, 1u) == kept.threads &&
          options.backend == kept.backend && options.device == kept.device &&
+         options.device_options == kept.device_options &&
          !(plan_.device && plan_.device.driver->is_lost(plan_.device.self));
 }
 

@@ -4,7 +4,8 @@
 //
 //   arena:  | Session | steps and params | thread team | state | activations | scratch |
 //                                                        `--------------------- saved, checkpointed
-// A session on a device (runtime/device.h) has state and activations in that one's memory, not in the arena.
+// A session on a device (runtime/device.h) has state and activations in that one's memory, not in the arena, unless the
+// device works there.
 //
 //   state:  | StateHeader | one RingPosition per ring | shared state tensors | the others |
 //
@@ -32,6 +33,7 @@ struct SessionOptions {
   Backend backend = Backend::kCpu;
   /// The backend's device; null: it has none.
   const DeviceDriver* device = nullptr;
+  DeviceOptions device_options;
   /// Cores for the threads it starts; 0: any.
   uint64_t cpu_mask = 0;
   /// Whose shared states, activations, scratch and threads this session uses; null: its own.

@@ -133,7 +133,7 @@ void copy(Fake& device, const TensorPlace& place, bool to_host) {
   std::memcpy(to_host ? host : own, to_host ? own : host, place.bytes);
 }
 
-Status open(const Model& model, void** device, Error* error) {
+Status open(const Model& model, const DeviceOptions&, void** device, Error* error) {
   OXB_TRY(note(nullptr, "open", error));
   auto* made = new Fake();
   made->model = &model;

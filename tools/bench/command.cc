@@ -144,6 +144,7 @@ int bench_command(int argc, char** argv) {
   if (args.has("profile") || args.has("profile-csv")) {
     report.profile = bench.profile(prefill > 0 ? prefill : 128, 64);
   }
+  report_npu(bench.session());
   report.resident = resident_memory();
   report.peak_memory = peak_memory(files);
 

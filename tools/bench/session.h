@@ -30,6 +30,7 @@ class Bench {
 
   /// Every run is a text by itself: there is nothing to decode.
   bool only_encodes() const { return entries_.back().info().starts != 0; }
+  const oxb::Session& session() const { return session_; }
   /// All that were fed since the start, also those that were not measured.
   uint64_t tokens_fed() const { return tokens_fed_; }
 

@@ -86,6 +86,7 @@ int run_generate(const Request& request) {
   }
   speed.arena_bytes = session.arena_bytes();
   print_speed(speed);
+  report_npu(session);
   return kExitGood;
 }
 

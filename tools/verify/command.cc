@@ -87,6 +87,7 @@ int verify_command(int argc, char** argv) {
   Runner runner(model, path, session, graph);
   Verifier verifier(runner, graph, io, verification.tolerance, beam_settings);
   verifier.run();
+  report_npu(session);
   verification.outcomes = verifier.outcomes();
   verification.not_produced = verifier.not_produced();
   summarize(verification);

@@ -66,7 +66,7 @@ vulkan::Range input_range(const schema::Tensor& tensor) {
   return {vulkan::Region::kActivations, tensor.offset(), tensor.bytes()};
 }
 
-Status open(const Model& model, void** device, Error* error) {
+Status open(const Model& model, const DeviceOptions&, void** device, Error* error) {
   auto* made = new (std::nothrow) VulkanDevice();
   if (made == nullptr) return fail(error, Status::kOutOfMemory, "no memory for a device");
   made->model = &model;

@@ -16,5 +16,7 @@ public enum Backend {
      * A Vulkan device for the steps that have a shader, if {@link Oxbow#isBuiltIn built in}. Creating a session fails
      * with {@link OxbowException#NO_DEVICE} where there is none: take another backend then.
      */
-    VULKAN
+    VULKAN,
+    /** Plug-ins for accelerators, which only C and C++ can name: creating a session fails. */
+    NPU
 }

@@ -1,0 +1,35 @@
+// Which targets there are, and the simplest: int8 rows of weights as they are, for examples/npu_plugin.c.
+
+#include <cstring>
+
+#include "converter/offload/offload.h"
+#include "host/errors.h"
+
+namespace oxbow::convert {
+namespace {
+
+/// Commands: "OXN1", depth, channels and rows as little-endian uint32. Weights: [channels][depth].
+class ExampleCompiler : public NpuCompiler {
+ public:
+  std::string plugin() const override { return "example"; }
+  std::string name() const override { return "oxbow-convert, rows as they are"; }
+
+  CompiledLayer compile(const DenseCodes& layer, uint32_t rows) override {
+    CompiledLayer compiled;
+    const uint32_t header[] = {0x314e584f, layer.depth, layer.channels, rows};
+    compiled.commands.resize(sizeof(header));
+    std::memcpy(compiled.commands.data(), header, sizeof(header));
+    compiled.weights.resize(layer.codes.size());
+    std::memcpy(compiled.weights.data(), layer.codes.data(), layer.codes.size());
+    return compiled;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<NpuCompiler> make_npu_compiler(const std::string& target, const OffloadOptions&) {
+  if (target == "example-i8") return std::make_unique<ExampleCompiler>();
+  throw UsageError("--npu " + target + " does not exist; there is example-i8");
+}
+
+}  // namespace oxbow::convert

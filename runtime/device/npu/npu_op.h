@@ -1,0 +1,56 @@
+#pragma once
+
+// What an op tells an accelerator about one step: rows of int8 that go there, and how what comes back becomes the step's
+// output. The runtime knows no op, the op no plug-in.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/op.h"
+
+namespace oxbow {
+
+/// What came back for rows [first, first + rows) of a run.
+struct NpuRows {
+  size_t first = 0;
+  size_t rows = 0;
+  /// [rows][channels]; one of the two.
+  const int32_t* sums = nullptr;
+  const int8_t* codes = nullptr;
+};
+
+using NpuFinish = Status (*)(RunContext& context, const void* params, const NpuRows& rows);
+
+struct NpuStep {
+  /// I8; its rows count those of the run.
+  Tensor x;
+  /// Where the CPU writes; without data the output is the caller's.
+  Tensor y;
+  uint32_t channels = 0;
+  /// Int8 results have a scale.
+  bool has_codes = false;
+  /// With the params of the op's own bind.
+  NpuFinish finish = nullptr;
+};
+
+class NpuBindContext : public DeviceBindContext {
+ public:
+  explicit NpuBindContext(BindContext& step) : step_(step) {}
+
+  BindContext& step() { return step_; }
+  /// An op that does not call it leaves the step to the CPU.
+  void serve(const NpuStep& served) {
+    served_ = served;
+    is_served_ = true;
+  }
+
+  bool is_served() const { return is_served_; }
+  const NpuStep& served() const { return served_; }
+
+ private:
+  BindContext& step_;
+  NpuStep served_;
+  bool is_served_ = false;
+};
+
+}  // namespace oxbow
