@@ -54,8 +54,9 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
 
 std::string closest_match(const std::string& word, const std::vector<std::string>& candidates) {
   std::string best;
-  // A third of the letters may be wrong; more is a guess that helps nobody.
-  size_t best_distance = word.size() / 3 + 2;
+  // A third of the letters may be wrong; more is a guess that helps nobody. Dashes are right by themselves.
+  const size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
+  size_t best_distance = letters / 3 + 2;
   for (const std::string& candidate : candidates) {
     const size_t distance = edit_distance(word, candidate);
     if (distance < best_distance && distance < candidate.size()) {
@@ -103,26 +104,32 @@ Args::Args(std::string program, std::string summary)
     : program_(std::move(program)), summary_(std::move(summary)) {}
 
 void Args::positional(const std::string& name, const std::string& help, bool required) {
-  positionals_.push_back({name, name, help, 0, required});
+  positionals_.push_back({name, name, help, 0, required, false, ""});
 }
 
 void Args::option(const std::string& name, const std::string& value_name, const std::string& help,
                   char letter) {
-  options_.push_back({name, value_name, help, letter, false});
+  options_.push_back({name, value_name, help, letter, false, false, ""});
 }
 
 void Args::repeated(const std::string& name, const std::string& value_name,
                     const std::string& help) {
-  options_.push_back({name, value_name, help, 0, false, true});
+  options_.push_back({name, value_name, help, 0, false, true, ""});
+}
+
+void Args::alias(const std::string& name, const std::string& other) {
+  for (Declared& option : options_) {
+    if (option.name == name) option.alias = other;
+  }
 }
 
 void Args::flag(const std::string& name, const std::string& help, char letter) {
-  options_.push_back({name, "", help, letter, false});
+  options_.push_back({name, "", help, letter, false, false, ""});
 }
 
 const Args::Declared* Args::find_option(const std::string& name) const {
   for (const Declared& option : options_) {
-    if (option.name == name) return &option;
+    if (option.name == name || (!name.empty() && option.alias == name)) return &option;
   }
   return nullptr;
 }
@@ -136,7 +143,10 @@ const Args::Declared* Args::find_letter(char letter) const {
 
 void Args::fail_unknown(const std::string& word) const {
   std::vector<std::string> names = {"--help"};
-  for (const Declared& option : options_) names.push_back("--" + option.name);
+  for (const Declared& option : options_) {
+    names.push_back("--" + option.name);
+    if (!option.alias.empty()) names.push_back("--" + option.alias);
+  }
   const std::string guess = closest_match(word.substr(0, 64), names);
   throw UsageError("unknown option " + printable(word) +
                    (guess.empty() ? "; see --help" : "; did you mean " + guess + "?"));
@@ -155,6 +165,7 @@ void Args::parse(int argc, const char* const* argv, int first) {
 }
 
 void Args::parse(const std::vector<std::string>& words) {
+  words_ = words;
   for (const std::string& word : words) {
     if (word == "--") break;
     if (word == "--help" || word == "-h") {
@@ -216,7 +227,9 @@ std::string Args::help() const {
   if (!options_.empty()) usage += " [options]";
   for (const Declared& o : options_) {
     const std::string letter = o.letter != 0 ? std::string("-") + o.letter + ", " : "    ";
-    rows.emplace_back(letter + "--" + o.name + (o.takes_value() ? " " + o.value_name : ""), o.help);
+    const std::string alias = o.alias.empty() ? "" : ", --" + o.alias;
+    rows.emplace_back(letter + "--" + o.name + alias + (o.takes_value() ? " " + o.value_name : ""),
+                      o.help);
   }
   rows.emplace_back("-h, --help", "print this and exit");
 
@@ -258,8 +271,11 @@ uint64_t Args::integer(const std::string& name, uint64_t fallback, uint64_t min,
   if (!given) return fallback;
   const std::optional<uint64_t> value = parse_integer(*given);
   if (!value || *value < min || *value > max) {
-    throw UsageError("--" + name + " is '" + printable(*given) + "', expected an integer from " +
-                     std::to_string(min) + " to " + std::to_string(max));
+    // The largest number there is says nothing to anybody.
+    throw UsageError("--" + name + " is '" + printable(*given) + "', expected an integer" +
+                     (max == UINT64_MAX
+                          ? (min == 0 ? std::string() : ", " + std::to_string(min) + " or more")
+                          : " from " + std::to_string(min) + " to " + std::to_string(max)));
   }
   return *value;
 }
@@ -280,9 +296,10 @@ uint64_t Args::size(const std::string& name, uint64_t fallback, uint64_t min, ui
   if (!given) return fallback;
   const std::optional<uint64_t> value = parse_size(*given);
   if (!value || *value < min || *value > max) {
-    throw UsageError("--" + name + " is '" + printable(*given) +
-                     "', expected bytes such as 65536, 64K or 16M, from " + std::to_string(min) +
-                     " to " + std::to_string(max));
+    throw UsageError(
+        "--" + name + " is '" + printable(*given) + "', expected bytes such as 65536, 64K or 16M" +
+        (max == UINT64_MAX ? std::string()
+                           : ", from " + std::to_string(min) + " to " + std::to_string(max)));
   }
   return *value;
 }

@@ -23,6 +23,17 @@ namespace oxbow {
 
 class Args {
  public:
+  /// A positional argument, an option or a flag: what --help, the manual and completion are made from.
+  struct Declared {
+    std::string name, value_name, help;
+    char letter = 0;
+    bool required = false;
+    bool repeated = false;
+    /// Another long name; empty: none.
+    std::string alias;
+    bool takes_value() const { return !value_name.empty(); }
+  };
+
   /// `program` is what the user typed to get here, `summary` one sentence for --help.
   Args(std::string program, std::string summary);
 
@@ -33,12 +44,21 @@ class Args {
               char letter = 0);
   /// The same, any number of times.
   void repeated(const std::string& name, const std::string& value_name, const std::string& help);
+  /// Another long name of an option that was declared before.
+  void alias(const std::string& name, const std::string& other);
   /// --name, without a value.
   void flag(const std::string& name, const std::string& help, char letter = 0);
 
   /// Reads argv[first..argc). With --help (or -h) among them nothing else is checked.
   void parse(int argc, const char* const* argv, int first = 1);
   void parse(const std::vector<std::string>& words);
+
+  const std::string& program() const { return program_; }
+  const std::string& summary() const { return summary_; }
+  const std::vector<Declared>& positionals() const { return positionals_; }
+  const std::vector<Declared>& options() const { return options_; }
+  /// What was parsed.
+  const std::vector<std::string>& words() const { return words_; }
 
   bool help_wanted() const { return help_wanted_; }
   /// Usage line, arguments and options, ending in a newline.
@@ -62,14 +82,6 @@ class Args {
                      const std::vector<std::string>& choices) const;
 
  private:
-  struct Declared {
-    std::string name, value_name, help;
-    char letter = 0;
-    bool required = false;
-    bool repeated = false;
-    bool takes_value() const { return !value_name.empty(); }
-  };
-
   const Declared* find_option(const std::string& name) const;
   const Declared* find_letter(char letter) const;
   void set(const Declared& declared, const std::string& value);
@@ -77,6 +89,7 @@ class Args {
 
   std::string program_, summary_;
   std::vector<Declared> positionals_, options_;
+  std::vector<std::string> words_;
   std::map<std::string, std::vector<std::string>> values_;
   bool help_wanted_ = false;
 };

@@ -62,6 +62,11 @@ void refuse_overwriting(const std::string& output, const std::vector<std::string
       throw UsageError("writing " + output + " would destroy " + input + "; name another file");
     }
   }
+  if (there && S_ISDIR(out.st_mode)) {
+    throw InputError("cannot write " + output + ": it is a directory; name a file in it");
+  }
+  // Minutes of work are not begun for a place that takes nothing.
+  const TemporaryFile tried(output);
 }
 
 void write_atomically(const std::string& path, std::span<const std::span<const std::byte>> parts,

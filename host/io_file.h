@@ -32,7 +32,8 @@ std::string read_file(const std::string& path, size_t limit = size_t{64} << 20);
 
 bool file_exists(const std::string& path);
 
-/// Throws UsageError when `output` is one of `inputs`, by whatever name.
+/// Throws UsageError when `output` is one of `inputs`, by whatever name, and InputError when it could not be written:
+/// before the work that is to fill it.
 void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs);
 
 /// Writes `parts` one after another to a temporary file in the directory of `path`, syncs it, lets

@@ -16,6 +16,15 @@ std::string bytes_text(uint64_t bytes) {
   return text;
 }
 
+std::string size_text(uint64_t bytes) {
+  const std::string all = count_text(bytes, "byte");
+  return bytes < 1024 ? all : bytes_text(bytes) + " (" + all + ")";
+}
+
+std::string count_text(uint64_t count, const char* one) {
+  return grouped_text(count) + " " + one + (count == 1 ? "" : "s");
+}
+
 std::string grouped_text(uint64_t number) {
   std::string text = std::to_string(number);
   for (size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, ",");

@@ -160,7 +160,7 @@ std::string memory_plan(const Description& d) {
     content += "<path class=\"grid\" d=\"M" + coordinate(x) + " " + coordinate(top) + "V" +
                coordinate(top + height) + "\"/>\n" +
                svg_text(x, top + height + 18, "soft",
-                        entry->name + ", " + std::to_string(entry->steps.size()) + " steps");
+                        entry->name + ", " + count_text(entry->steps.size(), "step"));
     x += step_width * static_cast<double>(std::max<size_t>(entry->steps.size(), 1));
   }
   uint64_t sum = 0;

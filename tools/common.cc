@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +20,8 @@
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
+
+#include "host/describe.h"
 
 namespace oxbow::tools {
 
@@ -124,7 +128,7 @@ uint64_t cpu_mask_of(const Args& args) {
 }  // namespace
 
 void add_common_options(Args& args) {
-  args.option("threads", "N", "threads that work on a run (default 1)");
+  args.option("threads", "N", "threads that work on a run (default 1)", 't');
   std::string built_in;
   const std::vector<std::string> names = backend_names();
   for (size_t i = 0; i < names.size(); ++i) {
@@ -176,9 +180,8 @@ oxb_plan session_memory(const oxb::Model& model, const std::string& path,
   const oxb::Expected<oxb_plan> memory = model.plan(options.session);
   check(memory.status(), path);
   if (memory->arena_bytes > options.memory_limit) {
-    throw InputError(format("%s: a session needs %zu bytes; --memory allows %llu", path.c_str(),
-                            memory->arena_bytes,
-                            static_cast<unsigned long long>(options.memory_limit)));
+    throw InputError(path + ": a session needs " + size_text(memory->arena_bytes) +
+                     "; --memory allows " + size_text(options.memory_limit));
   }
   return *memory;
 }
@@ -191,10 +194,8 @@ oxb::Session open_session(const oxb::Model& model, const std::string& path,
   // A library behind the backend takes memory of its own, and tells how much only then.
   const uint64_t all = memory.arena_bytes + session->backend_bytes();
   if (all > options.memory_limit) {
-    throw InputError(format("%s: a session needs %llu bytes with backend %s; --memory allows %llu",
-                            path.c_str(), static_cast<unsigned long long>(all),
-                            options.backend.c_str(),
-                            static_cast<unsigned long long>(options.memory_limit)));
+    throw InputError(path + ": a session needs " + size_text(all) + " with backend " +
+                     options.backend + "; --memory allows " + size_text(options.memory_limit));
   }
   return std::move(*session);
 }
@@ -238,6 +239,27 @@ std::optional<uint64_t> heap_bytes() {
 #endif
 }
 
+static double seconds_of(clockid_t clock) {
+  timespec time = {};
+  if (::clock_gettime(clock, &time) != 0) return 0.0;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+double thread_seconds() { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
+double process_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
+
+uint64_t involuntary_switches() {
+  rusage usage = {};
+  return ::getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<uint64_t>(usage.ru_nivcsw) : 0;
+}
+
+std::string duration_text(double seconds) {
+  const auto all = static_cast<uint64_t>(std::min(std::max(seconds, 0.0) + 0.5, 1e9));
+  if (all < 120) return format("%llu s", static_cast<unsigned long long>(all));
+  if (all < 7200) return format("%llu min", static_cast<unsigned long long>(all / 60));
+  return format("%.1f h", static_cast<double>(all) / 3600);
+}
+
 Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() { clear(); }
@@ -251,8 +273,18 @@ void Progress::show(const char* what, uint64_t done, uint64_t total) {
   if (!terminal_ || since_.seconds() < next_) return;
   next_ = since_.seconds() + 0.1;
   shown_ = true;
-  std::fprintf(stderr, "\r\033[K%s %llu", what, static_cast<unsigned long long>(done));
-  if (total > 0) std::fprintf(stderr, " of %llu", static_cast<unsigned long long>(total));
+  const double seconds = since_.seconds();
+  std::string text = std::string(what) + " " + grouped_text(done);
+  if (total > 0) text += " of " + grouped_text(total);
+  // Rates of less are noise.
+  if (seconds >= 0.5 && done > 0) {
+    const double rate = static_cast<double>(done) / seconds;
+    text += format(", %s/s", grouped_text(static_cast<uint64_t>(rate)).c_str());
+    if (total >= done) {
+      text += format(", %s left", duration_text(static_cast<double>(total - done) / rate).c_str());
+    }
+  }
+  std::fprintf(stderr, "\r\033[K%s", text.c_str());
   std::fflush(stderr);
 }
 

@@ -56,6 +56,12 @@ ResidentMemory resident_memory();
 /// Bytes handed out by malloc now; nothing when the C library does not tell. Allocates nothing.
 std::optional<uint64_t> heap_bytes();
 
+/// Processor time of the calling thread, and of all threads of this process, in seconds.
+double thread_seconds();
+double process_seconds();
+/// How often a thread of this process had to leave its core to another program.
+uint64_t involuntary_switches();
+
 class Stopwatch {
  public:
   double seconds() const {
@@ -71,7 +77,10 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// One line on a terminal that is overwritten; nothing when stderr is no terminal.
+/// "43 s", "12 min", "3.2 h".
+std::string duration_text(double seconds);
+
+/// One line on a terminal that is overwritten, with the rate and the time that is left; nothing when stderr is no terminal.
 class Progress {
  public:
   Progress();

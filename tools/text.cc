@@ -1,6 +1,8 @@
 #include "tools/text.h"
 
+#include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +17,7 @@ namespace {
 
 /// Far more than an encoder must see at once, so that it seldom has to be moved.
 constexpr size_t kBufferBytes = 65536;
+constexpr int kWaitMilliseconds = 500;
 constexpr size_t kLineBytes = size_t{16} << 20;
 
 /// Bytes of the character that `text` begins with, 0 when it is malformed or cut off: Unicode's
@@ -69,9 +72,9 @@ TextSource TextSource::file(const std::string& path) {
     throw InputError("cannot open " + path + ": " + std::strerror(errno));
   }
   struct stat status = {};
-  if (::fstat(::fileno(source.file_.get()), &status) == 0 && S_ISREG(status.st_mode)) {
-    source.size_ = static_cast<uint64_t>(status.st_size);
-  }
+  const bool known = ::fstat(::fileno(source.file_.get()), &status) == 0;
+  if (known && S_ISREG(status.st_mode)) source.size_ = static_cast<uint64_t>(status.st_size);
+  source.piped_ = known && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
   return source;
 }
 
@@ -87,7 +90,29 @@ size_t TextSource::Part::read(std::span<char> room) {
   return count;
 }
 
+/// What a pipe has, piece by piece, so that a person is told while it has nothing.
+size_t TextSource::read_pipe(std::span<char> room) {
+  const int fd = ::fileno(file_.get());
+  Progress progress;
+  size_t done = 0;
+  while (done < room.size()) {
+    pollfd waiting = {fd, POLLIN, 0};
+    if (::poll(&waiting, 1, kWaitMilliseconds) == 0) {
+      progress.show(("waiting for " + name_ + ": byte").c_str(), bytes_read_ + done, 0);
+      continue;
+    }
+    const ssize_t count = ::read(fd, room.data() + done, room.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw InputError("cannot read " + name_ + ": " + std::strerror(errno));
+    if (count == 0) break;
+    done += static_cast<size_t>(count);
+  }
+  bytes_read_ += done;
+  return done;
+}
+
 size_t TextSource::read_file(std::span<char> room) {
+  if (piped_) return read_pipe(room);
   const size_t count = std::fread(room.data(), 1, room.size(), file_.get());
   if (std::ferror(file_.get()) != 0) {
     throw InputError("cannot read " + name_ + ": " + std::strerror(errno));
@@ -103,6 +128,7 @@ size_t TextSource::read(std::span<char> room) {
     if (part_ == 1 && characters_left_ != UINT64_MAX) {
       count = end_of_characters({rest.data(), count}, &characters_left_);
     }
+    if (part_ == 1 && echo_ != nullptr) std::fwrite(rest.data(), 1, count, echo_);
     done += count;
     if (count < rest.size()) ++part_;
   }

@@ -27,6 +27,9 @@ class TextSource {
   /// Puts something before and behind the text.
   void surround(std::string before, std::string after);
 
+  /// Writes the text there as well while it is read.
+  void echo(std::FILE* out) { echo_ = out; }
+
   /// Fills `room` as far as the text goes; less than that: it is over.
   size_t read(std::span<char> room);
   /// The next line without its end; false: there is none. Throws InputError when it is endless.
@@ -52,6 +55,7 @@ class TextSource {
 
   explicit TextSource(std::string name) : name_(std::move(name)) {}
   size_t read_file(std::span<char> room);
+  size_t read_pipe(std::span<char> room);
 
   std::string name_;
   uint64_t size_ = 0;
@@ -60,6 +64,10 @@ class TextSource {
   Part parts_[3];
   size_t part_ = 0;
   std::unique_ptr<std::FILE, Close> file_;
+  /// No plain file: what is to come may take its time.
+  bool piped_ = false;
+  uint64_t bytes_read_ = 0;
+  std::FILE* echo_ = nullptr;
 };
 
 /// Throws InputError when the model has no tokenizer.
@@ -78,6 +86,11 @@ class TextReader {
 
   /// Fills `ids` as far as the text goes and returns how many ids there are; 0 at the end.
   size_t read(std::span<int32_t> ids);
+  /// The text ends where its tokens were taken until now; those that are still held back come.
+  void stop() {
+    end_ = begin_;
+    source_over_ = true;
+  }
   /// Of the text read so far.
   uint64_t bytes() const { return bytes_; }
   uint64_t characters() const { return characters_; }

@@ -345,12 +345,13 @@ TEST_F(CliText, ADamagedWeightIsFoundByTheCheckAlone) {
 
 TEST_F(CliText, WrongUsageIsExitCode2WithOneLine) {
   const std::vector<std::pair<Words, std::string>> cases = {
-      {{}, "expected one of run, chat, tokenize, bench, inspect, verify, eval, embed, index"},
+      {{},
+       "expected one of convert, run, chat, tokenize, bench, inspect, verify, eval, embed, index"},
       {{"rnu"}, "did you mean run?"},
       {{"--json"}, "unknown command"},
       {{"run"}, "missing model.oxb"},
       {{"verify", chars_}, "missing io.safetensors"},
-      {{"run", chars_, "more"}, "unexpected argument 'more'"},
+      {{"run", chars_, "a", "more"}, "unexpected argument 'more'"},
       {{"run", chars_, "--promt", "x"}, "did you mean --prompt?"},
       {{"run", chars_, "--tokens", "-3"}, "--tokens"},
       {{"run", chars_, "--tokens", "many"}, "--tokens"},
@@ -393,7 +394,7 @@ TEST_F(CliText, BadInputIsExitCode3WithOneLine) {
   for (const char* command : {"run", "bench", "inspect"}) {
     const CommandResult result = oxbow({command, bytes_, "--memory", "1K"});
     EXPECT_EQ(result.exit_code, 3);
-    expect_one_line(result, "--memory allows 1024");
+    expect_one_line(result, "--memory allows 1.00 KiB (1,024 bytes)");
   }
   EXPECT_EQ(oxbow({"bench", bytes_, "--memory", "1G", "--decode", "3"}).exit_code, 0);
   EXPECT_EQ(oxbow({"bench", bytes_, "--decode", "1", "--html", "/nonexistent/page.html"}).exit_code,

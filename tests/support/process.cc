@@ -124,6 +124,10 @@ uint64_t PipedProgram::peak_bytes() const {
   return 0;
 }
 
+void PipedProgram::interrupt() const { ::kill(pid_, SIGINT); }
+
+std::string PipedProgram::output() const { return file_text((directory_ / "out").string()); }
+
 CommandResult PipedProgram::finish() {
   close(input_);
   input_ = -1;

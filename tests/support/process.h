@@ -42,6 +42,10 @@ class PipedProgram {
   bool write(std::string_view text);
   /// The most memory it had at a time until now; 0 when the system does not tell.
   uint64_t peak_bytes() const;
+  /// As Ctrl-C does.
+  void interrupt() const;
+  /// What it has printed until now.
+  std::string output() const;
   /// Ends its input and waits.
   CommandResult finish();
 

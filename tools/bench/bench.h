@@ -22,6 +22,8 @@ struct Timing {
   double median_seconds = 0.0;
   double min_seconds = 0.0;
   double tokens_per_second = 0.0;
+  /// Median of what the calling thread worked in a run: waiting for a core does not count.
+  double processor_seconds = 0.0;
   /// Fewer runs than asked for: the time was up.
   bool stopped_early = false;
   /// Of decoding an endless stream: whether all memories were full, as they will be for most of it.
@@ -34,6 +36,17 @@ struct Block {
   double median = 0.0;
   double min = 0.0;
   double mean = 0.0;
+  /// Mean of what the calling thread worked.
+  double processor = 0.0;
+};
+
+/// The start of a stream and its end measured in turns, so that nothing but the position differs. Seconds per token of
+/// processor time, medians of all turns; quotients are medians of the turns' own.
+struct Turns {
+  uint64_t turns = 0, tokens = 0;
+  uint64_t early_position = 0, late_position = 0;
+  double early = 0.0, late = 0.0;
+  double quotient = 0.0, clock_quotient = 0.0;
 };
 
 struct Stream {
@@ -51,6 +64,8 @@ struct Stream {
   size_t block_count = 0;
   std::array<Block, kBlocks> blocks = {};
   Block first_tenth, last_tenth;
+  /// Nothing when the stream was interrupted, or its state is too large to keep twice.
+  std::optional<Turns> turns;
   double seconds = 0.0;
   /// When 1,000 tokens had been fed (or all, when fewer), and at the end.
   ResidentMemory resident_early, resident_end;
@@ -63,7 +78,7 @@ struct ProfileRow {
   std::string name;
   std::string output;
   uint64_t steps = 0;
-  /// Per prefill of `Report::prefill_tokens`, and per decoded token.
+  /// Per prefill of `Report::prefill_tokens`, and per decoded token: medians of several.
   double prefill_seconds = 0.0;
   double decode_seconds = 0.0;
 };
@@ -86,6 +101,9 @@ struct Report {
   DeviceState before, after;
   double seconds = 0.0;
   uint64_t tokens_fed = 0;
+  /// Cores that other programs used meanwhile, on average; how often this one had to give up its own.
+  std::optional<double> other_cores;
+  uint64_t involuntary_switches = 0;
   oxb_model_info model = OXB_MODEL_INFO_INIT;
   oxb_plan memory = OXB_PLAN_INIT;
   /// Beside the arena, taken by the library behind the backend.

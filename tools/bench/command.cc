@@ -12,11 +12,11 @@
 #include "tools/commands.h"
 #include "tools/common.h"
 #include "tools/inputs.h"
+#include "tools/interrupt.h"
 
 namespace oxbow::tools {
-namespace {
 
-void declare(Args& args) {
+void declare_bench(Args& args) {
   args.positional("model.oxb", "the model file");
   args.option("prefill", "N",
               "time of N tokens fed in segments, as a prompt or a text to encode is");
@@ -40,6 +40,8 @@ void declare(Args& args) {
   add_common_options(args);
 }
 
+namespace {
+
 BenchLimits read_limits(const Args& args) {
   BenchLimits limits;
   if (args.has("warmup")) {
@@ -51,7 +53,7 @@ BenchLimits read_limits(const Args& args) {
 }
 
 /// "cpu,vulkan": one after the other, each with a report of its own. The words of the command are the same but for that.
-int bench_each(const Args& args, const std::string& backends, std::vector<char*> words) {
+int bench_each(const Args& args, const std::string& backends) {
   for (const char* option : {"json", "html", "profile-csv"}) {
     if (args.has(option)) {
       throw UsageError(std::string("--") + option + " is for one backend; --backend names several");
@@ -59,14 +61,17 @@ int bench_each(const Args& args, const std::string& backends, std::vector<char*>
   }
   for (size_t begin = 0; begin <= backends.size();) {
     const size_t end = std::min(backends.find(',', begin), backends.size());
-    std::string one = backends.substr(begin, end - begin), joined = "--backend=" + one;
-    std::vector<char*> own = words;
-    for (char*& word : own) {
-      if (word == backends) word = one.data();
-      if (word == "--backend=" + backends) word = joined.data();
+    const std::string one = backends.substr(begin, end - begin);
+    std::vector<std::string> words = args.words();
+    for (std::string& word : words) {
+      if (word == backends) word = one;
+      if (word == "--backend=" + backends) word = "--backend=" + one;
     }
     if (begin != 0) std::puts("");
-    bench_command(static_cast<int>(own.size()), own.data());
+    Args own(args.program(), args.summary());
+    declare_bench(own);
+    own.parse(words);
+    bench_command(own);
     begin = end + 1;
   }
   return kExitGood;
@@ -74,18 +79,10 @@ int bench_each(const Args& args, const std::string& backends, std::vector<char*>
 
 }  // namespace
 
-int bench_command(int argc, char** argv) {
-  Args args("oxbow bench",
-            "measures time and memory of a model; by default --prefill 128 --decode 128");
-  declare(args);
-  args.parse(argc, argv, 2);
-  if (args.help_wanted()) {
-    std::fputs(args.help().c_str(), stdout);
-    return kExitGood;
-  }
+int bench_command(const Args& args) {
   if (const std::string backends = args.text("backend", "auto");
       backends.find(',') != std::string::npos) {
-    return bench_each(args, backends, {argv, argv + argc});
+    return bench_each(args, backends);
   }
   const CommonOptions common = read_common_options(args);
   const bool chosen = args.has("prefill") || args.has("decode") || args.has("stream");
@@ -133,15 +130,25 @@ int bench_command(int argc, char** argv) {
   report.device = read_device(files);
   report.before = read_device_state(files);
   const uint64_t fed_before = bench.tokens_fed();
+  const std::optional<double> busy_before = busy_seconds(files);
+  const double own_before = process_seconds();
+  const uint64_t switches_before = involuntary_switches();
+  // What was measured until then is told.
+  stop_on_interrupt();
   const Stopwatch whole;
   if (prefill > 0) report.prefill = bench.prefill(prefill);
-  if (decode > 0 && !bench.only_encodes()) report.decode = bench.decode(decode);
-  if (stream > 0) report.stream = bench.stream(stream, input);
+  if (decode > 0 && !bench.only_encodes() && !stop_wanted()) report.decode = bench.decode(decode);
+  if (stream > 0 && !stop_wanted()) report.stream = bench.stream(stream, input);
   report.seconds = whole.seconds();
   report.tokens_fed = bench.tokens_fed() - fed_before;
+  report.involuntary_switches = involuntary_switches() - switches_before;
+  if (const std::optional<double> busy = busy_seconds(files); busy && busy_before) {
+    const double others = (*busy - *busy_before) - (process_seconds() - own_before);
+    report.other_cores = std::max(0.0, others / std::max(report.seconds, 1e-9));
+  }
   report.after = read_device_state(files);
 
-  if (args.has("profile") || args.has("profile-csv")) {
+  if ((args.has("profile") || args.has("profile-csv")) && !stop_wanted()) {
     report.profile = bench.profile(prefill > 0 ? prefill : 128, 64);
   }
   report_npu(bench.session());
@@ -150,10 +157,10 @@ int bench_command(int argc, char** argv) {
 
   std::fputs((args.has("json") ? bench_json(report) : bench_text(report)).c_str(), stdout);
   if (args.has("html")) write_atomically(*args.text("html"), bench_html(report));
-  if (args.has("profile-csv")) {
+  if (args.has("profile-csv") && report.profile) {
     write_atomically(*args.text("profile-csv"), profile_csv(*report.profile));
   }
-  return kExitGood;
+  return stop_wanted() ? kExitInterrupted : kExitGood;
 }
 
 }  // namespace oxbow::tools

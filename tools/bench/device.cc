@@ -241,6 +241,20 @@ std::vector<Energy> energy_between(const DeviceState& before, const DeviceState&
   return out;
 }
 
+std::optional<double> busy_seconds(const KernelFiles& files) {
+  const std::optional<std::string> text = files.content("/proc/stat");
+  if (!text || !text->starts_with("cpu ")) return std::nullopt;
+  // user, nice, system, idle, iowait, irq, softirq, steal, in units that the kernel promises to be these.
+  unsigned long long part[8] = {};
+  if (std::sscanf(text->c_str(), "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &part[0], &part[1],
+                  &part[2], &part[3], &part[4], &part[5], &part[6], &part[7]) != 8) {
+    return std::nullopt;
+  }
+  double ticks = 0.0;
+  for (const size_t i : {0, 1, 2, 5, 6, 7}) ticks += static_cast<double>(part[i]);
+  return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
 std::optional<uint64_t> peak_memory(const KernelFiles& files) {
   const std::optional<std::string> text = files.content("/proc/self/status");
   if (!text) return std::nullopt;

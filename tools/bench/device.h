@@ -87,6 +87,9 @@ struct Energy {
 /// What each counter that is in both states has counted in between.
 std::vector<Energy> energy_between(const DeviceState& before, const DeviceState& after);
 
+/// Seconds that all cores together have worked since the machine was started, for whomever.
+std::optional<double> busy_seconds(const KernelFiles& files);
+
 /// The most this process had in physical memory at a time.
 std::optional<uint64_t> peak_memory(const KernelFiles& files);
 

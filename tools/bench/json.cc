@@ -21,6 +21,7 @@ nlohmann::json to_json(const Timing& timing) {
                         {"median_seconds", timing.median_seconds},
                         {"min_seconds", timing.min_seconds},
                         {"tokens_per_second", timing.tokens_per_second},
+                        {"processor_seconds", timing.processor_seconds},
                         {"stopped_early", timing.stopped_early}};
   put(out, "memories_full", timing.memories_full);
   return out;
@@ -30,7 +31,19 @@ nlohmann::json to_json(const Block& block) {
   return {{"tokens", block.tokens},
           {"median_seconds", block.median},
           {"min_seconds", block.min},
-          {"mean_seconds", block.mean}};
+          {"mean_seconds", block.mean},
+          {"processor_seconds", block.processor}};
+}
+
+nlohmann::json to_json(const Turns& turns) {
+  return {{"turns", turns.turns},
+          {"tokens", turns.tokens},
+          {"early_position", turns.early_position},
+          {"late_position", turns.late_position},
+          {"early_processor_seconds", turns.early},
+          {"late_processor_seconds", turns.late},
+          {"late_over_early_processor", turns.quotient},
+          {"late_over_early_clock", turns.clock_quotient}};
 }
 
 nlohmann::json to_json(const Stream& stream) {
@@ -52,6 +65,7 @@ nlohmann::json to_json(const Stream& stream) {
       {"anonymous_after_1000_tokens", stream.resident_early.anonymous},
       {"anonymous_at_end", stream.resident_end.anonymous},
       {"blocks", nlohmann::json::array()}};
+  if (stream.turns) out["turns"] = to_json(*stream.turns);
   if (stream.heap_growth) out["heap_growth"] = *stream.heap_growth;
   for (size_t i = 0; i < stream.block_count; ++i)
     out["blocks"].push_back(to_json(stream.blocks[i]));
@@ -135,7 +149,9 @@ std::string bench_json(const Report& report) {
                         {"before", to_json(report.before)},
                         {"after", to_json(report.after)},
                         {"seconds", report.seconds},
-                        {"tokens_fed", report.tokens_fed}};
+                        {"tokens_fed", report.tokens_fed},
+                        {"involuntary_switches", report.involuntary_switches}};
+  put(out, "other_cores", report.other_cores);
   if (report.cpu_mask != 0) {
     out["cpu_mask"] = format("%llx", static_cast<unsigned long long>(report.cpu_mask));
   }

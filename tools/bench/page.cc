@@ -17,6 +17,9 @@ std::string time_text(double seconds) {
   return format("%.1f us", seconds * 1e6);
 }
 
+/// Other programs' share of a core from which on figures of time are doubtful.
+constexpr double kBusyCores = 0.1;
+
 double share(double part, double whole) { return whole > 0.0 ? 100.0 * part / whole : 0.0; }
 
 struct Sums {
@@ -48,7 +51,7 @@ double round_step(double value) {
 
 /// Median and smallest time per token of each block, as an SVG.
 std::string stream_chart(const Stream& stream) {
-  constexpr double kWidth = 860, kHeight = 300, kLeft = 70, kRight = 20, kTop = 15, kBottom = 45;
+  constexpr double kWidth = 860, kHeight = 300, kLeft = 70, kRight = 56, kTop = 15, kBottom = 45;
   double most = 1e-9;
   for (size_t i = 0; i < stream.block_count; ++i) most = std::max(most, stream.blocks[i].median);
   const double step = round_step(most * 1e6 / 4.0);
@@ -57,7 +60,7 @@ std::string stream_chart(const Stream& stream) {
     return kLeft + (kWidth - kLeft - kRight) * token / static_cast<double>(stream.tokens);
   };
   const auto y = [&](double microseconds) {
-    return kHeight - kBottom - (kHeight - kTop - kBottom) * std::min(microseconds / top, 1.0);
+    return kHeight - kBottom - (kHeight - kTop - kBottom) * microseconds / top;
   };
 
   std::string svg = format(
@@ -72,10 +75,8 @@ std::string stream_chart(const Stream& stream) {
   const double tokens_step = round_step(static_cast<double>(stream.tokens) / 5.0);
   for (double token = 0.0; token <= static_cast<double>(stream.tokens) * 1.001;
        token += tokens_step) {
-    // The last label would stick out if it were centred.
-    const bool last = token + tokens_step > static_cast<double>(stream.tokens) * 1.001;
-    svg += format("<text x=\"%.1f\" y=\"%g\" text-anchor=\"%s\">%s</text>\n", x(token),
-                  kHeight - kBottom + 18, last ? "end" : "middle",
+    svg += format("<text class=\"tick\" x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%s</text>\n",
+                  x(token), kHeight - kBottom + 18,
                   grouped_text(static_cast<uint64_t>(token)).c_str());
   }
   svg += format("<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">tokens of the stream</text>\n",
@@ -103,17 +104,18 @@ std::string row(const std::string& name, const std::string& value) {
 }
 
 std::string timing_text(const Timing& timing, const char* per) {
-  return format("%s per %s (median of %llu, fastest %s), %.1f tokens/s",
+  return format("%s per %s (median of %llu, fastest %s, processor time %s), %.1f tokens/s",
                 time_text(timing.median_seconds).c_str(), per,
                 static_cast<unsigned long long>(timing.runs), time_text(timing.min_seconds).c_str(),
-                timing.tokens_per_second) +
+                time_text(timing.processor_seconds).c_str(), timing.tokens_per_second) +
          (timing.memories_full.value_or(true) ? "" : "; the memories were not full yet") +
-         (timing.stopped_early ? "; the time was up" : "");
+         (timing.stopped_early ? "; ended early" : "");
 }
 
 std::string tenth_text(const Block& block) {
-  return format("median %s, mean %s, fastest %s", time_text(block.median).c_str(),
-                time_text(block.mean).c_str(), time_text(block.min).c_str());
+  return format("median %s, mean %s, fastest %s, processor time %s",
+                time_text(block.median).c_str(), time_text(block.mean).c_str(),
+                time_text(block.min).c_str(), time_text(block.processor).c_str());
 }
 
 /// None or one, of a phone's dozens of zones.
@@ -123,6 +125,19 @@ std::span<const Temperature> hottest(const DeviceState& state) {
       [](const Temperature& a, const Temperature& b) { return a.celsius < b.celsius; });
   return most == state.temperatures.end() ? std::span<const Temperature>()
                                           : std::span<const Temperature>(&*most, 1);
+}
+
+/// How much of what was measured is other programs' doing.
+std::string machine_text(const Report& report) {
+  const std::string switches =
+      grouped_text(report.involuntary_switches) +
+      (report.involuntary_switches == 1 ? " involuntary switch" : " involuntary switches");
+  if (!report.other_cores) return switches;
+  const std::string busy = format("%.0f %% of a core", *report.other_cores * 100);
+  return (*report.other_cores >= kBusyCores
+              ? "this machine was busy: " + busy + " for other programs"
+              : "quiet: " + busy + " for other programs") +
+         "; " + switches;
 }
 
 /// Name and value of every line of the report but the profile: the text and the page show the same.
@@ -145,20 +160,20 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
           (report.cpu_mask == 0
                ? ""
                : format(", cores %llx", static_cast<unsigned long long>(report.cpu_mask))));
-  out.emplace_back("arena", format("%s bytes: states %s, activations %s, scratch %s, session %s",
-                                   grouped_text(report.memory.arena_bytes).c_str(),
-                                   grouped_text(report.memory.state_bytes).c_str(),
-                                   grouped_text(report.memory.activation_bytes).c_str(),
-                                   grouped_text(report.memory.scratch_bytes).c_str(),
-                                   grouped_text(report.memory.session_bytes).c_str()));
+  out.emplace_back("arena", format("%s: states %s, activations %s, scratch %s, session %s",
+                                   size_text(report.memory.arena_bytes).c_str(),
+                                   bytes_text(report.memory.state_bytes).c_str(),
+                                   bytes_text(report.memory.activation_bytes).c_str(),
+                                   bytes_text(report.memory.scratch_bytes).c_str(),
+                                   bytes_text(report.memory.session_bytes).c_str()));
   if (report.backend_bytes != 0) {
-    out.emplace_back("backend memory", grouped_text(report.backend_bytes) +
-                                           " bytes beside the arena, taken at creation");
+    out.emplace_back("backend memory",
+                     size_text(report.backend_bytes) + " beside the arena, taken at creation");
   }
-  out.emplace_back(
-      "resident memory",
-      grouped_text(report.resident.bytes) + " bytes" +
-          (report.peak_memory ? ", at most " + grouped_text(*report.peak_memory) + " bytes" : ""));
+  out.emplace_back("resident memory",
+                   size_text(report.resident.bytes) +
+                       (report.peak_memory ? ", at most " + size_text(*report.peak_memory) : ""));
+  out.emplace_back("machine", machine_text(report));
   if (report.prefill) {
     out.emplace_back(
         format("prefill %llu", static_cast<unsigned long long>(report.prefill->tokens)),
@@ -170,26 +185,36 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
   }
   if (const std::optional<Stream>& stream = report.stream) {
     out.emplace_back(
-        "stream", format("%s tokens in %s, %s input (seed %llu), after %s to fill the memories%s",
-                         grouped_text(stream->tokens).c_str(), time_text(stream->seconds).c_str(),
-                         stream->input.c_str(), static_cast<unsigned long long>(stream->seed),
-                         grouped_text(stream->warmup_tokens).c_str(),
-                         stream->memories_full ? "" : ", which were not full yet") +
-                      (stream->stopped_early ? "; the time was up" : ""));
+        "stream",
+        format("%s in %s, %s input (seed %llu), after %s to fill the memories%s",
+               count_text(stream->tokens, "token").c_str(), time_text(stream->seconds).c_str(),
+               stream->input.c_str(), static_cast<unsigned long long>(stream->seed),
+               grouped_text(stream->warmup_tokens).c_str(),
+               stream->memories_full ? "" : ", which were not full yet") +
+            (stream->stopped_early ? "; ended early" : ""));
     out.emplace_back("  first tenth", tenth_text(stream->first_tenth));
     out.emplace_back("  last tenth", tenth_text(stream->last_tenth));
     out.emplace_back("  last / first",
-                     format("median %.3f, mean %.3f, fastest tokens of its blocks %.3f",
+                     format("median %.3f, mean %.3f, fastest tokens of its blocks %.3f, processor "
+                            "time %.3f",
                             ratio(stream->last_tenth.median, stream->first_tenth.median),
                             ratio(stream->last_tenth.mean, stream->first_tenth.mean),
-                            ratio(stream->last_tenth.min, stream->first_tenth.min)));
-    out.emplace_back("  resident", format("%s bytes after 1,000 tokens, %s at the end",
-                                          grouped_text(stream->resident_early.bytes).c_str(),
-                                          grouped_text(stream->resident_end.bytes).c_str()));
-    out.emplace_back("  of it no file",
-                     format("%s bytes after 1,000 tokens, %s at the end",
-                            grouped_text(stream->resident_early.anonymous).c_str(),
-                            grouped_text(stream->resident_end.anonymous).c_str()));
+                            ratio(stream->last_tenth.min, stream->first_tenth.min),
+                            ratio(stream->last_tenth.processor, stream->first_tenth.processor)));
+    if (const std::optional<Turns>& turns = stream->turns) {
+      out.emplace_back(
+          "  late / early",
+          format("%.3f by processor time, %.3f by the clock: %s at positions %s and %s",
+                 turns->quotient, turns->clock_quotient, count_text(turns->turns, "turn").c_str(),
+                 grouped_text(turns->early_position).c_str(),
+                 grouped_text(turns->late_position).c_str()));
+    }
+    out.emplace_back("  resident", format("%s after 1,000 tokens, %s at the end",
+                                          size_text(stream->resident_early.bytes).c_str(),
+                                          size_text(stream->resident_end.bytes).c_str()));
+    out.emplace_back("  anonymous", format("%s after 1,000 tokens, %s at the end",
+                                           size_text(stream->resident_early.anonymous).c_str(),
+                                           size_text(stream->resident_end.anonymous).c_str()));
     out.emplace_back("  heap growth", heap_text(*stream));
   }
   for (const Temperature& hot : hottest(report.after)) {

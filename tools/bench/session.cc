@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "host/describe.h"
+#include "tools/interrupt.h"
 
 namespace oxbow::tools {
 namespace {
@@ -14,6 +15,15 @@ constexpr uint64_t kSeed = 1;
 constexpr uint64_t kFillTokens = 1 << 16;
 /// Of the text a decoder translates while it is measured.
 constexpr uint64_t kEncodedTokens = 64;
+/// Of measuring the start and the end of a stream in turns: most tokens of a turn and its time, most turns, least time
+/// of all, and the largest state that is kept for it.
+constexpr uint64_t kTurnTokens = 64;
+constexpr double kTurnSeconds = 0.25;
+constexpr size_t kMostTurns = 101;
+constexpr double kTurnsSeconds = 1.0;
+constexpr size_t kMostStateBytes = size_t{1} << 30;
+/// Profiled prefills, of which the medians count.
+constexpr int kProfiledRuns = 3;
 
 double median_of(std::span<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
@@ -25,9 +35,10 @@ double median_of(std::span<double> values) {
 /// first and leaves the second nearly alone.
 Block together(std::span<const Block> blocks) {
   Block sum;
-  std::vector<double> medians, fastest;
+  std::vector<double> medians, fastest, processor;
   for (const Block& block : blocks) {
     sum.tokens += block.tokens;
+    processor.push_back(block.processor);
     sum.mean += block.mean * static_cast<double>(block.tokens);
     medians.push_back(block.median);
     fastest.push_back(block.min);
@@ -35,15 +46,27 @@ Block together(std::span<const Block> blocks) {
   sum.mean /= static_cast<double>(sum.tokens);
   sum.median = median_of(medians);
   sum.min = median_of(fastest);
+  sum.processor = median_of(processor);
   return sum;
 }
 
 struct StepTimes {
   struct Step {
     std::string op, output;
+    /// Of the run that is going on; of all that have ended.
     uint64_t nanoseconds = 0;
+    std::vector<double> seconds;
+
+    double median() { return seconds.empty() ? 0.0 : median_of(seconds); }
   };
   std::map<uint32_t, Step> steps;
+
+  void end_run() {
+    for (auto& [index, step] : steps) {
+      step.seconds.push_back(static_cast<double>(step.nanoseconds) * 1e-9);
+      step.nanoseconds = 0;
+    }
+  }
 
   static void callback(void* context, uint32_t step, const char* op, const char* output,
                        uint64_t nanoseconds) {
@@ -95,16 +118,18 @@ Timing Bench::prefill(uint64_t tokens) {
     session_.reset();
     feed(encoder(), tokens);
   }
-  std::vector<double> times;
+  std::vector<double> times, processor;
   Progress progress;
   const Stopwatch whole;
   while (times.size() < limits_.repeat &&
-         (times.empty() || whole.seconds() < limits_.max_seconds)) {
+         (times.empty() || (whole.seconds() < limits_.max_seconds && !stop_wanted()))) {
     progress.show("prefill run", times.size(), limits_.repeat);
     session_.reset();
+    const double worked = thread_seconds();
     const Stopwatch time;
     feed(encoder(), tokens);
     times.push_back(time.seconds());
+    processor.push_back(thread_seconds() - worked);
   }
   Timing timing;
   timing.tokens = encoder().is_whole() ? encoder().info().max_rows : tokens;
@@ -112,6 +137,7 @@ Timing Bench::prefill(uint64_t tokens) {
   timing.stopped_early = times.size() < limits_.repeat;
   timing.min_seconds = *std::min_element(times.begin(), times.end());
   timing.median_seconds = median_of(times);
+  timing.processor_seconds = median_of(processor);
   timing.tokens_per_second = static_cast<double>(timing.tokens) / timing.median_seconds;
   return timing;
 }
@@ -121,25 +147,30 @@ Timing Bench::decode(uint64_t tokens) {
   Timing timing;
   const bool full = fill_memories(kFillTokens, tokens + limits_.warmup_tokens);
   if (info_.capacity == 0) timing.memories_full = full;
-  std::vector<double> times;
+  std::vector<double> times, processor;
   times.reserve(tokens);
+  processor.reserve(tokens);
   Progress progress;
   for (uint64_t i = 0; i < limits_.warmup_tokens; ++i) {
     if (is_full()) start();
     step(random_.next());
   }
   const Stopwatch whole;
-  while (times.size() < tokens && (times.empty() || whole.seconds() < limits_.max_seconds)) {
+  while (times.size() < tokens &&
+         (times.empty() || (whole.seconds() < limits_.max_seconds && !stop_wanted()))) {
     if (is_full()) start();
+    const double worked = thread_seconds();
     const Stopwatch time;
     step(random_.next());
     times.push_back(time.seconds());
+    processor.push_back(thread_seconds() - worked);
     progress.show("decode token", times.size(), tokens);
   }
   timing.stopped_early = times.size() < tokens;
   timing.tokens = timing.runs = times.size();
   timing.min_seconds = *std::min_element(times.begin(), times.end());
   timing.median_seconds = median_of(times);
+  timing.processor_seconds = median_of(processor);
   timing.tokens_per_second = 1.0 / timing.median_seconds;
   return timing;
 }
@@ -175,6 +206,7 @@ Stream Bench::stream(uint64_t tokens, const std::string& input) {
     Block& out = stream.blocks[block];
     out.min = 1e30;
     size_t kept = 0;
+    const double worked = thread_seconds();
     while (fed < end && !stream.stopped_early) {
       const Stopwatch time;
       step(token);
@@ -185,10 +217,12 @@ Stream Bench::stream(uint64_t tokens, const std::string& input) {
       out.min = std::min(out.min, seconds);
       if (out.tokens % every == 0 && kept < sample.size()) sample[kept++] = seconds;
       if (++fed == 1000) stream.resident_early = resident_memory();
-      stream.stopped_early = fed < tokens && whole.seconds() >= limits_.max_seconds;
+      stream.stopped_early =
+          fed < tokens && (whole.seconds() >= limits_.max_seconds || stop_wanted());
       progress.show("stream: token", fed, tokens);
     }
     out.mean /= static_cast<double>(out.tokens);
+    out.processor = (thread_seconds() - worked) / static_cast<double>(out.tokens);
     out.median = kept == 0 ? out.mean : median_of(std::span(sample).first(kept));
     stream.block_count = block + 1;
   }
@@ -203,7 +237,60 @@ Stream Bench::stream(uint64_t tokens, const std::string& input) {
   const size_t tenth = std::max<size_t>(stream.block_count / 10, 1);
   stream.first_tenth = together(std::span(stream.blocks).first(tenth));
   stream.last_tenth = together(std::span(stream.blocks).subspan(stream.block_count - tenth, tenth));
+  stream.turns = turns(stream.tokens, stream.seconds);
   return stream;
+}
+
+std::optional<Turns> Bench::turns(uint64_t tokens, double seconds) {
+  const size_t bytes = session_.state_bytes();
+  if (stop_wanted() || bytes > kMostStateBytes) return std::nullopt;
+  Turns out;
+  struct Place {
+    std::vector<std::byte> state;
+    std::vector<double> clock, processor;
+  } early, late;
+  late.state.resize(bytes);
+  out.late_position = session_.position();
+  check(session_.save(late.state), path_);
+  start();
+  fill_memories(std::max<uint64_t>(tokens, 1000), tokens);
+  early.state.resize(bytes);
+  out.early_position = session_.position();
+  check(session_.save(early.state), path_);
+
+  const double per_token = seconds / static_cast<double>(tokens);
+  out.tokens = static_cast<uint64_t>(
+      std::clamp(kTurnSeconds / std::max(per_token, 1e-9), 1.0, double{kTurnTokens}));
+  const double budget = std::min(limits_.max_seconds, std::max(kTurnsSeconds, seconds / 20));
+  const auto measure = [&](Place& place) {
+    check(session_.load(place.state), path_);
+    RandomTokens same(kSeed, std::max(info_.vocabulary, 1u));
+    const double worked = thread_seconds();
+    const Stopwatch time;
+    for (uint64_t i = 0; i < out.tokens; ++i) step(same.next());
+    place.clock.push_back(time.seconds());
+    place.processor.push_back(thread_seconds() - worked);
+  };
+  Progress progress;
+  const Stopwatch whole;
+  do {
+    // Who goes first changes, so that neither always finds the caches of the other.
+    const bool early_first = out.turns % 2 == 0;
+    measure(early_first ? early : late);
+    measure(early_first ? late : early);
+    progress.show("start and end in turns", ++out.turns, kMostTurns);
+  } while (out.turns < kMostTurns && whole.seconds() < budget && !stop_wanted());
+
+  const auto quotient = [&](const std::vector<double>& a, const std::vector<double>& b) {
+    std::vector<double> all;
+    for (size_t i = 0; i < a.size(); ++i) all.push_back(ratio(b[i], a[i]));
+    return median_of(all);
+  };
+  out.quotient = quotient(early.processor, late.processor);
+  out.clock_quotient = quotient(early.clock, late.clock);
+  out.early = median_of(early.processor) / static_cast<double>(out.tokens);
+  out.late = median_of(late.processor) / static_cast<double>(out.tokens);
+  return out;
 }
 
 Profile Bench::profile(uint64_t prefill_tokens, uint64_t decode_tokens) {
@@ -215,10 +302,13 @@ Profile Bench::profile(uint64_t prefill_tokens, uint64_t decode_tokens) {
   feed(encoder(), prefill_tokens);
 
   StepTimes prefill, decode;
-  session_.reset();
-  session_.set_profile(&StepTimes::callback, &prefill);
-  feed(encoder(), prefill_tokens);
-  session_.set_profile(nullptr, nullptr);
+  for (int i = 0; i < kProfiledRuns; ++i) {
+    session_.reset();
+    session_.set_profile(&StepTimes::callback, &prefill);
+    feed(encoder(), prefill_tokens);
+    session_.set_profile(nullptr, nullptr);
+    prefill.end_run();
+  }
   if (!only_encodes()) {
     start();
     fill_memories(kFillTokens, decode_tokens);
@@ -227,15 +317,16 @@ Profile Bench::profile(uint64_t prefill_tokens, uint64_t decode_tokens) {
       session_.set_profile(&StepTimes::callback, &decode);
       step(random_.next());
       session_.set_profile(nullptr, nullptr);
+      decode.end_run();
     }
   }
 
   // An encoder's steps come before a decoder's, and are in the first list only.
   for (const auto& [index, step] : prefill.steps) {
-    decode.steps.try_emplace(index, StepTimes::Step{step.op, step.output, 0});
+    decode.steps.try_emplace(index, StepTimes::Step{step.op, step.output, 0, {}});
   }
   std::map<std::string, ProfileRow> ops;
-  for (const auto& [index, step] : decode.steps) {
+  for (auto& [index, step] : decode.steps) {
     ProfileRow row;
     row.name = step.op;
     // Steps of another library are told apart from the same op on our kernels.
@@ -243,9 +334,8 @@ Profile Bench::profile(uint64_t prefill_tokens, uint64_t decode_tokens) {
     if (provider != "cpu" && provider != "reference") row.name += " " + provider;
     row.output = step.output;
     row.steps = 1;
-    row.prefill_seconds = static_cast<double>(prefill.steps[index].nanoseconds) * 1e-9;
-    row.decode_seconds =
-        static_cast<double>(step.nanoseconds) * 1e-9 / static_cast<double>(decode_tokens);
+    row.prefill_seconds = prefill.steps[index].median();
+    row.decode_seconds = step.median();
     ProfileRow& op = ops[row.name];
     op.name = row.name;
     op.steps += 1;

@@ -44,6 +44,8 @@ class Bench {
   Timing decode(uint64_t tokens);
   /// One token after another. What it keeps about times has a fixed size, whatever the length.
   Stream stream(uint64_t tokens, const std::string& input);
+  /// Of the stream that has just ended.
+  std::optional<Turns> turns(uint64_t tokens, double seconds);
   /// Measured apart from the rest, since looking at the clock after each step takes time itself.
   Profile profile(uint64_t prefill_tokens, uint64_t decode_tokens);
 

@@ -163,8 +163,7 @@ void print_similarity(const std::vector<std::string>& texts,
 
 }  // namespace
 
-int embed_command(int argc, char** argv) {
-  Args args("oxbow embed", "turns each text into one row of numbers, to compare texts by");
+void declare_embed(Args& args) {
   args.positional("model.oxb", "the model file: an encoder whose output is its hidden states");
   args.repeated("text", "TEXT", "a text; may be given several times");
   args.option("file", "FILE", "a text in each line; - reads standard input");
@@ -179,11 +178,9 @@ int embed_command(int argc, char** argv) {
   args.flag("similarity", "print the cosines of all pairs instead");
   args.flag("json", "print JSON");
   add_common_options(args);
-  args.parse(argc, argv, 2);
-  if (args.help_wanted()) {
-    std::fputs(args.help().c_str(), stdout);
-    return kExitGood;
-  }
+}
+
+int embed_command(const Args& args) {
   const std::string path = *args.text("model.oxb");
   if (args.has("npy") + args.has("similarity") + args.has("json") > 1) {
     throw UsageError("give one of --npy, --similarity and --json");
@@ -232,8 +229,9 @@ int embed_command(int argc, char** argv) {
   if (args.has("json")) print_json(texts, rows, settings);
   if (args.has("similarity")) print_similarity(texts, rows);
   std::fflush(stdout);
-  std::fprintf(stderr, "%s texts, %s tokens, %.1f ms each%s\n", grouped_text(count).c_str(),
-               grouped_text(embedder.tokens()).c_str(), 1e3 * seconds / static_cast<double>(count),
+  std::fprintf(stderr, "%s, %s, %.1f ms each%s\n", count_text(count, "text").c_str(),
+               count_text(embedder.tokens(), "token").c_str(),
+               1e3 * seconds / static_cast<double>(count),
                embedder.cut_texts() == 0
                    ? ""
                    : format("; %s were cut off behind %u tokens",

@@ -15,6 +15,7 @@
 #include "tools/commands.h"
 #include "tools/common.h"
 #include "tools/eval/eval.h"
+#include "tools/interrupt.h"
 #include "tools/text.h"
 
 namespace oxbow::tools {
@@ -102,6 +103,7 @@ class Evaluation {
 
   /// Feeds the next segment; false: there is none.
   bool step() {
+    if (stop_wanted()) reader_->stop();
     if (count_ > 0) {
       const std::span<const float> last = row(count_ - 1);
       std::copy(last.begin(), last.end(), last_.begin());
@@ -268,10 +270,7 @@ std::string column_name(const std::string& path) {
 
 }  // namespace
 
-int eval_command(int argc, char** argv) {
-  Args args("oxbow eval",
-            "measures how well a model predicts a text: bits per byte compare models whose tokens "
-            "differ");
+void declare_eval(Args& args) {
   args.positional("model.oxb", "the model file");
   args.option("text", "FILE", "the text; - reads standard input");
   args.option("classify", "FILE",
@@ -281,11 +280,9 @@ int eval_command(int argc, char** argv) {
   args.option("limit", "N", "use only the first N characters");
   args.flag("json", "print JSON");
   add_common_options(args);
-  args.parse(argc, argv, 2);
-  if (args.help_wanted()) {
-    std::fputs(args.help().c_str(), stdout);
-    return kExitGood;
-  }
+}
+
+int eval_command(const Args& args) {
   const CommonOptions common = read_common_options(args);
   if (args.has("text") + args.has("classify") != 1) {
     throw UsageError("give --text FILE, or --classify FILE for a classifier");
@@ -327,6 +324,8 @@ int eval_command(int argc, char** argv) {
     evaluations.push_back(std::make_unique<Evaluation>(models[i], paths[i], segment, common));
     evaluations[i]->open(std::move(source));
   }
+  // What was read until then is judged.
+  stop_on_interrupt();
   std::optional<Divergence> divergence;
   if (evaluations.size() == 2) divergence = compare(*evaluations[0], *evaluations[1]);
   while (evaluations[0]->step()) {
@@ -343,16 +342,18 @@ int eval_command(int argc, char** argv) {
                            {"relative", a != 0.0 ? (b - a) / a : 0.0}};
     }
     if (divergence) out["divergence"] = to_json(*divergence);
+    out["interrupted"] = stop_wanted();
     std::fputs(json_text(out).c_str(), stdout);
-    return kExitGood;
+    return stop_wanted() ? kExitInterrupted : kExitGood;
   }
   for (const Quality& quality : all) {
-    std::printf("%s: %s tokens, %s characters, %s bytes, in segments of %u\n", quality.path.c_str(),
-                grouped_text(quality.tokens).c_str(), grouped_text(quality.characters).c_str(),
-                grouped_text(quality.bytes).c_str(), quality.segment);
+    std::printf("%s: %s, %s, %s, in segments of %u\n", quality.path.c_str(),
+                oxbow::count_text(quality.tokens, "token").c_str(),
+                oxbow::count_text(quality.characters, "character").c_str(),
+                oxbow::count_text(quality.bytes, "byte").c_str(), quality.segment);
     if (quality.restarts > 0) {
-      std::printf("  the stream was full and began anew %s times\n",
-                  grouped_text(quality.restarts).c_str());
+      std::printf("  the stream was full and began anew %s\n",
+                  oxbow::count_text(quality.restarts, "time").c_str());
     }
   }
   if (all.size() == 2) {
@@ -367,7 +368,9 @@ int eval_command(int argc, char** argv) {
   for (const Quality& quality : all) std::printf("%14.0f", quality.tokens_per_second());
   std::printf("\n");
   if (divergence) print(*divergence);
-  return kExitGood;
+  if (!stop_wanted()) return kExitGood;
+  std::fputs("interrupted: this is of the text that was read until then\n", stderr);
+  return kExitInterrupted;
 }
 
 }  // namespace oxbow::tools

@@ -64,16 +64,15 @@ int build(const Args& args) {
   check_index(oxb_index_bytes(vectors.count, vectors.width, metric, &bytes, &error), error, path);
   const std::unique_ptr<void, Free> memory(
       std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
-  if (memory == nullptr)
-    throw InputError(path + ": no memory for " + grouped_text(bytes) + " bytes");
+  if (memory == nullptr) throw InputError(path + ": no memory for " + size_text(bytes));
   check_index(oxb_index_create(memory.get(), bytes, vectors.count, vectors.width, metric, &error),
               error, path);
   check_index(oxb_index_put(memory.get(), bytes, 0, vectors.values.data(), vectors.count, &error),
               error, path);
   const std::span<const std::byte> part(static_cast<const std::byte*>(memory.get()), bytes);
   write_atomically(output, std::span(&part, 1));
-  std::printf("%s: %s vectors of %u, %s bytes\n", output.c_str(),
-              grouped_text(vectors.count).c_str(), vectors.width, grouped_text(bytes).c_str());
+  std::printf("%s: %s of %u, %s\n", output.c_str(), count_text(vectors.count, "vector").c_str(),
+              vectors.width, size_text(bytes).c_str());
   return kExitGood;
 }
 
@@ -163,8 +162,7 @@ int query(const Args& args) {
 
 }  // namespace
 
-int index_command(int argc, char** argv) {
-  Args args("oxbow index", "makes a table of int8 vectors, and finds the nearest in it, exactly");
+void declare_index(Args& args) {
   args.positional("build|query", "make a table, or search one");
   args.positional("file",
                   "build: VECTORS.safetensors with one vector in each row; query: the table");
@@ -175,11 +173,9 @@ int index_command(int argc, char** argv) {
   args.option("results", "K", "query: how many for each query (default 2)", 'k');
   args.option("threads", "N", "query: threads (default 1)");
   args.flag("json", "query: print JSON only");
-  args.parse(argc, argv, 2);
-  if (args.help_wanted()) {
-    std::fputs(args.help().c_str(), stdout);
-    return kExitGood;
-  }
+}
+
+int index_command(const Args& args) {
   const std::string what = *args.text("build|query");
   if (what == "build") return build(args);
   if (what == "query") return query(args);

@@ -65,7 +65,7 @@ std::string states(const Description& description) {
   for (const auto& tensor : description.model.tensors) {
     if (tensor->kind != schema::TensorKind::State) continue;
     rows.push_back({tensor->name, shape_text(description.model, *tensor), type_text(*tensor),
-                    grouped_text(tensor->bytes) + " bytes",
+                    bytes_text(tensor->bytes),
                     tensor->ring < 0
                         ? ""
                         : ring_text(*description.model.rings[static_cast<size_t>(tensor->ring)])});
@@ -100,7 +100,7 @@ std::string steps(const Description& description, const std::vector<std::string>
   size_t step_index = 0;
   for (const auto& entry : model.entry_points) {
     out += "\nentry point " + entry_text(model, *entry) + "; " +
-           std::to_string(entry->steps.size()) + " steps\n";
+           count_text(entry->steps.size(), "step") + "\n";
     std::vector<std::vector<std::string>> rows;
     for (size_t i = 0; i < entry->steps.size(); ++i) {
       const schema::StepT& step = *entry->steps[i];
@@ -128,7 +128,7 @@ std::string text(const Description& description, const std::vector<std::string>&
   };
   add("vocabulary", grouped_text(description.vocabulary));
   if (backend_bytes != 0) {
-    add("backend memory", grouped_text(backend_bytes) + " bytes beside the arena");
+    add("backend memory", size_text(backend_bytes) + " beside the arena");
   }
   add("max segment", grouped_text(description.max_segment));
   add("tokenizer", description.model.tokenizer
@@ -145,18 +145,15 @@ std::string text(const Description& description, const std::vector<std::string>&
 
 }  // namespace
 
-int inspect_command(int argc, char** argv) {
-  Args args("oxbow inspect", "shows what is in a file and what it will need");
+void declare_inspect(Args& args) {
   args.positional("model.oxb", "the model file");
   args.flag("json", "print JSON");
   args.option("html", "FILE", "write a page with the sizes, the memory plan and the graph");
   args.flag("check", "also read all weights and compare them with the checksum");
   add_common_options(args);
-  args.parse(argc, argv, 2);
-  if (args.help_wanted()) {
-    std::fputs(args.help().c_str(), stdout);
-    return kExitGood;
-  }
+}
+
+int inspect_command(const Args& args) {
   const CommonOptions common = read_common_options(args);
   const std::string path = *args.text("model.oxb");
   const oxb::Model model = open_model(path, &common);

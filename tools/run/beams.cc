@@ -65,7 +65,7 @@ int run_beams(const Request& request, oxb::BeamOptions options, oxb::Session& se
   }
   std::fflush(stdout);
   print_speed(speed);
-  return kExitGood;
+  return stop_wanted() ? kExitInterrupted : kExitGood;
 }
 
 }  // namespace oxbow::tools

@@ -1,6 +1,7 @@
 // oxbow run: the options, and what the ways of running share.
 
-#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "host/io_file.h"
+#include "tools/chat/talk.h"
 #include "tools/commands.h"
 #include "tools/inputs.h"
 #include "tools/run/run.h"
@@ -16,39 +18,33 @@
 namespace oxbow::tools {
 namespace {
 
-volatile sig_atomic_t interrupted = 0;
-
 double rate(uint64_t tokens, double seconds) {
   return seconds > 0.0 ? static_cast<double>(tokens) / seconds : 0.0;
 }
 
-void add_options(Args& args) {
-  args.positional("model.oxb", "the model file");
-  args.option("prompt", "TEXT",
-              "what to continue, translate or classify; --prompt=TEXT when it "
-              "begins with --");
-  args.option("file", "FILE", "the same from a file of any length; - reads standard input");
-  args.option("ids", "1,2,3", "the same as token ids; ids are then printed");
-  args.option("input", "FILE",
-              "for a model that takes no text: numbers as .npy or .safetensors, a picture as PNG, "
-              "JPEG or PNM, a recording as WAV");
-  add_picture_options(args);
-  args.option("pad-to", "N",
-              "fill the text up with padding to N tokens, as a model without a mask was trained");
-  args.flag("chat", "the prompt is a question to a model that was trained to answer");
-  args.option("tokens", "N", "how many tokens to generate at most (default 200)");
-  args.option("save", "FILE", "save the text where it was cut off, to go on later");
-  args.option("resume", "FILE", "go on with a text that was saved, in the same model");
-  args.repeated("stop", "TEXT", "end before this text; may be given several times");
-  add_sampling_options(args);
-  args.option("beams", "N",
-              "translate by following N texts at a time, 1 to 64 (default: advised, else 1)");
-  args.option("length-penalty", "X",
-              "of --beams: above 0 prefers longer texts (default: advised, else 1)");
-  args.option("n-best", "N", "of --beams: print the N best with their scores (default 1)");
-  args.option("mask", "ID",
-              "the token to replace, of a model that fills masks (default: the tokenizer's own)");
-  add_common_options(args);
+/// Something was piped into the program, or a file was redirected. Whoever gives neither types, or has nothing to say.
+bool input_is_piped() {
+  struct stat status = {};
+  return ::fstat(STDIN_FILENO, &status) == 0 &&
+         (S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode));
+}
+
+bool somebody_types() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1; }
+
+/// A text by turns: what is typed is added, and the model goes on.
+int write_together(const Request& request) {
+  oxb::Session session = open_session(request.model, request.path, request.common);
+  // The limit is one of each turn, and no text ends by it.
+  oxb::Generator generator = open_generator(request, session, 0);
+  if (request.args.has("resume")) {
+    const std::string path = *request.args.text("resume");
+    check(generator.load(read_state_file(path)), path);
+  }
+  TalkOptions how;
+  how.chat = false;
+  how.most = request.tokens;
+  how.undo_turns = static_cast<uint32_t>(request.args.integer("undo", how.undo_turns, 0, 1000));
+  return Talk(request.path, session, generator, how).run();
 }
 
 }  // namespace
@@ -81,19 +77,11 @@ oxb::SamplerOptions sampler_options(const Args& args, const oxb::Model& model) {
   return options;
 }
 
-void stop_on_interrupt() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
-  ::sigaction(SIGINT, &action, nullptr);
-}
-
-bool stop_wanted() { return interrupted != 0; }
-
 TextReader open_prompt(const Request& request) {
   const Args& args = request.args;
-  TextSource source = args.has("file") ? TextSource::file(*args.text("file"))
-                                       : TextSource::words("the prompt", args.text("prompt", ""));
+  TextSource source = request.file ? TextSource::file(*request.file)
+                                   : TextSource::words("the prompt", request.words.value_or(""));
+  if (args.has("echo")) source.echo(stdout);
   oxb::EncoderOptions options;
   if (args.has("chat")) {
     const char* before = oxb_model_chat_before(request.model.get());
@@ -125,7 +113,7 @@ std::vector<int32_t> read_prompt(const Request& request, uint32_t most) {
   std::vector<int32_t> ids;
   if (request.as_ids) {
     ids = parse_ids(*request.args.text("ids"), request.model.input_info(0, 0)->limit, "--ids");
-  } else if (request.args.has("prompt") || request.args.has("file")) {
+  } else if (request.has_prompt()) {
     TextReader reader = open_prompt(request);
     // One more tells that it is too long, however long it is.
     ids.resize(size_t{most} + 1);
@@ -160,14 +148,13 @@ void write_state_file(const std::string& path, std::span<const std::byte> state)
 void print_speed(const Speed& speed) {
   // The first token comes from the prompt's logits, so a run of n tokens decodes n - 1 steps.
   const uint64_t steps = speed.generated > 0 ? speed.generated - 1 : 0;
+  const Colours colours = Colours::of(STDERR_FILENO);
   std::fprintf(
-      stderr,
-      "prompt %llu tokens, %.1f tokens/s; generated %llu tokens, %.1f tokens/s; arena %zu bytes; "
-      "resident %llu bytes\n",
-      static_cast<unsigned long long>(speed.prompt_tokens),
-      rate(speed.prompt_tokens, speed.prompt_seconds),
-      static_cast<unsigned long long>(speed.generated), rate(steps, speed.decode_seconds),
-      speed.arena_bytes, static_cast<unsigned long long>(resident_memory().bytes));
+      stderr, "%sprompt %s, %.1f tokens/s; generated %s, %.1f tokens/s; arena %s; resident %s%s\n",
+      colours.note.c_str(), count_text(speed.prompt_tokens, "token").c_str(),
+      rate(speed.prompt_tokens, speed.prompt_seconds), count_text(speed.generated, "token").c_str(),
+      rate(steps, speed.decode_seconds), bytes_text(speed.arena_bytes).c_str(),
+      bytes_text(resident_memory().bytes).c_str(), colours.end.c_str());
 }
 
 /// An option that has no effect on this model is a mistake.
@@ -175,7 +162,7 @@ static void refuse_options_of_other_tasks(const Args& args, oxb_task task) {
   if (args.has("chat") && task != OXB_TASK_GENERATE) {
     throw UsageError("--chat is for models that generate; this one does not");
   }
-  for (const char* name : {"save", "resume"}) {
+  for (const char* name : {"save", "resume", "json", "echo"}) {
     if (args.has(name) && task != OXB_TASK_GENERATE) {
       throw UsageError(std::string("--") + name +
                        " is for models that generate; this one does not");
@@ -198,22 +185,56 @@ static void refuse_options_of_other_tasks(const Args& args, oxb_task task) {
   }
 }
 
-int run_command(int argc, char** argv) {
-  Args args("oxbow run", "continues a text, or does with it what the model is for");
-  add_options(args);
-  args.parse(argc, argv, 2);
-  if (args.help_wanted()) {
-    std::fputs(args.help().c_str(), stdout);
-    return kExitGood;
-  }
+void declare_run(Args& args) {
+  args.positional("model.oxb", "the model file");
+  args.positional("PROMPT",
+                  "the same as --prompt; without any, standard input: a pipe, or a person", false);
+  args.option("prompt", "TEXT",
+              "what to continue, translate or classify; --prompt=TEXT when it "
+              "begins with --",
+              'p');
+  args.option("file", "FILE", "the same from a file of any length; - reads standard input");
+  args.option("ids", "1,2,3", "the same as token ids; ids are then printed");
+  args.option("input", "FILE",
+              "for a model that takes no text: numbers as .npy or .safetensors, a picture as PNG, "
+              "JPEG or PNM, a recording as WAV");
+  add_picture_options(args);
+  args.option("pad-to", "N",
+              "fill the text up with padding to N tokens, as a model without a mask was trained");
+  args.flag("chat", "the prompt is a question to a model that was trained to answer");
+  args.option("tokens", "N", "how many tokens to generate at most (default 200)", 'n');
+  args.flag("echo", "print the prompt in front of the text");
+  args.flag("json", "print the text, its tokens, speed and memory as JSON");
+  args.option("save", "FILE", "save the text where it was cut off, to go on later");
+  args.option("resume", "FILE", "go on with a text that was saved, in the same model");
+  args.alias("resume", "load");
+  args.option("undo", "N", "turns that /undo can take back when lines are typed (default 8)");
+  args.repeated("stop", "TEXT", "end before this text; may be given several times");
+  add_sampling_options(args);
+  args.option("beams", "N",
+              "translate by following N texts at a time, 1 to 64 (default: advised, else 1)");
+  args.option("length-penalty", "X",
+              "of --beams: above 0 prefers longer texts (default: advised, else 1)");
+  args.option("n-best", "N", "of --beams: print the N best with their scores (default 1)");
+  args.option("mask", "ID",
+              "the token to replace, of a model that fills masks (default: the tokenizer's own)");
+  add_common_options(args);
+}
+
+int run_command(const Args& args) {
   const CommonOptions common = read_common_options(args);
   const uint64_t tokens = args.integer("tokens", 200, 0, UINT64_MAX);
-  if (args.has("prompt") + args.has("file") + args.has("ids") + args.has("input") > 1) {
-    throw UsageError("give one of --prompt, --file, --ids and --input");
+  const int prompts = args.has("PROMPT") + args.has("prompt") + args.has("file") + args.has("ids") +
+                      args.has("input");
+  if (prompts > 1) throw UsageError("give one of --prompt, --file, --ids and --input");
+  std::optional<std::string> file = args.text("file");
+  // A text that is resumed goes on by itself.
+  if (prompts == 0 && !args.has("resume") && input_is_piped()) file = "-";
+  if (args.has("chat") && !args.has("PROMPT") && !args.has("prompt") && !file) {
+    throw UsageError("--chat needs a question: --prompt TEXT or --file FILE; oxbow chat asks many");
   }
-  if (args.has("chat") && !args.has("prompt") && !args.has("file")) {
-    throw UsageError("--chat needs a question: --prompt TEXT or --file FILE");
-  }
+  if (args.has("json") && args.has("echo"))
+    throw UsageError("--echo is for text; --json has the prompt");
   for (const std::string& word : args.texts("stop")) {
     if (word.empty()) throw UsageError("--stop is empty, expected a text");
     if (args.has("ids")) throw UsageError("--stop is for text; --ids prints ids");
@@ -232,7 +253,10 @@ int run_command(int argc, char** argv) {
   }
   // What is written down is text where the model can say how.
   const bool as_ids = args.has("ids") || (numbers && info.tokenizer == OXB_TOKENIZER_NONE);
-  const Request request{args, model, path, common, sampling, info, as_ids, tokens};
+  const std::optional<std::string> words =
+      args.has("PROMPT") ? args.text("PROMPT") : args.text("prompt");
+  if (args.has("save")) refuse_overwriting(*args.text("save"), {path});
+  const Request request{args, model, path, common, sampling, info, as_ids, tokens, words, file};
   if (info.task == OXB_TASK_ENCODE && !numbers) {
     throw InputError(path +
                      ": the model gives hidden states, which oxbow run has no use for; call "
@@ -253,6 +277,9 @@ int run_command(int argc, char** argv) {
       return kExitGood;
     }
     default:
+      if (prompts == 0 && !file && !args.has("save") && !args.has("json") && somebody_types()) {
+        return write_together(request);
+      }
       return run_generate(request);
   }
 }

@@ -1,8 +1,10 @@
 // Feeds a prompt and prints what the model continues it with, as it comes.
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "host/describe.h"
 #include "tools/run/run.h"
 
 namespace oxbow::tools {
@@ -11,12 +13,15 @@ namespace {
 void feed_prompt(const Request& request, oxb::Generator& generator) {
   const Args& args = request.args;
   if (request.as_ids) {
-    check(generator.add(parse_ids(*args.text("ids"), request.info.vocabulary, "--ids")),
-          request.path);
+    const std::vector<int32_t> ids = parse_ids(*args.text("ids"), request.info.vocabulary, "--ids");
+    if (args.has("echo")) {
+      for (const int32_t id : ids) std::printf("%d ", static_cast<int>(id));
+    }
+    check(generator.add(ids), request.path);
     return;
   }
   // A text that is resumed needs no prompt, and gets what one begins with only once.
-  if (args.has("resume") && !args.has("prompt") && !args.has("file")) return;
+  if (args.has("resume") && !request.has_prompt()) return;
   TextReader reader = open_prompt(request);
   std::vector<int32_t> ids(4096);
   Progress progress;
@@ -42,16 +47,23 @@ oxb::Generator open_generator(const Request& request, oxb::Session& session, uin
   return std::move(*generator);
 }
 
-Speed print_text(const Request& request, oxb::Generator& generator, uint64_t most) {
+Speed print_text(const Request& request, oxb::Generator& generator, uint64_t most, Written* kept) {
   Printer printer(request);
   bool more = true;
   for (uint64_t i = 0; i < most && more && !stop_wanted(); ++i) {
     const oxb::Expected<oxb::Piece> piece = generator.next();
     check(piece.status(), request.path);
-    more = printer.add(*piece) && !piece->last();
+    more = !piece->last();
+    if (kept == nullptr) {
+      more = printer.add(*piece) && more;
+    } else {
+      kept->text += piece->view();
+      if (piece->token >= 0) kept->tokens.push_back(piece->token);
+    }
   }
   printer.finish();
   const oxb::Generation progress = generator.progress();
+  if (kept != nullptr) kept->end = progress.end;
   if (progress.end == OXB_END_STREAM_FULL && request.info.task == OXB_TASK_GENERATE) {
     std::fprintf(stderr,
                  "the stream is full: the model takes %llu tokens; convert with --ring for an "
@@ -66,6 +78,39 @@ Speed print_text(const Request& request, oxb::Generator& generator, uint64_t mos
   return speed;
 }
 
+/// Why a text ended, as --json says it.
+static const char* end_text(oxb_end end) {
+  switch (end) {
+    case OXB_END_OF_TEXT:
+      return "end_of_text";
+    case OXB_END_STOP_TEXT:
+      return "stop";
+    case OXB_END_STREAM_FULL:
+      return "stream_full";
+    default:
+      return stop_wanted() ? "interrupted" : "tokens";
+  }
+}
+
+static void print_json(const Request& request, const Written& written, const Speed& speed) {
+  nlohmann::json out = {
+      {"format", 1},
+      {"model", request.path},
+      {"text", written.text},
+      {"tokens", written.tokens},
+      {"end", end_text(written.end)},
+      {"prompt_tokens", speed.prompt_tokens},
+      {"prompt_seconds", speed.prompt_seconds},
+      {"decode_seconds", speed.decode_seconds},
+      {"arena_bytes", speed.arena_bytes},
+      {"resident_bytes", resident_memory().bytes},
+      {"seed", request.sampling.seed},
+      {"temperature", request.sampling.temperature},
+  };
+  if (request.words) out["prompt"] = *request.words;
+  std::fputs(json_text(out).c_str(), stdout);
+}
+
 int run_generate(const Request& request) {
   const Args& args = request.args;
   oxb::Session session = open_session(request.model, request.path, request.common);
@@ -78,16 +123,22 @@ int run_generate(const Request& request) {
   }
   stop_on_interrupt();
   feed_prompt(request, generator);
-  Speed speed = print_text(request, generator, request.tokens);
+  Written written;
+  const bool json = args.has("json");
+  Speed speed = print_text(request, generator, request.tokens, json ? &written : nullptr);
   if (args.has("save")) {
     std::vector<std::byte> state(generator.state_bytes());
     check(generator.save(state), request.path);
     write_state_file(*args.text("save"), state);
   }
   speed.arena_bytes = session.arena_bytes();
-  print_speed(speed);
+  if (json) {
+    print_json(request, written, speed);
+  } else {
+    print_speed(speed);
+  }
   report_npu(session);
-  return kExitGood;
+  return stop_wanted() ? kExitInterrupted : kExitGood;
 }
 
 }  // namespace oxbow::tools

@@ -3,12 +3,14 @@
 // oxbow run: what a model is for decides what is done with the prompt.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "host/describe.h"
 #include "tools/common.h"
+#include "tools/interrupt.h"
 #include "tools/text.h"
 
 namespace oxbow::tools {
@@ -24,6 +26,9 @@ struct Request {
   bool as_ids = false;
   /// Most tokens to generate.
   uint64_t tokens = 0;
+  /// The prompt: words, or a file of any length ("-": standard input), or neither.
+  std::optional<std::string> words, file;
+  bool has_prompt() const { return words || file; }
 
   /// The model takes numbers and no text.
   bool takes_numbers() const { return args.has("input"); }
@@ -39,8 +44,15 @@ void print_speed(const Speed& speed);
 
 /// With --stop, and a limit unless it is 0.
 oxb::Generator open_generator(const Request& request, oxb::Session& session, uint64_t most);
-/// Prints what it gives: `most` pieces, or until the text ends or somebody interrupts.
-Speed print_text(const Request& request, oxb::Generator& generator, uint64_t most);
+/// What was written, when it is not printed as it comes.
+struct Written {
+  std::string text;
+  std::vector<int32_t> tokens;
+  oxb_end end = OXB_END_NONE;
+};
+/// Prints what it gives: `most` pieces, or until the text ends or somebody interrupts. With `kept` it is kept instead.
+Speed print_text(const Request& request, oxb::Generator& generator, uint64_t most,
+                 Written* kept = nullptr);
 
 /// How tokens are picked: what the options say, else what the model's makers advise.
 void add_sampling_options(Args& args);
@@ -66,7 +78,7 @@ oxb::BeamOptions beam_options(const Args& args, const schema::GenerationT& advis
 int run_beams(const Request& request, oxb::BeamOptions options, oxb::Session& session,
               uint64_t most, Speed speed);
 
-/// The text of --prompt or --file; with --chat between what the model wants around a question.
+/// The text of the prompt, echoed if that is wanted; with --chat between what the model wants around a question.
 TextReader open_prompt(const Request& request);
 /// The whole prompt. Throws InputError when there is none, or more than `most` tokens.
 std::vector<int32_t> read_prompt(const Request& request, uint32_t most);
@@ -87,9 +99,5 @@ class Printer {
   uint64_t count_ = 0;
   bool line_open_ = false;
 };
-
-/// The first Ctrl-C ends the text after the current token; the second ends the program.
-void stop_on_interrupt();
-bool stop_wanted();
 
 }  // namespace oxbow::tools

@@ -52,7 +52,7 @@ int run_translate(const Request& request) {
   speed.generated = decoded.generated;
   speed.decode_seconds = decoded.decode_seconds;
   print_speed(speed);
-  return kExitGood;
+  return stop_wanted() ? kExitInterrupted : kExitGood;
 }
 
 }  // namespace oxbow::tools

@@ -58,8 +58,8 @@ int print_tokens(const Args& args, const oxb::Model& model) {
                 static_cast<unsigned long long>(reader.bytes()), ratio);
   } else {
     std::fflush(stdout);
-    std::fprintf(stderr, "%s tokens, %s bytes, %.3f bytes per token\n",
-                 grouped_text(tokens).c_str(), grouped_text(reader.bytes()).c_str(), ratio);
+    std::fprintf(stderr, "%s, %s, %.3f bytes per token\n", count_text(tokens, "token").c_str(),
+                 count_text(reader.bytes(), "byte").c_str(), ratio);
   }
   return kExitGood;
 }
@@ -80,8 +80,7 @@ int print_text(const Args& args, const oxb::Model& model) {
 
 }  // namespace
 
-int tokenize_command(int argc, char** argv) {
-  Args args("oxbow tokenize", "shows a text as the tokens a model sees, one in each line");
+void declare_tokenize(Args& args) {
   args.positional("model.oxb", "the model file");
   args.option("prompt", "TEXT", "the text; --prompt=TEXT when it begins with --");
   args.option("file", "FILE", "the same from a file of any length; - reads standard input");
@@ -91,11 +90,9 @@ int tokenize_command(int argc, char** argv) {
             "what looks like a special token is text like any other; of --ids: special tokens are "
             "left out");
   args.flag("json", "print JSON");
-  args.parse(argc, argv, 2);
-  if (args.help_wanted()) {
-    std::fputs(args.help().c_str(), stdout);
-    return kExitGood;
-  }
+}
+
+int tokenize_command(const Args& args) {
   if (args.has("prompt") + args.has("file") + args.has("ids") != 1) {
     throw UsageError("give one of --prompt, --file and --ids");
   }

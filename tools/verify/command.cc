@@ -51,9 +51,7 @@ double default_atol(const Safetensors& io, const Tolerance& tolerance) {
 
 }  // namespace
 
-int verify_command(int argc, char** argv) {
-  Args args("oxbow verify",
-            "compares a model with the tensors a reference implementation produced");
+void declare_verify(Args& args) {
   args.positional("model.oxb", "the model file");
   args.positional("io.safetensors", "inputs and expected outputs");
   args.option("atol", "X", "allowed absolute error (default: atol_fp32 of the io file's metadata)");
@@ -66,11 +64,9 @@ int verify_command(int argc, char** argv) {
   args.flag("early-stopping", "they stopped with enough texts (default: try both)");
   args.flag("json", "print JSON");
   add_common_options(args);
-  args.parse(argc, argv, 2);
-  if (args.help_wanted()) {
-    std::fputs(args.help().c_str(), stdout);
-    return kExitGood;
-  }
+}
+
+int verify_command(const Args& args) {
   const CommonOptions common = read_common_options(args);
   Verification verification;
   verification.tolerance = read_tolerance(args);

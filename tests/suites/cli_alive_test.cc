@@ -1,0 +1,270 @@
+// The command line as people feel it: pipes, Ctrl-C, a terminal, what is tried before work begins, and words.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "converter/importers.h"
+#include "host/testing/paths.h"
+#include "tests/support/cli.h"
+#include "tests/support/files.h"
+#include "tests/support/terminal.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace oxbow::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CliAlive : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new TemporaryDirectory;
+    with_vocabulary(256).write(*directory_ / "bytes");
+    bytes_ = convert(*directory_ / "bytes", *directory_ / "bytes.oxb",
+                     {"--tokenizer", "byte", "--max-segment", "8"});
+  }
+  static void TearDownTestSuite() { delete directory_; }
+
+  static std::string path(const char* name) { return (*directory_ / name).string(); }
+  static std::string text_of(const std::string& file) {
+    const std::vector<std::byte> bytes = read_bytes(file);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  static CommandResult piped(const Words& words, const std::string& input) {
+    PipedProgram program("oxbow", words);
+    EXPECT_TRUE(program.write(input));
+    return program.finish();
+  }
+  /// Interrupts it once it has begun, which its options make it take hours.
+  static CommandResult interrupted(const Words& words) {
+    PipedProgram program("oxbow", words);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    program.interrupt();
+    return program.finish();
+  }
+
+  static inline TemporaryDirectory* directory_ = nullptr;
+  static inline std::string bytes_;
+};
+
+// ---- The prompt ---------------------------------------------------------------------------------
+
+TEST_F(CliAlive, APromptComesFromAnOptionAPlaceAPipeOrAFile) {
+  const std::string expected =
+      oxbow({"run", bytes_, "--prompt", "hello", "--tokens", "20", "--seed", "3"}).out;
+  EXPECT_EQ(oxbow({"run", bytes_, "hello", "-n", "20", "--seed", "3"}).out, expected);
+  EXPECT_EQ(oxbow({"run", bytes_, "-p", "hello", "-n", "20", "--seed", "3", "-t", "2"}).out,
+            expected);
+  EXPECT_EQ(piped({"run", bytes_, "-n", "20", "--seed", "3"}, "hello").out, expected);
+  // Only where nothing else was given.
+  EXPECT_EQ(piped({"run", bytes_, "hello", "-n", "20", "--seed", "3"}, "other").out, expected);
+  EXPECT_EQ(oxbow({"run", bytes_, "hello", "--prompt", "hello"}).exit_code, 2);
+}
+
+TEST_F(CliAlive, EchoAndJsonTellThePromptToo) {
+  const std::string text = oxbow({"run", bytes_, "hello", "-n", "9"}).out;
+  EXPECT_EQ(oxbow({"run", bytes_, "hello", "-n", "9", "--echo"}).out, "hello" + text);
+  EXPECT_EQ(piped({"run", bytes_, "-n", "9", "--echo"}, "hello").out, "hello" + text);
+  const CommandResult result = oxbow({"run", bytes_, "hello", "-n", "9", "--json"});
+  EXPECT_EQ(result.err, "");
+  const json report = json::parse(result.out);
+  EXPECT_EQ(report["format"], 1);
+  EXPECT_EQ(report["prompt"], "hello");
+  EXPECT_EQ(report["prompt_tokens"], 5);
+  EXPECT_EQ(report["tokens"].size(), 9u);
+  EXPECT_EQ(report["end"], "tokens");
+}
+
+TEST_F(CliAlive, ATextThatWasSavedIsLoaded) {
+  const std::string state = path("state"), all = oxbow({"run", bytes_, "a", "-n", "30"}).out;
+  const std::string first = oxbow({"run", bytes_, "a", "-n", "11", "--save", state}).out;
+  const CommandResult rest = oxbow({"run", bytes_, "-n", "19", "--load", state});
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_EQ(json::parse(oxbow({"run", bytes_, "-n", "19", "--load", state, "--json"}).out)["end"],
+            "tokens");
+  EXPECT_EQ(first + rest.out, all);
+}
+
+// ---- Ctrl-C -------------------------------------------------------------------------------------
+
+TEST_F(CliAlive, CtrlCInABenchmarkKeepsWhatWasMeasured) {
+  const CommandResult result =
+      interrupted({"bench", bytes_, "--stream", "1000000000", "--json", "--html", path("b.html")});
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  const json stream = json::parse(result.out)["stream"];
+  EXPECT_TRUE(stream["stopped_early"]);
+  EXPECT_GT(stream["tokens"], 0);
+  EXPECT_THAT(text_of(path("b.html")), HasSubstr("<svg"));
+}
+
+TEST_F(CliAlive, CtrlCInAnEvaluationJudgesWhatWasRead) {
+  std::ofstream file(path("long.txt"));
+  for (int i = 0; i < 2'000'000; ++i) file << "abcdefgh\n";
+  file.close();
+  const CommandResult result = interrupted({"eval", bytes_, "--text", path("long.txt"), "--json"});
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  const json report = json::parse(result.out);
+  EXPECT_TRUE(report["interrupted"]);
+  // Bytes are tokens here: what was counted is what was fed.
+  EXPECT_EQ(report["models"][0]["tokens"], report["models"][0]["bytes"]);
+}
+
+TEST_F(CliAlive, CtrlCInATextEndsItAndSaysSo) {
+  const CommandResult result = interrupted({"run", bytes_, "a", "-n", "1000000000"});
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_THAT(result.err, HasSubstr("generated "));
+}
+
+// ---- Before the work ----------------------------------------------------------------------------
+
+TEST_F(CliAlive, PathsAreTriedBeforeTheWork) {
+  const auto refused = [&](const Words& words) {
+    const auto start = std::chrono::steady_clock::now();
+    const CommandResult result = oxbow(words);
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    expect_one_line(result, "cannot write");
+    EXPECT_EQ(result.out, "");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+  };
+  const std::string nowhere = path("none/file"), folder = directory_->path().string();
+  for (const std::string& bad : {nowhere, folder}) {
+    refused({"bench", bytes_, "--stream", "1000000000", "--html", bad});
+    refused({"bench", bytes_, "--stream", "1000000000", "--profile-csv", bad});
+    refused({"run", bytes_, "a", "-n", "1000000000", "--save", bad});
+  }
+  EXPECT_FALSE(std::filesystem::exists(nowhere));
+}
+
+// ---- Words --------------------------------------------------------------------------------------
+
+TEST_F(CliAlive, MessagesHaveSizesAndNumbersPeopleRead) {
+  EXPECT_THAT(oxbow({"run", bytes_, "-n", "x"}).err, Not(HasSubstr("18446744073709551615")));
+  EXPECT_THAT(oxbow({"run", bytes_, "--memory", "x"}).err, Not(HasSubstr("18446744073709551615")));
+  EXPECT_THAT(oxbow({"eval", bytes_, "--jso"}).err, HasSubstr("did you mean --json?"));
+  EXPECT_THAT(oxbow({"tokenize", bytes_, "--stpo"}).err, Not(HasSubstr("did you mean")));
+  const CommandResult one = oxbow({"run", bytes_, "a", "-n", "1"});
+  EXPECT_THAT(one.err, HasSubstr("prompt 1 token,"));
+  EXPECT_THAT(one.err, HasSubstr("generated 1 token,"));
+  EXPECT_THAT(one.err, HasSubstr("iB; resident"));
+  EXPECT_THAT(oxbow({"bench", bytes_, "--decode", "2"}).out, HasSubstr("KiB ("));
+}
+
+TEST_F(CliAlive, TheListOfTypesIsSpelledAsConfigurationsSpellThem) {
+  const std::vector<std::string> types = convert::supported_model_types();
+  EXPECT_THAT(types, ::testing::Contains("transfo-xl"));
+  EXPECT_THAT(types, Not(::testing::Contains("transfo_xl")));
+  EXPECT_THAT(run_program("oxbow-convert", {"--list"}).out, HasSubstr("\ntransfo-xl\n"));
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(source_dir() + "/tests/golden")) {
+    if (entry.path().filename() != "config.json") continue;
+    const json config = json::parse(text_of(entry.path().string()), nullptr, false);
+    if (!config.is_object() || !config.contains("model_type")) continue;
+    EXPECT_THAT(types, ::testing::Contains(config["model_type"].get<std::string>()))
+        << entry.path();
+  }
+}
+
+TEST_F(CliAlive, ConvertIsACommandToo) {
+  EXPECT_EQ(oxbow({"convert", "--list"}).out, run_program("oxbow-convert", {"--list"}).out);
+  EXPECT_EQ(oxbow({"convert"}).exit_code, 2);
+}
+
+// ---- Busy machines ------------------------------------------------------------------------------
+
+TEST_F(CliAlive, AStreamIsJudgedInTurnsByProcessorTime) {
+  const json report = json::parse(oxbow({"bench", bytes_, "--stream", "20000", "--json"}).out);
+  const json& turns = report["stream"]["turns"];
+  EXPECT_GT(turns["turns"], 2);
+  EXPECT_LT(turns["early_position"], turns["late_position"]);
+  EXPECT_EQ(turns["late_position"], 20000 + report["stream"]["warmup_tokens"].get<uint64_t>());
+  EXPECT_GT(turns["early_processor_seconds"], 0.0);
+  // Whatever else the machine does: nothing but the position differs.
+  EXPECT_NEAR(turns["late_over_early_processor"].get<double>(), 1.0, 0.25);
+  EXPECT_GE(report["involuntary_switches"], 0);
+}
+
+TEST_F(CliAlive, ABusyMachineIsTold) {
+  const TemporaryDirectory machine;
+  std::filesystem::create_directories(machine / "proc");
+  const auto stat = [&](unsigned long long user) {
+    std::ofstream(machine / "proc/stat") << "cpu  " << user << " 0 0 9 9 0 0 0 0 0\ncpu0 1 2\n";
+  };
+  stat(1000);
+  ::setenv("OXB_DEVICE_ROOT", machine.path().c_str(), 1);
+  const CommandResult quiet = oxbow({"bench", bytes_, "--decode", "3"});
+  EXPECT_THAT(quiet.out, HasSubstr("quiet: 0 % of a core for other programs"));
+  PipedProgram program("oxbow", {"bench", bytes_, "--decode", "10000000", "--max-seconds", "3"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  stat(100'000'000);
+  EXPECT_THAT(program.finish().out, HasSubstr("this machine was busy: "));
+  std::ofstream(machine / "proc/stat") << "cpu  1 2\n";
+  EXPECT_THAT(oxbow({"bench", bytes_, "--decode", "3"}).out, Not(HasSubstr("of a core")));
+  ::unsetenv("OXB_DEVICE_ROOT");
+}
+
+// ---- A terminal ---------------------------------------------------------------------------------
+
+TEST_F(CliAlive, WhoGivesNoPromptIsAskedForOne) {
+  TerminalProgram program("oxbow", {"run", bytes_, "-n", "5", "--temperature", "0"},
+                          {"TERM=xterm", "NO_COLOR="});
+  ASSERT_TRUE(program.wait_for("/help tells")) << program.shown();
+  ASSERT_TRUE(program.wait_for("> "));
+  // Left twice and an insertion: "abc".
+  program.type("ac\033[Db\r");
+  ASSERT_TRUE(program.wait_for("abc")) << program.shown();
+  ASSERT_TRUE(program.wait_for("> "));
+  program.type("/stats\r");
+  ASSERT_TRUE(program.wait_for("prompt 3 tokens")) << program.shown();
+  ASSERT_TRUE(program.wait_for("arena "));
+  program.type("/undo\r/undo\r");
+  ASSERT_TRUE(program.wait_for("there is no turn to take back")) << program.shown();
+  // What was typed comes back with the arrow.
+  program.type("\033[A\033[A\033[A");
+  ASSERT_TRUE(program.wait_for("abc")) << program.shown();
+  program.type("\003/save " + path("typed.state") + "\r");
+  ASSERT_TRUE(program.wait_for("saved, ")) << program.shown();
+  program.type("/load " + path("none") + "\r");
+  ASSERT_TRUE(program.wait_for("none")) << program.shown();
+  program.type("/load " + path("typed.state") + "\r/unod\r");
+  ASSERT_TRUE(program.wait_for("did you mean /undo?")) << program.shown();
+  program.type("\004");
+  EXPECT_EQ(program.finish(), 0) << program.shown();
+  EXPECT_THAT(program.shown(), HasSubstr("\033[1;36m> "));
+}
+
+TEST_F(CliAlive, ThereAreNoColoursWhereTheyAreNotWanted) {
+  TerminalProgram program("oxbow", {"run", bytes_, "a", "-n", "5"}, {"NO_COLOR=1", "TERM=xterm"});
+  EXPECT_EQ(program.finish(), 0);
+  EXPECT_THAT(program.shown(), Not(HasSubstr("\033[2m")));
+  TerminalProgram coloured("oxbow", {"run", bytes_, "a", "-n", "5"}, {"NO_COLOR=", "TERM=xterm"});
+  EXPECT_EQ(coloured.finish(), 0);
+  EXPECT_THAT(coloured.shown(), HasSubstr("\033[2m"));
+  EXPECT_THAT(oxbow({"run", bytes_, "a", "-n", "5"}).err, Not(HasSubstr("\033")));
+}
+
+TEST_F(CliAlive, CtrlCEndsAnAnswerAndNotTheTalk) {
+  TerminalProgram program("oxbow", {"run", bytes_, "-n", "1000000000", "--seed", "4"},
+                          {"TERM=dumb"});
+  ASSERT_TRUE(program.wait_for("> "));
+  program.type("ab\r");
+  ASSERT_TRUE(program.wait_for("ab\r\n"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  program.type("\003");
+  ASSERT_TRUE(program.wait_for("\r\n\r\033[K> "));
+  program.type("/stats\r");
+  ASSERT_TRUE(program.wait_for("position "));
+  program.type("/quit\r");
+  EXPECT_EQ(program.finish(), 0);
+}
+
+}  // namespace
+}  // namespace oxbow::testing

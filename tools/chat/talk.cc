@@ -1,0 +1,190 @@
+#include "tools/chat/talk.h"
+
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+
+#include "host/describe.h"
+#include "host/io_file.h"
+#include "tools/interrupt.h"
+#include "tools/run/run.h"
+
+namespace oxbow::tools {
+namespace {
+
+struct SlashCommand {
+  const char* name;
+  const char* help;
+};
+constexpr SlashCommand kCommands[] = {
+    {"/undo", "take back the last turn"},
+    {"/reset", "begin anew"},
+    {"/save", "FILE: keep the conversation"},
+    {"/load", "FILE: go on with one that was kept"},
+    {"/stats", "tokens, speed and memory"},
+    {"/help", "these lines"},
+    {"/quit", "end; so does Ctrl-D. Ctrl-C ends an answer"},
+};
+
+double rate(uint64_t tokens, uint64_t nanoseconds) {
+  return nanoseconds == 0 ? 0.0
+                          : static_cast<double>(tokens) * 1e9 / static_cast<double>(nanoseconds);
+}
+
+}  // namespace
+
+Talk::Talk(const std::string& path, const oxb::Session& session, oxb::Generator& generator,
+           const TalkOptions& options)
+    : path_(path),
+      session_(session),
+      generator_(generator),
+      options_(options),
+      terminal_(::isatty(STDIN_FILENO) == 1),
+      colours_(Colours::of(STDERR_FILENO)) {
+  begin();
+}
+
+int Talk::run() {
+  if (terminal_) note("/help tells the commands, Ctrl-C ends an answer, Ctrl-D the program");
+  LineEditor editor;
+  stop_on_interrupt();
+  const std::string prompt = colours_.prompt + "> " + colours_.end;
+  for (std::string line; editor.read(prompt, &line) && take(line);) {
+    if (!stop_wanted()) continue;
+    // Whoever types goes on; a script that is interrupted ends.
+    if (!terminal_) return kExitInterrupted;
+    forget_interrupt();
+  }
+  return stop_wanted() && !terminal_ ? kExitInterrupted : kExitGood;
+}
+
+void Talk::note(const char* text, ...) const {
+  std::fputs(colours_.note.c_str(), stderr);
+  va_list arguments;
+  va_start(arguments, text);
+  std::vfprintf(stderr, text, arguments);
+  va_end(arguments);
+  std::fprintf(stderr, "%s\n", colours_.end.c_str());
+}
+
+bool Talk::take(const std::string& line) {
+  if (line.starts_with("/")) {
+    const size_t space = std::min(line.find(' '), line.size());
+    const size_t rest = std::min(line.find_first_not_of(' ', space), line.size());
+    return command(line.substr(0, space), line.substr(rest));
+  }
+  // An empty line lets a text go on by itself; in a chat it says nothing.
+  if (!line.empty() || (!options_.chat && terminal_)) answer(line);
+  return true;
+}
+
+bool Talk::command(const std::string& word, const std::string& rest) {
+  if (word == "/quit") return false;
+  if (word == "/reset") {
+    generator_.reset();
+    turns_.clear();
+    begin();
+  } else if (word == "/undo") {
+    undo();
+  } else if (word == "/save") {
+    save(rest);
+  } else if (word == "/load") {
+    load(rest);
+  } else if (word == "/stats") {
+    print_stats();
+  } else if (word == "/help") {
+    for (const SlashCommand& row : kCommands) note("%-8s%s", row.name, row.help);
+  } else {
+    std::vector<std::string> names;
+    for (const SlashCommand& row : kCommands) names.push_back(row.name);
+    const std::string guess = closest_match(word, names);
+    note("%s is no command; %s", printable(word, 40).c_str(),
+         guess.empty() ? "/help tells them" : ("did you mean " + guess + "?").c_str());
+  }
+  return true;
+}
+
+void Talk::begin() {
+  if (options_.system.empty()) return;
+  check(generator_.add_message(OXB_ROLE_SYSTEM, options_.system), path_);
+}
+
+std::vector<std::byte> Talk::state() {
+  std::vector<std::byte> bytes(generator_.state_bytes());
+  check(generator_.save(bytes), path_);
+  return bytes;
+}
+
+void Talk::answer(const std::string& text) {
+  if (options_.undo_turns > 0) {
+    if (turns_.size() == options_.undo_turns) turns_.erase(turns_.begin());
+    turns_.push_back(state());
+  }
+  if (!text.empty() || options_.chat) {
+    check(options_.chat ? generator_.add_message(OXB_ROLE_USER, text) : generator_.add(text),
+          path_);
+  }
+  bool line_open = true;
+  uint64_t pieces = 0;
+  const oxb::Expected<int32_t> end = generator_.run([&](std::string_view piece) {
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    if (!piece.empty()) line_open = piece.back() != '\n';
+    ++pieces;
+    return std::fflush(stdout) == 0 && !stop_wanted() &&
+           (options_.most == 0 || pieces < options_.most);
+  });
+  check(end.status(), path_);
+  if (line_open) std::fputc('\n', stdout);
+  std::fflush(stdout);
+  if (*end == OXB_END_STREAM_FULL) {
+    note("the stream is full; /reset begins anew, /undo takes a turn back");
+  }
+}
+
+void Talk::undo() {
+  if (turns_.empty()) {
+    note("there is no turn to take back");
+    return;
+  }
+  check(generator_.load(turns_.back()), path_);
+  turns_.pop_back();
+}
+
+void Talk::save(const std::string& file) {
+  if (file.empty()) return note("/save needs the name of a file");
+  // A slip of the finger is not the end of the conversation.
+  try {
+    refuse_overwriting(file, {path_});
+    const std::vector<std::byte> bytes = state();
+    write_state_file(file, bytes);
+    note("saved, %s", bytes_text(bytes.size()).c_str());
+  } catch (const std::runtime_error& error) {
+    note("%s", printable(error.what(), 2000).c_str());
+  }
+}
+
+void Talk::load(const std::string& file) {
+  if (file.empty()) return note("/load needs the name of a file");
+  std::vector<std::byte> bytes;
+  try {
+    bytes = read_state_file(file);
+  } catch (const InputError& error) {
+    return note("%s", printable(error.what(), 2000).c_str());
+  }
+  const oxb::Status status = generator_.load(bytes);
+  if (!status.ok()) return note("%s: %s", printable(file).c_str(), status.text());
+  turns_.clear();
+}
+
+void Talk::print_stats() const {
+  const oxb::Generation now = generator_.progress();
+  note("position %s; prompt %s, %.1f/s; answer %s, %.1f/s", grouped_text(now.position).c_str(),
+       count_text(now.prompt_tokens, "token").c_str(),
+       rate(now.prompt_tokens, now.prompt_nanoseconds), count_text(now.tokens, "token").c_str(),
+       rate(now.tokens, now.token_nanoseconds));
+  note("arena %s, state %s, resident %s", bytes_text(session_.arena_bytes()).c_str(),
+       bytes_text(generator_.state_bytes()).c_str(), bytes_text(resident_memory().bytes).c_str());
+}
+
+}  // namespace oxbow::tools
