@@ -118,7 +118,7 @@ class Builder {
     };
     const uint32_t raw = half(".x", 0);
     const uint32_t gate =
-        builder_.activate(name + ".gate", half(".gate.in", inner), config_.activation);
+        builder_.activate(name + ".gate", half(".gate.in", inner), schema::Activation::Silu);
     const uint32_t filtered =
         parts_.causal_convolution(name + ".filtered", raw, of + "conv1d", inner, config_.taps,
                                   config_.convolution_bias, state + ".conv");
