@@ -33,6 +33,8 @@ struct Graph {
   std::map<uint32_t, Weight> weights;
   /// Of them those that have three values by nature: the model was trained with such weights, and with int8 rows.
   std::set<uint32_t> ternary;
+  /// Names of weights that stay float whatever the others become: few bits would change too much.
+  std::set<std::string> precise;
   /// Where large ones are put aside; null: they stay in memory.
   std::shared_ptr<FloatFile> file;
   std::vector<DebugOutput> debug_outputs;

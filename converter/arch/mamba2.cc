@@ -16,6 +16,7 @@ struct Mamba2 {
   float epsilon;
   double least_step, most_step;
   bool bias, conv_bias, tied;
+  schema::Activation activation;
   std::string prefix;
 
   uint32_t inner() const { return heads * head_width; }
@@ -89,7 +90,7 @@ class Builder {
         parts_.causal_convolution(name + ".conv", project(".xbc_in", inner, config_.channels()),
                                   of + "conv1d", config_.channels(), config_.taps,
                                   config_.conv_bias, state + ".conv"),
-        schema::Activation::Silu);
+        config_.activation);
     const uint32_t shifted = builder_.add(
         name + ".dt_biased", project(".dt_in", inner + config_.channels(), config_.heads),
         parts_.vector(of + "dt_bias", config_.heads));
@@ -169,7 +170,8 @@ Mamba2 read(const Checkpoint& checkpoint) {
   config.bias = checkpoint.flag("use_bias", false);
   config.conv_bias = checkpoint.flag("use_conv_bias", true);
   config.tied = checkpoint.flag("tie_word_embeddings", false);
-  checkpoint.choice("hidden_act", "silu", {"silu", "swish"});
+  // That of the convolution; gates are Silu's.
+  config.activation = read_activation(checkpoint, "hidden_act", "silu");
   require_flag(checkpoint, "rms_norm", true);
   const std::vector<double> limits = checkpoint.numbers("time_step_limit");
   config.least_step = limits.empty() ? 0.0 : limits[0];

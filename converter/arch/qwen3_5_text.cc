@@ -11,6 +11,9 @@
 namespace oxbow::convert {
 namespace {
 
+/// Real models have keys of 128.
+constexpr uint32_t kLeastWidthOfInt8Keys = 32;
+
 struct Qwen {
   CausalShape shape;
   AttentionHeads heads;
@@ -131,11 +134,14 @@ class Builder {
       return parts().linear(name + "." + which, z, of + which, width, out, false);
     };
     const std::string state = "state." + name;
+    // Keys and queries are divided by their length. Over so few elements rounding errors do not cancel, and a short
+    // row's grow without bound.
+    if (config_.key_width < kLeastWidthOfInt8Keys) graph_.precise.insert(of + "in_proj_qkv.weight");
     const uint32_t mixed = builder().activate(
         name + ".qkv",
         parts().causal_convolution(name + ".conv", project("in_proj_qkv", channels), of + "conv1d",
                                    channels, config_.taps, false, state + ".conv"),
-        schema::Activation::Silu);
+        config_.activation);
     transposed_.push_back(state + ".conv");
 
     GraphBuilder::Recurrence rule;
@@ -160,7 +166,7 @@ class Builder {
         name + ".read.normed", read, parts().vector(of + "norm.weight", config_.value_width),
         config_.epsilon, heads);
     const uint32_t gate =
-        builder().activate(name + ".gate", project("in_proj_z", values), config_.activation);
+        builder().activate(name + ".gate", project("in_proj_z", values), schema::Activation::Silu);
     return parts().linear(name + ".mixed_out", builder().multiply(name + ".gated", normed, gate),
                           of + "out_proj", values, width, false);
   }

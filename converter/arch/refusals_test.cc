@@ -209,7 +209,7 @@ TEST(BigBirdRefuses, WhatItDoesNotHave) {
 TEST(Mamba2Refuses, SizesAndLimitsThatDoNotFit) {
   expect_words(refusal(mamba2(), "expand", 3), {"num_heads * head_dim is 16", "24"});
   expect_words(refusal(mamba2(), "n_groups", 3), {"num_heads is 4", "n_groups, 3"});
-  expect_words(refusal(mamba2(), "hidden_act", "gelu"), {"hidden_act", "gelu"});
+  expect_words(refusal(mamba2(), "hidden_act", "gelo"), {"hidden_act", "gelo"});
   expect_words(refusal(mamba2(), "time_step_limit", {0.5, 0.1}), {"time_step_limit"});
   expect_words(refusal(mamba2(), "time_step_limit", {0.5}), {"time_step_limit has 1 numbers"});
   expect_words(refusal(mamba2(), "time_step_limit", {"a", 1}), {"time_step_limit", "numbers"});

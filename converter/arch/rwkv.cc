@@ -125,8 +125,10 @@ class Builder {
   /// 4^k epsilon.
   uint32_t norm(const std::string& name, uint32_t x, const std::string& of, uint32_t layer) {
     const uint32_t halvings = config_.rescale_every == 0 ? 0 : layer / config_.rescale_every;
+    // layer_norm_epsilon is not that of the norm behind all layers.
+    const float epsilon = layer == config_.layers ? 1e-5f : config_.epsilon;
     return parts_.layer_norm(name, x, of, config_.width,
-                             std::ldexp(config_.epsilon, static_cast<int>(2 * halvings)));
+                             std::ldexp(epsilon, static_cast<int>(2 * halvings)));
   }
 
   uint32_t layer(uint32_t index, uint32_t x) {

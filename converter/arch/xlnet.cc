@@ -5,6 +5,10 @@
 //   scale * ((q + r_w_bias) . k + (q + r_r_bias) . W_r s(d) + (q + r_s_bias) . seg_embed[same?])
 //
 // with s(d) the sines and cosines of distance d. W_r s(d) is a table, made here.
+//
+// A token's own state knows the token, so it cannot predict it. What comes next is predicted by the second,
+// the query stream: one row behind the run, mask_emb at first, which sees all tokens as they see each other.
+// Entry point `step` gives that row's logits; `content` those of every token.
 
 #include <algorithm>
 #include <cmath>
@@ -125,50 +129,124 @@ class Model {
         graph_(graph),
         builder_(graph),
         parts_(checkpoint, builder_),
-        prefix_(optional_prefix(checkpoint, "transformer.", "word_embedding.weight")) {
+        prefix_(optional_prefix(checkpoint, "transformer.", "word_embedding.weight")),
+        has_head_(checkpoint.has_tensor("lm_loss.bias")) {}
+
+  void build() {
+    // Without a memory there is no stream that a next word could follow.
+    const bool predicts = has_head_ && config_.memory_rows != 0;
+    begin(predicts ? "content" : config_.memory_rows == 0 ? "encode" : "step");
+    read_weights();
+    uint32_t x = embed();
+    for (size_t i = 0; i < layers_.size(); ++i) x = layer(i, x);
+    if (!has_head_) {
+      graph_.model.task = schema::Task::Encode;
+      builder_.output("last_hidden_state", x);
+    } else {
+      graph_.model.task = predicts ? schema::Task::Generate : schema::Task::FillMask;
+      builder_.debug_output(x, "last_hidden_state");
+      builder_.logits(builder_.take_rows("tail", x), head_, head_bias_);
+    }
+    if (predicts) build_prediction();
+  }
+
+ private:
+  struct Norm {
+    uint32_t weight, bias;
+  };
+  /// The weights of one layer and its memory, which both entry points share.
+  struct Layer {
+    uint32_t q, k, v, o;
+    GraphBuilder::Relative relative;
+    uint32_t types_table, types_bias;
+    Norm attention_norm, inner_norm;
+    uint32_t wide, wide_bias, narrow, narrow_bias;
+    /// The layer's inputs and their keys and values; none without a memory.
+    std::vector<uint32_t> memory;
+  };
+
+  void begin(const std::string& name) {
     GraphBuilder::Entry entry;
-    entry.vocabulary = config.vocabulary;
-    entry.max_segment = config.max_segment;
-    entry.capacity = config.capacity;
-    entry.starts = config.memory_rows == 0;
-    if (entry.starts) entry.name = "encode";
+    entry.name = name;
+    entry.vocabulary = config_.vocabulary;
+    entry.max_segment = config_.max_segment;
+    entry.capacity = config_.capacity;
+    entry.starts = config_.memory_rows == 0;
     builder_.begin_entry(entry);
     mask_ = builder_.input("attention_mask", 2, 1);
     // Only whether they are equal matters: when all are, a query's scores change by the same amount.
     types_ = builder_.input("token_type_ids", kMaxSize, 0);
-    sinusoids_ = distances();
-    // Stands for a token that is to be predicted, which no output here does.
-    checkpoint.ignore_tensor(prefix_ + "mask_emb");
   }
 
-  void build() {
-    const uint32_t words =
-        parts_.matrix(prefix_ + "word_embedding.weight", config_.vocabulary, config_.width);
-    uint32_t x = builder_.embedding("hidden_states.0", builder_.tokens(), words);
+  /// The query stream: a row that knows its place but no token, behind the run's last. It sees what the
+  /// run's tokens see, and its last state tells the next token.
+  void build_prediction() {
+    begin("step");
+    uint32_t x = embed();
+    const std::string name = prefix_ + "mask_emb";
+    const uint32_t start =
+        builder_.weight(name, 1, config_.width, checkpoint_.tensor(name, {1, 1, config_.width}));
+    uint32_t query = builder_.concat_rows("query", {start});
+    for (size_t i = 0; i < layers_.size(); ++i) x = layer(i, x, &query);
+    builder_.logits(query, head_, head_bias_);
+  }
+
+  uint32_t embed() {
+    const uint32_t x = builder_.embedding("hidden_states.0", builder_.tokens(), words_);
     builder_.debug_output(x);
-    for (uint32_t i = 0; i < config_.layers; ++i) x = layer(i, x);
-    if (!checkpoint_.has_tensor("lm_loss.bias")) {
-      graph_.model.task = schema::Task::Encode;
-      builder_.output("last_hidden_state", x);
-      return;
-    }
+    return x;
+  }
+
+  void read_weights() {
+    words_ = parts_.matrix(prefix_ + "word_embedding.weight", config_.vocabulary, config_.width);
+    sinusoids_ = distances();
+    for (uint32_t i = 0; i < config_.layers; ++i) layers_.push_back(read_layer(i));
+    // Stands for a token that is to be predicted.
+    if (!has_head_ || config_.memory_rows == 0) checkpoint_.ignore_tensor(prefix_ + "mask_emb");
+    if (!has_head_) return;
     // The other name of the same numbers.
     if (config_.tied) checkpoint_.ignore_tensor("lm_loss.weight");
-    builder_.debug_output(x, "last_hidden_state");
-    graph_.model.task = schema::Task::FillMask;
-    builder_.logits(
-        builder_.take_rows("tail", x),
-        config_.tied ? words : parts_.matrix("lm_loss.weight", config_.vocabulary, config_.width),
-        parts_.vector("lm_loss.bias", config_.vocabulary));
+    head_ =
+        config_.tied ? words_ : parts_.matrix("lm_loss.weight", config_.vocabulary, config_.width);
+    head_bias_ = parts_.vector("lm_loss.bias", config_.vocabulary);
   }
 
- private:
+  Layer read_layer(uint32_t index) {
+    const std::string prefix = prefix_ + "layer." + std::to_string(index) + ".";
+    const std::string attention = prefix + "rel_attn.";
+    const uint32_t width = config_.width, inner = config_.inner_width;
+    Layer layer = {};
+    layer.q = read_projection(attention + "q");
+    layer.k = read_projection(attention + "k");
+    layer.v = read_projection(attention + "v");
+    // Stored with the output's width first, unlike the others.
+    layer.o = builder_.weight(attention + "o", width, width, read_heads(attention + "o"));
+    layer.relative = read_relative(attention);
+    layer.types_table = builder_.weight(
+        attention + "seg_embed", 2, width,
+        checkpoint_.tensor(attention + "seg_embed", {2, config_.heads, head_width()}));
+    layer.types_bias =
+        builder_.weight(attention + "r_s_bias", 1, width, read_bias(attention + "r_s_bias"));
+    layer.attention_norm = read_norm(attention + "layer_norm");
+    layer.wide = parts_.matrix(prefix + "ff.layer_1.weight", inner, width);
+    layer.wide_bias = parts_.vector(prefix + "ff.layer_1.bias", inner);
+    layer.narrow = parts_.matrix(prefix + "ff.layer_2.weight", width, inner);
+    layer.narrow_bias = parts_.vector(prefix + "ff.layer_2.bias", width);
+    layer.inner_norm = read_norm(prefix + "ff.layer_norm");
+    if (config_.memory_rows == 0) return layer;
+    const std::string memory = "mem.layer" + std::to_string(index);
+    const uint32_t ring = builder_.ring(memory, config_.memory_rows);
+    for (const char* part : {"", ".k", ".v"}) {
+      layer.memory.push_back(builder_.ring_state(memory + part, ring, width));
+    }
+    return layer;
+  }
+
   uint32_t head_width() const { return config_.width / config_.heads; }
-  /// The greatest distance to an earlier token, and to a later one.
+  /// The greatest distance to an earlier token, from the place behind the last, and to a later one.
   uint32_t behind() const {
-    const uint32_t seen_keys =
-        config_.capacity != 0 ? config_.capacity : config_.memory_rows + config_.max_segment;
-    return limited(seen_keys - 1);
+    return limited(config_.capacity != 0 ? config_.capacity
+                                         : config_.memory_rows + config_.max_segment);
   }
   uint32_t ahead() const { return limited(config_.max_segment - 1); }
   uint32_t limited(uint32_t distance) const {
@@ -193,14 +271,16 @@ class Model {
   std::vector<float> read_bias(const std::string& name) const {
     return checkpoint_.tensor(name, {config_.heads, head_width()});
   }
-  uint32_t project(const std::string& name, uint32_t x, const std::string& tensor) {
+  Norm read_norm(const std::string& prefix) {
+    return {parts_.vector(prefix + ".weight", config_.width),
+            parts_.vector(prefix + ".bias", config_.width)};
+  }
+  uint32_t read_projection(const std::string& name) {
     const uint32_t width = config_.width;
-    const uint32_t weight =
-        builder_.weight(tensor, width, width, transposed(read_heads(tensor), width, width));
-    return builder_.linear(name, x, weight, GraphBuilder::kNone);
+    return builder_.weight(name, width, width, transposed(read_heads(name), width, width));
   }
 
-  GraphBuilder::Relative relative(const std::string& prefix) {
+  GraphBuilder::Relative read_relative(const std::string& prefix) {
     const uint32_t width = config_.width, rows = ahead() + behind() + 1;
     std::vector<float> table = product(sinusoids_, read_heads(prefix + "r"), width, width);
     const std::vector<float> query = read_bias(prefix + "r_r_bias");
@@ -217,66 +297,69 @@ class Model {
             builder_.weight(prefix + "r_w_bias", 1, width, read_bias(prefix + "r_w_bias"))};
   }
 
-  GraphBuilder::Segments segments(const std::string& prefix) {
-    const uint32_t width = config_.width;
-    return {
-        types_,
-        builder_.weight(prefix + "seg_embed", 2, width,
-                        checkpoint_.tensor(prefix + "seg_embed", {2, config_.heads, head_width()})),
-        builder_.weight(prefix + "r_s_bias", 1, width, read_bias(prefix + "r_s_bias"))};
-  }
-
-  uint32_t attend(const std::string& name, const std::string& prefix, uint32_t x) {
-    const uint32_t q = project(name + ".q", x, prefix + "q");
-    const uint32_t k = project(name + ".k", x, prefix + "k");
-    const uint32_t v = project(name + ".v", x, prefix + "v");
+  GraphBuilder::Attention attention(const Layer& layer, GraphBuilder::Source own) const {
     GraphBuilder::Attention attention;
     attention.heads = attention.kv_heads = config_.heads;
     attention.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_width())));
     attention.pattern.kind = schema::PatternKind::Full;
-    attention.relative = relative(prefix);
+    attention.relative = layer.relative;
     attention.relative_zero = ahead();
-    attention.segments = segments(prefix);
     attention.key_mask = mask_;
-    attention.mask_keeps_own = true;
-    attention.sources = {{k, v}};
-    if (config_.memory_rows == 0) return builder_.attention(name + ".attention", q, attention);
-
-    const std::string memory = "mem." + name;
-    const uint32_t ring = builder_.ring(memory, config_.memory_rows);
-    const std::vector<uint32_t> states = {builder_.ring_state(memory, ring, config_.width),
-                                          builder_.ring_state(memory + ".k", ring, config_.width),
-                                          builder_.ring_state(memory + ".v", ring, config_.width)};
-    attention.sources.insert(attention.sources.begin(), {states[1], states[2]});
-    const uint32_t attended = builder_.attention(name + ".attention", q, attention);
-    schema::RingPushOptionsT push;
-    push.first = config_.reuse_rows;
-    builder_.ring_push({x, k, v}, states, push);
-    return attended;
+    if (!layer.memory.empty()) attention.sources.push_back({layer.memory[1], layer.memory[2]});
+    attention.sources.push_back(own);
+    return attention;
   }
 
-  uint32_t layer(uint32_t index, uint32_t x) {
-    const std::string name = "layer" + std::to_string(index);
-    const std::string prefix = prefix_ + "layer." + std::to_string(index) + ".";
-    const uint32_t width = config_.width, inner = config_.inner_width;
-    const uint32_t attended = attend(name, prefix + "rel_attn.", x);
-    // Stored with the output's width first, unlike the others.
-    const std::string out = prefix + "rel_attn.o";
-    const uint32_t projected =
-        builder_.linear(name + ".attention.out", attended,
-                        builder_.weight(out, width, width, read_heads(out)), GraphBuilder::kNone);
-    const uint32_t y = parts_.layer_norm(name + ".attention.normed",
-                                         builder_.add(name + ".attention.sum", x, projected),
-                                         prefix + "rel_attn.layer_norm", width, config_.epsilon);
-    const uint32_t wide = parts_.linear(name + ".ff.wide", y, prefix + "ff.layer_1", width, inner);
+  uint32_t project(const std::string& name, uint32_t x, uint32_t weight) {
+    return builder_.linear(name, x, weight, GraphBuilder::kNone);
+  }
+
+  /// What follows attention, for tokens and for the query alike.
+  uint32_t finish(const std::string& name, const std::string& output, const Layer& layer,
+                  uint32_t x, uint32_t attended) {
+    const uint32_t projected = project(name + ".attention.out", attended, layer.o);
+    const uint32_t y =
+        norm(name + ".attention.normed", builder_.add(name + ".attention.sum", x, projected),
+             layer.attention_norm);
+    const uint32_t wide = builder_.linear(name + ".ff.wide", y, layer.wide, layer.wide_bias);
     const uint32_t active = builder_.activate(name + ".ff.active", wide, config_.activation);
     const uint32_t narrow =
-        parts_.linear(name + ".ff.out", active, prefix + "ff.layer_2", inner, width);
-    const uint32_t z = parts_.layer_norm("hidden_states." + std::to_string(index + 1),
-                                         builder_.add(name + ".ff.sum", y, narrow),
-                                         prefix + "ff.layer_norm", width, config_.epsilon);
-    builder_.debug_output(z);
-    return z;
+        builder_.linear(name + ".ff.out", active, layer.narrow, layer.narrow_bias);
+    return norm(output, builder_.add(name + ".ff.sum", y, narrow), layer.inner_norm);
+  }
+  uint32_t norm(const std::string& name, uint32_t x, const Norm& norm) {
+    return builder_.layer_norm(name, x, norm.weight, norm.bias, config_.epsilon);
+  }
+
+  /// `query`, if it is not null, moves on by this layer too.
+  uint32_t layer(size_t index, uint32_t x, uint32_t* query = nullptr) {
+    const Layer& layer = layers_[index];
+    const std::string name = "layer" + std::to_string(index);
+    const uint32_t k = project(name + ".k", x, layer.k);
+    const uint32_t v = project(name + ".v", x, layer.v);
+    // With a query nobody sees what the last layer makes of the tokens.
+    uint32_t y = x;
+    if (query == nullptr || index + 1 < layers_.size()) {
+      GraphBuilder::Attention among_tokens = attention(layer, {k, v});
+      among_tokens.segments = {types_, layer.types_table, layer.types_bias};
+      among_tokens.mask_keeps_own = true;
+      const uint32_t attended =
+          builder_.attention(name + ".attention", project(name + ".q", x, layer.q), among_tokens);
+      y = finish(name, "hidden_states." + std::to_string(index + 1), layer, x, attended);
+      builder_.debug_output(y);
+    }
+    if (query != nullptr) {
+      GraphBuilder::Attention from_behind = attention(layer, {k, v});
+      from_behind.own = false;
+      const uint32_t attended = builder_.attention(
+          name + ".query.attention", project(name + ".query.q", *query, layer.q), from_behind);
+      *query = finish(name + ".query", name + ".query.out", layer, *query, attended);
+    }
+    if (layer.memory.empty()) return y;
+    schema::RingPushOptionsT push;
+    push.first = config_.reuse_rows;
+    builder_.ring_push({x, k, v}, layer.memory, push);
+    return y;
   }
 
   const Checkpoint& checkpoint_;
@@ -285,9 +368,12 @@ class Model {
   GraphBuilder builder_;
   Parts parts_;
   std::string prefix_;
+  bool has_head_;
   uint32_t mask_ = 0, types_ = 0;
+  uint32_t words_ = 0, head_ = 0, head_bias_ = 0;
   /// Of every distance, from the farthest ahead to the farthest behind.
   std::vector<float> sinusoids_;
+  std::vector<Layer> layers_;
 };
 
 }  // namespace

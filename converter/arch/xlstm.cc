@@ -12,7 +12,7 @@ namespace {
 struct Xlstm {
   uint32_t vocabulary, width, heads, keys, values, inner, layers;
   float norm_epsilon, epsilon, gate_cap, output_cap;
-  bool bias, fused, out_norm, tied;
+  bool bias, fused, tied;
 };
 
 /// The next multiple of `multiple` that is not below factor * width.
@@ -23,6 +23,22 @@ uint32_t rounded(const std::string& key, uint32_t width, double factor, uint32_t
                      ", expected 1 to " + std::to_string(kMaxSize));
   }
   return static_cast<uint32_t>(whole);
+}
+
+uint32_t truncated(const std::string& key, uint32_t width, double factor) {
+  const double whole = std::floor(width * factor);
+  return rounded(key, 1, whole, 1);
+}
+
+/// The authors' library rounds the widths of keys and values up to a multiple of 64, Hugging Face's own layers do
+/// not: the matrices tell.
+bool is_rounded(const Checkpoint& checkpoint, const Xlstm& config) {
+  const std::string prefix =
+      optional_prefix(checkpoint, "backbone.", "embeddings.weight") + "blocks.0.mlstm_layer.";
+  const std::string name = prefix + (config.fused ? "qkv_opreact.weight" : "q.weight");
+  if (!checkpoint.has_tensor(name)) return true;
+  const uint32_t rows = config.fused ? 2 * (config.keys + config.values) : config.keys;
+  return stored_rows(checkpoint, name) == rows;
 }
 
 uint32_t read_same(const Checkpoint& checkpoint, const char* key, const char* other,
@@ -44,8 +60,14 @@ Xlstm read(const Checkpoint& checkpoint) {
   const auto factor = [&](const char* key, double fallback) {
     return checkpoint.number(key, 1e-3, 1e3, fallback);
   };
-  config.keys = rounded("qk_dim_factor", config.width, factor("qk_dim_factor", 0.5), 64);
-  config.values = rounded("v_dim_factor", config.width, factor("v_dim_factor", 1.0), 64);
+  config.fused = checkpoint.choice("weight_mode", "single", {"single", "fused"}) == "fused";
+  const double keys = factor("qk_dim_factor", 0.5), values = factor("v_dim_factor", 1.0);
+  config.keys = rounded("qk_dim_factor", config.width, keys, 64);
+  config.values = rounded("v_dim_factor", config.width, values, 64);
+  if (!is_rounded(checkpoint, config)) {
+    config.keys = truncated("qk_dim_factor", config.width, keys);
+    config.values = truncated("v_dim_factor", config.width, values);
+  }
   require_multiple("the width of keys", config.keys, "num_heads", config.heads);
   require_multiple("the width of values", config.values, "num_heads", config.heads);
   config.inner = rounded("ffn_proj_factor", config.width, factor("ffn_proj_factor", 2.667),
@@ -55,9 +77,11 @@ Xlstm read(const Checkpoint& checkpoint) {
   config.gate_cap = static_cast<float>(checkpoint.number("gate_soft_cap", 1e-3, 1e6, 15));
   config.output_cap = static_cast<float>(checkpoint.number("output_logit_soft_cap", 1e-3, 1e6, 30));
   config.bias = checkpoint.flag("use_bias", false);
-  config.fused = checkpoint.choice("weight_mode", "single", {"single", "fused"}) == "fused";
-  config.out_norm = checkpoint.flag("add_out_norm", true);
-  config.tied = checkpoint.flag("tie_word_embeddings", false);
+  // Hugging Face's model has that norm whatever add_out_norm says.
+  checkpoint.flag("add_out_norm", true);
+  // The original never ties them.
+  config.tied =
+      checkpoint.flag("tie_word_embeddings", false) && !checkpoint.has_tensor("lm_head.weight");
   require_flag(checkpoint, "is_encoder_decoder", false);
   // How the original computes the same.
   checkpoint.ignore_keys({"autocast_kernel_dtype", "chunk_size", "chunkwise_kernel",
@@ -88,7 +112,7 @@ class Builder {
       x = layer(i, x, prefix + "blocks." + std::to_string(i) + ".");
     }
     uint32_t last = builder_.take_rows("tail", x);
-    if (config_.out_norm) {
+    if (checkpoint_.has_tensor(prefix + "out_norm.weight")) {
       // It has no bias, whatever use_bias says.
       last = parts_.rms_norm("last", last, prefix + "out_norm", width, config_.norm_epsilon);
     }

@@ -18,6 +18,9 @@ struct Compression {
   enum class Function { kConvolution, kMean, kMax };
   Function function = Function::kConvolution;
   uint32_t rate = 1;
+  /// Of the convolution, from one tap to the next; 0 taps: `rate` of them. The last tap is the group's last row.
+  uint32_t taps = 0;
+  uint32_t dilation = 1;
   /// Compressed rows kept; 0: rows simply leave, still `rate` at a time.
   uint32_t memory_rows = 0;
 };

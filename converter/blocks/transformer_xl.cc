@@ -5,6 +5,7 @@
 
 #include "converter/blocks/parts.h"
 #include "host/errors.h"
+#include "runtime/base/checked.h"
 
 namespace oxbow::convert {
 /// The innermost loop runs over outputs, which lets the compiler use vectors: the tables of large models take
@@ -70,6 +71,11 @@ class Decoder {
     entry.max_segment = config.max_segment;
     entry.any_pieces = config.same_length;
     builder_.begin_entry(entry);
+    if (config.compression) {
+      compressed_symbol_ = builder_.symbol(
+          "compressed",
+          static_cast<uint32_t>(ceil_div(config.max_segment, config.compression->rate)));
+    }
     make_positions();
   }
 
@@ -98,8 +104,10 @@ class Decoder {
 
   /// All distances that are told apart; their sinusoids, which every layer projects for itself.
   void make_positions() {
-    const uint32_t furthest = config_.same_length ? config_.memory_rows - 1
-                                                  : config_.memory_rows + config_.max_segment - 1;
+    const uint32_t compressed = config_.compression ? config_.compression->memory_rows : 0;
+    const uint32_t furthest = config_.same_length
+                                  ? config_.memory_rows - 1
+                                  : compressed + config_.memory_rows + config_.max_segment - 1;
     if (config_.learned_distances > 0) {
       distances_ = std::min(config_.learned_distances, furthest + 1);
       return;
@@ -126,13 +134,17 @@ class Decoder {
 
   /// A memory whose keys and values begin as the given rows.
   Memory remember(uint32_t index, uint32_t initial_k, uint32_t initial_v) {
-    const std::string name = "mem.layer" + std::to_string(index);
+    return remember("mem.layer" + std::to_string(index), config_.memory_rows,
+                    index < config_.layers, initial_k, initial_v);
+  }
+  Memory remember(const std::string& name, uint32_t rows, bool is_read, uint32_t initial_k,
+                  uint32_t initial_v) {
     RingOptions options;
-    if (config_.starts_with_zeros) options.initial_rows = config_.memory_rows;
-    const uint32_t ring = builder_.ring(name, config_.memory_rows, options);
+    if (config_.starts_with_zeros) options.initial_rows = rows;
+    const uint32_t ring = builder_.ring(name, rows, options);
     Memory memory = {builder_.ring_state(name, ring, width_), GraphBuilder::kNone,
                      GraphBuilder::kNone};
-    if (index < config_.layers) {
+    if (is_read) {
       memory.k = builder_.ring_state(name + ".k", ring, attention_width_, initial_k);
       memory.v = builder_.ring_state(name + ".v", ring, attention_width_, initial_v);
     }
@@ -220,22 +232,102 @@ class Decoder {
     options.pattern = pattern();
     options.relative =
         config_.learned_distances > 0 ? read_learned(index, prefix) : read_relative(prefix);
-    Memory memory = {};
+    Memory memory = {}, compressed = {};
+    if (config_.compression) {
+      compressed = remember("c_mem." + name, config_.compression->memory_rows, true,
+                            GraphBuilder::kNone, GraphBuilder::kNone);
+      options.sources.push_back({compressed.k, compressed.v});
+    }
     if (config_.memory_rows > 0) {
       memory = remember_layer(index, prefix, weights);
       options.sources.push_back({memory.k, memory.v});
     }
     const uint32_t q = project(name + ".q", z, prefix + "q", std::move(weights.q));
-    const uint32_t k = project(name + ".k", z, prefix + "k", std::move(weights.k));
-    const uint32_t v = project(name + ".v", z, prefix + "v", std::move(weights.v));
+    const uint32_t key_weight =
+        builder_.weight(prefix + "k", attention_width_, width_, std::move(weights.k));
+    const uint32_t value_weight =
+        builder_.weight(prefix + "v", attention_width_, width_, std::move(weights.v));
+    const uint32_t k = builder_.linear(name + ".k", z, key_weight, GraphBuilder::kNone);
+    const uint32_t v = builder_.linear(name + ".v", z, value_weight, GraphBuilder::kNone);
     options.sources.push_back({k, v});
     const uint32_t attended = builder_.attention(name + ".attention", q, options);
     // The memory is not needed after the attention: update it here, while keys and values are alive.
+    schema::RingPushOptionsT push;
+    if (config_.compression) {
+      push.group = config_.compression->rate;
+      const uint32_t rows = compress(index, name + ".compressed", x, memory.x);
+      builder_.ring_push(
+          {rows, builder_.linear(name + ".compressed.k", rows, key_weight, GraphBuilder::kNone),
+           builder_.linear(name + ".compressed.v", rows, value_weight, GraphBuilder::kNone)},
+          {compressed.x, compressed.k, compressed.v});
+    }
     if (config_.memory_rows > 0) {
-      builder_.ring_push({x, k, v}, {memory.x, memory.k, memory.v});
+      builder_.ring_push({x, k, v}, {memory.x, memory.k, memory.v}, push);
     }
     return parts_.linear(name + ".attention.out", attended, prefix + "o_net", attention_width_,
                          width_, false);
+  }
+
+  /// What becomes of the rows that leave the memory when x enters it.
+  uint32_t compress(uint32_t index, const std::string& name, uint32_t x, uint32_t memory) {
+    const Compression& compression = *config_.compression;
+    schema::RingEvictOptionsT evict;
+    evict.group = compression.rate;
+    const uint32_t leaving =
+        builder_.ring_evict(name + ".leaving", x, memory, compressed_symbol_, evict);
+    if (compression.function != Compression::Function::kConvolution) {
+      const bool mean = compression.function == Compression::Function::kMean;
+      return builder_.pool(name, leaving, compression.rate,
+                           mean ? schema::Pooling::Mean : schema::Pooling::Max);
+    }
+    const std::string prefix = config_.prefix + "layers." + std::to_string(index) + ".compress.";
+    const uint32_t taps = compression.taps == 0 ? compression.rate : compression.taps;
+    const uint32_t span = (taps - 1) * compression.dilation + 1;
+    const uint32_t before =
+        span > compression.rate
+            ? static_cast<uint32_t>(ceil_div(span - compression.rate, compression.rate))
+            : 0;
+    const uint32_t rows = (before + 1) * compression.rate;
+    const std::vector<float> kernel = checkpoint_.tensor(prefix + "weight", {width_, width_, taps});
+    std::vector<float> matrix(size_t{width_} * rows * width_);
+    for (size_t out = 0; out < width_; ++out) {
+      for (size_t in = 0; in < width_; ++in) {
+        for (size_t tap = 0; tap < taps; ++tap) {
+          const size_t row = rows - 1 - (taps - 1 - tap) * compression.dilation;
+          matrix[(out * rows + row) * width_ + in] = kernel[(out * width_ + in) * taps + tap];
+        }
+      }
+    }
+    return builder_.linear(
+        name, with_groups_before(name, leaving, before),
+        builder_.weight(prefix + "weight", width_, rows * width_, std::move(matrix)),
+        parts_.vector(prefix + "bias", width_));
+  }
+
+  /// Groups with as many of those that left before them on their left.
+  uint32_t with_groups_before(const std::string& name, uint32_t groups, uint32_t before) {
+    if (before == 0) return groups;
+    const uint32_t width = config_.compression->rate * width_;
+    const uint32_t memory =
+        builder_.ring_state(name + ".left", builder_.ring(name + ".left", before), width);
+    schema::ConvolutionOptionsT options;
+    options.heads = 1;
+    options.taps = before + 1;
+    options.left = before;
+    std::vector<uint32_t> parts;
+    for (uint32_t shift = before; shift > 0; --shift) {
+      // A filter that takes the group so many before.
+      std::vector<float> filter(before + 1);
+      filter[before - shift] = 1.0f;
+      const std::string part = name + ".before" + std::to_string(shift);
+      parts.push_back(builder_.convolution(
+          part, groups, builder_.weight(part + ".filter", 1, before + 1, std::move(filter)), memory,
+          options));
+    }
+    parts.push_back(groups);
+    const uint32_t joined = builder_.concat_columns(name + ".joined", parts);
+    builder_.ring_push({groups}, {memory});
+    return joined;
   }
 
   uint32_t feed_forward(const std::string& name, const std::string& prefix, uint32_t x) {
@@ -279,6 +371,7 @@ class Decoder {
   uint32_t width_;
   uint32_t attention_width_;
   uint32_t distances_ = 0;
+  uint32_t compressed_symbol_ = 0;
   std::vector<float> positions_;
 };
 

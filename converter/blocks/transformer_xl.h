@@ -5,10 +5,12 @@
 // kept. The importers in arch/ say where theirs differs.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "converter/blocks/adaptive_softmax.h"
+#include "converter/blocks/memory_decoder.h"
 #include "converter/formats/checkpoint.h"
 #include "converter/graph.h"
 
@@ -41,6 +43,8 @@ struct TransfoXl {
   uint32_t stored_distances = 0;
   /// attn_type may be 1, which is that.
   bool may_learn_positions = false;
+  /// Rows that leave the memory are compressed, and seen as such.
+  std::optional<Compression> compression;
   /// In front of the names of the layers' tensors.
   std::string prefix;
 };

@@ -117,6 +117,10 @@ class Quantizer {
       for (const KeptWeights& kept : options_.keep) {
         if (matches_pattern(kept.pattern, graph_.tensor(tensor).name)) return kept.format;
       }
+      if (graph_.precise.contains(graph_.tensor(tensor).name) &&
+          !weight_format(options_.weights).is_float()) {
+        return "f32";
+      }
       // A model that was trained with weights of three values has them where it can have them.
       return options_.weights == "ternary" && !graph_.ternary.empty() ? "int8" : options_.weights;
     };

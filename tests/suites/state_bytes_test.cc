@@ -157,6 +157,64 @@ States fast_weights(const json& c) {
   return s;
 }
 
+States infini(const json& c) {
+  const size_t heads = c["heads"], width = c["dim_head"], keys = heads * width;
+  // The longest segment of the pack is shorter than the usual one.
+  const size_t segment = 64;
+  States s;
+  for (size_t i = 0; i < c["depth"]; ++i) {
+    s.add({keys * width, keys * width, keys, keys, segment * keys, segment * keys}, 1);
+  }
+  s.add({1});
+  return s;
+}
+
+States gtrxl(const json& c) {
+  const size_t rows = c["memory_len"], d = c["embedding_dim"];
+  const size_t keys = rows * size_t{c["head_num"]} * size_t{c["head_dim"]};
+  States s;
+  for (size_t i = 0; i < c["layer_num"]; ++i) s.add({rows * d, keys, keys}, 1);
+  s.add({rows * d}, 1);
+  return s;
+}
+
+States feedback(const json& c) {
+  const size_t rows = size_t{c["P"]} * size_t{c["d_model"]};
+  States s;
+  s.add({rows, rows}, 1);
+  return s;
+}
+
+States aft(const json& c) {
+  const size_t d = c["d_model"], past = (size_t{c["local_window_size"]} - 1) * d;
+  States s;
+  for (size_t i = 0; i < c["n_layers"]; ++i) s.add({past, past, d, d, d}, 1);
+  return s;
+}
+
+States xlnet(const json& c) {
+  const size_t rows = size_t{c["mem_len"]} * size_t{c["d_model"]};
+  States s;
+  for (size_t i = 0; i < c["n_layer"]; ++i) s.add({rows, rows, rows}, 1);
+  return s;
+}
+
+States compressive(const json& c) {
+  const size_t d = c["d_model"], keys = size_t{c["n_head"]} * size_t{c["d_head"]};
+  const size_t rows = c["mem_len"], compressed = c["c_mem_len"], rate = c["compression_rate"];
+  States s;
+  for (size_t i = 0; i < c["n_layer"]; ++i) {
+    s.add({rows * d, rows * keys, rows * keys}, 1);
+    s.add({compressed * d, compressed * keys, compressed * keys}, 1);
+    if (c["compression"] == "dilated_conv") {
+      const size_t span =
+          (size_t{c["compression_kernel"]} - 1) * size_t{c["compression_dilation"]} + 1;
+      s.add({(span - rate + rate - 1) / rate * rate * d}, 1);
+    }
+  }
+  return s;
+}
+
 TEST(StateBytes, AreThoseOfTheFormulas) {
   for (const auto& [pack, formula] : std::vector<std::pair<std::string, States (*)(const json&)>>{
            {"retnet/rn1", retnet},
@@ -169,7 +227,14 @@ TEST(StateBytes, AreThoseOfTheFormulas) {
            {"lfm2/lf2_bias", lfm2},
            {"xlstm/xl2_bias", xlstm},
            {"yoco/yo1_gret", yoco},
-           {"labml_fast_weights/fw1", fast_weights}}) {
+           {"labml_fast_weights/fw1", fast_weights},
+           {"infini/if2_delta", infini},
+           {"gtrxl/gt1", gtrxl},
+           {"labml_feedback/fb1_kv", feedback},
+           {"labml_aft/af1", aft},
+           {"xlnet/xn3_query", xlnet},
+           {"compressive_transformer/ct1_conv", compressive},
+           {"compressive_transformer/ct2_dilated", compressive}}) {
     SCOPED_TRACE(pack);
     const json config = json::parse(std::ifstream(golden() / pack / "config.json"));
     const std::string path = golden_model(pack, {"--weights", "f32", "--activations", "f32"});

@@ -265,11 +265,28 @@ bool Verifier::is_chosen(const Part& part, size_t entry) const {
   const auto same = [&](size_t other) {
     return std::string(entries[other].inputs[0].name) == entries[entry].inputs[0].name;
   };
-  size_t first = entry, last = entry;
+  std::vector<size_t> forms;
   for (size_t other = 0; other < entries.size(); ++other) {
-    if (same(other)) first = std::min(first, other), last = std::max(last, other);
+    if (same(other)) forms.push_back(other);
   }
-  return entry == (part.prefix.empty() ? first : last);
+  if (!part.prefix.empty() && forms.size() > 1) {
+    const oxb_entry_info& last = entries[forms.back()].info;
+    if (last.output_rows != 0 && has_row_for_each_token(last.output)) forms.pop_back();
+  }
+  return entry == (part.prefix.empty() ? forms.front() : forms.back());
+}
+
+bool Verifier::has_row_for_each_token(const std::string& output) const {
+  for (const auto& [prefix, part] : parts_) {
+    const auto expected = part.expected.find(output);
+    if (expected == part.expected.end() || part.given.empty()) continue;
+    const std::vector<uint64_t>& shape = outcomes_[expected->second].shape;
+    const std::string name = part.stored(runner_.entries().back().inputs[0].name);
+    const StoredTensor* tokens = io_.find(name);
+    if (tokens == nullptr || shape.size() != tokens->shape.size() + 1) continue;
+    if (!std::equal(tokens->shape.begin(), tokens->shape.end(), shape.begin())) return false;
+  }
+  return true;
 }
 
 void Verifier::run_form(const Part& part, bool one_by_one) {

@@ -79,8 +79,10 @@ class Verifier {
   /// The inputs of the plain part again, token by token or by the entry point of that name.
   void run_form(const Part& part, bool one_by_one);
   /// Of entry points with the same main input, forms of one model, a text as a whole is for the first and
-  /// a stream for the last.
+  /// a stream for the last; but not for one with a fixed number of rows when a row for each token is expected.
   bool is_chosen(const Part& part, size_t entry) const;
+  /// Whether the tensors of this name have as many rows as the part's main input wherever they are expected.
+  bool has_row_for_each_token(const std::string& output) const;
   /// How the part's main input lies.
   Layout layout_of(const Part& part) const;
   /// What is fed to an entry point; nothing when its main input is not there. Looks in `fallback`
