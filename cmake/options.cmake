@@ -68,6 +68,10 @@ target_include_directories(oxbow_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 add_library(oxbow_no_throw INTERFACE)
 target_compile_options(
   oxbow_no_throw INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti> -ffunction-sections -fdata-sections)
+# Nothing is thrown through runtime and ops, so a tenth of the library would serve only those who look at a crash.
+if(OXBOW_SMALL)
+  target_compile_options(oxbow_no_throw INTERFACE -fno-asynchronous-unwind-tables -fno-unwind-tables)
+endif()
 
 # oxbow_precompile(<target> [SKIP regex] HEADERS header... | REUSE_FROM <target>)
 #

@@ -127,11 +127,18 @@ if(TARGET oxbow_converter)
   include(cmake/fuzz.cmake)
 endif()
 
-# Cores without dot product, without i8mm, and with everything: dispatch must pick what they have and nothing else, and
-# the bits must be the same.
-if(CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-aarch64" AND TARGET oxbow_op_tests)
+# Cores without dot product, without i8mm, and with everything; of 32 bits, with NEON and without: dispatch must pick what
+# they have and nothing else, and the bits must be the same.
+set(qemu "")
+if(CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-a")
   list(GET CMAKE_CROSSCOMPILING_EMULATOR 0 qemu)
-  foreach(cpu cortex-a53 cortex-a76 max,sve=off max)
+endif()
+if(qemu AND TARGET oxbow_op_tests)
+  set(cores cortex-a53 cortex-a76 max,sve=off max)
+  if(qemu STREQUAL "qemu-arm")
+    set(cores cortex-a7 cortex-a9,neon=off)
+  endif()
+  foreach(cpu IN LISTS cores)
     add_test(NAME AllOpTestsOn.${cpu} COMMAND ${qemu} -cpu ${cpu} $<TARGET_FILE:oxbow_op_tests>)
     set_tests_properties(AllOpTestsOn.${cpu} PROPERTIES TIMEOUT 1800 ENVIRONMENT "OXB_TEST_CORE=${cpu}")
     if(TARGET oxbow_model_tests)
@@ -173,7 +180,7 @@ if(OXBOW_WITH_XNNPACK AND PTHREADPOOL_LIBRARY AND CMAKE_SYSTEM_PROCESSOR MATCHES
 endif()
 
 # Instructions of kernels, counted by a plugin of qemu, which is a library of the machine qemu runs on.
-if(benches AND CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "qemu-aarch64" AND NOT OXBOW_SANITIZE)
+if(benches AND qemu AND NOT OXBOW_SANITIZE)
   add_executable(oxbow_count_kernels tests/bench/arm/count_kernels.cc ${benches})
   target_link_libraries(oxbow_count_kernels PRIVATE oxbow_flags oxbow_core)
   # Addresses as in the file, and a dynamic linker that is done before anything is counted. Not static: backends are not.
@@ -190,11 +197,11 @@ if(benches AND CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "q
     VERBATIM)
   add_custom_target(oxbow_count_plugin ALL DEPENDS "${count_plugin}")
   # The plugin is written to the first version of qemu's interface, which qemu 9 gave up.
-  execute_process(COMMAND qemu-aarch64 --version OUTPUT_VARIABLE qemu_version ERROR_QUIET)
+  execute_process(COMMAND ${qemu} --version OUTPUT_VARIABLE qemu_version ERROR_QUIET)
   string(REGEX MATCH "[0-9]+\\.[0-9.]+" qemu_version "${qemu_version}")
   if(qemu_version VERSION_LESS 9)
     add_test(NAME InstructionCounts.StayWithinTheirBounds
-             COMMAND "${PROJECT_SOURCE_DIR}/tests/bench/arm/check_counts" "${PROJECT_BINARY_DIR}")
+             COMMAND "${PROJECT_SOURCE_DIR}/tests/bench/arm/check_counts" "${PROJECT_BINARY_DIR}" ${qemu})
   endif()
 endif()
 

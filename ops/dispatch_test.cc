@@ -78,13 +78,13 @@ TEST(Dispatch, TheReferenceBackendGetsReferencesOnly) {
 
 struct Core {
   std::string_view name;
-  bool dotprod, i8mm;
+  bool neon, dotprod, i8mm;
 };
 
-constexpr Core kCores[] = {{"cortex-a53", false, false},
-                           {"cortex-a76", true, false},
-                           {"max,sve=off", true, true},
-                           {"max", true, true}};
+constexpr Core kCores[] = {
+    {"cortex-a9,neon=off", false, false, false}, {"cortex-a7", true, false, false},
+    {"cortex-a53", true, false, false},          {"cortex-a76", true, true, false},
+    {"max,sve=off", true, true, true},           {"max", true, true, true}};
 
 TEST(Dispatch, ACoreGetsTheKernelsItsInstructionsAllow) {
   const char* name = std::getenv("OXB_TEST_CORE");
@@ -92,23 +92,22 @@ TEST(Dispatch, ACoreGetsTheKernelsItsInstructionsAllow) {
   const Core* core = nullptr;
   for (const Core& known : kCores) core = known.name == name ? &known : core;
   ASSERT_NE(core, nullptr) << name;
-  EXPECT_TRUE(cpu_supports(Isa::kNeon));
+  EXPECT_EQ(cpu_supports(Isa::kNeon), core->neon);
   EXPECT_EQ(cpu_supports(Isa::kNeonDotprod), core->dotprod);
   EXPECT_EQ(cpu_supports(Isa::kNeonI8mm), core->i8mm);
   EXPECT_FALSE(cpu_supports(Isa::kAvx2));
 
-  const std::string i8 = "linear_i8_i8_f32_neon";
-  const std::string attention_i8 = "attention_f32_i8_f32_neon";
+  const std::string plain = core->neon ? "_neon" : "_ref";
+  const std::string dotprod = core->dotprod ? "_neon_dotprod" : plain;
   const Picked picked(false);
-  EXPECT_EQ(picked["linear int8_t int8_t"], i8 + (core->i8mm      ? "_i8mm"
-                                                  : core->dotprod ? "_dotprod"
-                                                                  : ""));
-  EXPECT_EQ(picked["attention int8_t"], attention_i8 + (core->dotprod ? "_dotprod" : ""));
-  EXPECT_EQ(picked["linear float float"], "linear_f32_f32_f32_neon");
-  EXPECT_EQ(picked["linear float int8_t"], "linear_f32_i8_f32_neon");
-  EXPECT_EQ(picked["attention float"], "attention_f32_f32_f32_neon");
-  EXPECT_EQ(picked["quantize"], "quantize_f32_i8_neon");
-  EXPECT_EQ(picked["rope"], "rope_f32_f32_f32_neon");
+  EXPECT_EQ(picked["linear int8_t int8_t"],
+            "linear_i8_i8_f32" + (core->i8mm ? "_neon_i8mm" : dotprod));
+  EXPECT_EQ(picked["attention int8_t"], "attention_f32_i8_f32" + dotprod);
+  EXPECT_EQ(picked["linear float float"], "linear_f32_f32_f32" + plain);
+  EXPECT_EQ(picked["linear float int8_t"], "linear_f32_i8_f32" + plain);
+  EXPECT_EQ(picked["attention float"], "attention_f32_f32_f32" + plain);
+  EXPECT_EQ(picked["quantize"], "quantize_f32_i8" + plain);
+  EXPECT_EQ(picked["rope"], "rope_f32_f32_f32" + plain);
   EXPECT_EQ(picked["add"], "add_f32_f32_f32_ref");
 }
 

@@ -1,8 +1,10 @@
 // All ops, at the places of their opcodes. The build makes ops.inc of the folders that have a traits.cc: a line
-// OXB_OP(layer_norm, LayerNorm) for each, or OXB_VULKAN_OP where there is a vulkan.cc.
+// OXB_OP(layer_norm, LayerNorm) for each, OXB_VULKAN_OP where there is a vulkan.cc, or OXB_LEFT_OUT_OP with the group that
+// OXBOW_OPS leaves out.
 
 #include <array>
 
+#include "ops/common/left_out.h"
 #include "runtime/device/npu/npu_op.h"
 #include "runtime/device/vulkan/vulkan_op.h"
 #include "runtime/op.h"
@@ -14,7 +16,9 @@ namespace oxbow {
 #define OXB_VULKAN_OP(op, code) \
   OXB_OP(op, code)              \
   Status bind_##op##_vulkan(VulkanBindContext& context);
+#define OXB_LEFT_OUT_OP(op, code, group)
 #include "ops.inc"
+#undef OXB_LEFT_OUT_OP
 #undef OXB_VULKAN_OP
 #undef OXB_OP
 Status bind_linear_npu(NpuBindContext& context);
@@ -46,7 +50,13 @@ constexpr std::array<OpDef, kCount> make_table() {
 #define OXB_VULKAN_OP(op, code)                                         \
   table[static_cast<size_t>(schema::OpCode::code)] = {#code, bind_##op, \
                                                       OXB_VULKAN(bind_##op##_vulkan)};
+#define OXB_LEFT_OUT_OP(op, code, group)                                                   \
+  table[static_cast<size_t>(schema::OpCode::code)] = {                                     \
+      #code,                                                                               \
+      [](BindContext& context, RunFunction*) { return refuse_left_out(context, #group); }, \
+      {}};
 #include "ops.inc"
+#undef OXB_LEFT_OUT_OP
 #undef OXB_VULKAN_OP
 #undef OXB_OP
 #if OXB_BUILD_NPU
@@ -66,7 +76,9 @@ constexpr bool is_complete() {
   std::array<bool, kCount> there{};
 #define OXB_OP(op, code) there[static_cast<size_t>(schema::OpCode::code)] = true;
 #define OXB_VULKAN_OP(op, code) OXB_OP(op, code)
+#define OXB_LEFT_OUT_OP(op, code, group) OXB_OP(op, code)
 #include "ops.inc"
+#undef OXB_LEFT_OUT_OP
 #undef OXB_VULKAN_OP
 #undef OXB_OP
   for (const bool found : there) {

@@ -4,13 +4,12 @@
 // compiled with an ISA's flags gets outside the file that includes this. Ends of rows are read again
 // with the sixteen bytes before them, or copied, never beyond.
 
-#if defined(__aarch64__)
-
-#include <arm_neon.h>
+#if defined(__ARM_NEON)
 
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/common/neon.h"
 #include "runtime/base/math.h"
 
 namespace oxbow {
@@ -184,10 +183,7 @@ void dots_f32(const float* x, const float* rows, ptrdiff_t stride, size_t head_w
   }
   // combine_sums, once the two halves are added.
   const auto pairs = [&](size_t a, size_t b) __attribute__((always_inline)) {
-    const float64x2_t first = vreinterpretq_f64_f32(acc[a][0]);
-    const float64x2_t second = vreinterpretq_f64_f32(acc[b][0]);
-    return vaddq_f32(vreinterpretq_f32_f64(vzip1q_f64(first, second)),
-                     vreinterpretq_f32_f64(vzip2q_f64(first, second)));
+    return vaddq_f32(low_halves(acc[a][0], acc[b][0]), high_halves(acc[a][0], acc[b][0]));
   };
   if constexpr (kKeys == 4) {
     vst1q_f32(dots, vpaddq_f32(pairs(0, 1), pairs(2, 3)));
@@ -256,4 +252,4 @@ struct Neon {
 }  // namespace
 }  // namespace oxbow
 
-#endif  // __aarch64__
+#endif  // __ARM_NEON

@@ -93,7 +93,7 @@ bool scratch_of(const DenseProvider& provider, const DenseStep& step, Scratch* s
     return false;
   }
   if (codes > SIZE_MAX / 4 || floats > SIZE_MAX / 4) return false;
-  *scratch = {round_up(codes, kTensorAlignment), floats};
+  *scratch = {round_up(static_cast<size_t>(codes), kTensorAlignment), static_cast<size_t>(floats)};
   return true;
 }
 

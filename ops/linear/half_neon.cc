@@ -1,7 +1,6 @@
 // NEON: weights of 16 bits become floats in registers. The eight lanes of a sum are two registers.
 
-#include <arm_neon.h>
-
+#include "ops/common/neon.h"
 #include "ops/linear/linear.h"
 #include "runtime/base/math.h"
 
@@ -14,8 +13,8 @@ struct Lanes {
 };
 
 [[gnu::always_inline]] inline Lanes load(const F16* w) {
-  const float16x8_t eight = vreinterpretq_f16_u16(vld1q_u16(&w->bits));
-  return {vcvt_f32_f16(vget_low_f16(eight)), vcvt_high_f32_f16(eight)};
+  const float32x4x2_t eight = load_f16(w);
+  return {eight.val[0], eight.val[1]};
 }
 
 [[gnu::always_inline]] inline Lanes load(const BF16* w) {

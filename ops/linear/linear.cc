@@ -5,6 +5,7 @@
 #include "ops/activate/activate.h"
 #include "ops/add/add.h"
 #include "ops/common/checks.h"
+#include "ops/common/left_out.h"
 #include "ops/linear/dense_step.h"
 #include "ops/linear/pieces.h"
 #include "ops/quantize/quantize.h"
@@ -279,6 +280,7 @@ Status bind_linear(BindContext& context, RunFunction* run) {
       choose<float, float>(p, reference_only);
       break;
   }
+  if (p.kernel == nullptr) return refuse_left_out(context, "low_bits");
   p.activate = pick_activate_kernel(reference_only);
   p.add = pick_add_kernel(reference_only);
   p.quantize = pick_quantize_kernel(reference_only);

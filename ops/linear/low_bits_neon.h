@@ -10,10 +10,9 @@
 // where a sum may have 16 bits: kMostAdded products of codes up to 15, four times as many up to 3. In an unnamed namespace
 // as all of low_bits.h.
 
-#if defined(__aarch64__)
+#if defined(__ARM_NEON)
 
-#include <arm_neon.h>
-
+#include "ops/common/neon.h"
 #include "ops/linear/low_bits.h"
 
 namespace oxbow {
@@ -83,9 +82,8 @@ void i4_tile(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x, size_t row,
 #pragma GCC unroll 4
     for (size_t b = 0; b < kBlocks; ++b) {
       const I4Block& at = weight[b * distance * x.blocks + g];
-      const float16x8_t scales = vreinterpretq_f16_u16(vld1q_u16(&at.scales[0].bits));
-      const float32x4_t wide[kHalves] = {vcvt_f32_f16(vget_low_f16(scales)),
-                                         vcvt_high_f32_f16(scales)};
+      const float32x4x2_t scales = load_f16(at.scales);
+      const float32x4_t(&wide)[kHalves] = scales.val;
 #pragma GCC unroll 2
       for (size_t h = 0; h < kHalves; ++h) {
         typename Dot::Sum sums[kRows];
@@ -231,4 +229,4 @@ void linear_ternary(const LinearSlice<int8_t, TernaryBlock>& s) {
 }  // namespace
 }  // namespace oxbow
 
-#endif  // __aarch64__
+#endif  // __ARM_NEON

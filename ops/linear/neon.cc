@@ -1,4 +1,4 @@
-// NEON as every 64-bit ARM core has it. Int8: sums of two products in 16 bits, added in pairs to sums
+// NEON as every 64-bit ARM core has it, and nearly every 32-bit one. Int8: sums of two products in 16 bits, added in pairs to sums
 // in 32. Floats: the lanes of math.h are two registers, products are rounded before they are added.
 
 #include "ops/linear/neon.h"
@@ -163,9 +163,7 @@ float32x4_t combine_four(const float32x4_t (&a)[4][2]) {
 #pragma GCC unroll 4
   for (size_t i = 0; i < 4; ++i) t[i] = vaddq_f32(a[i][0], a[i][1]);
   const auto halves = [](float32x4_t p, float32x4_t q) __attribute__((always_inline)) {
-    const float64x2_t p2 = vreinterpretq_f64_f32(p), q2 = vreinterpretq_f64_f32(q);
-    return vaddq_f32(vreinterpretq_f32_f64(vzip1q_f64(p2, q2)),
-                     vreinterpretq_f32_f64(vzip2q_f64(p2, q2)));
+    return vaddq_f32(low_halves(p, q), high_halves(p, q));
   };
   return vpaddq_f32(halves(t[0], t[1]), halves(t[2], t[3]));
 }

@@ -14,13 +14,12 @@
 // those of channels 4 h to 4 h + 3. Everything is in an unnamed namespace: no copy compiled with an
 // ISA's flags gets outside its file.
 
-#if defined(__aarch64__)
-
-#include <arm_neon.h>
+#if defined(__ARM_NEON)
 
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/common/neon.h"
 #include "ops/linear/linear.h"
 #include "runtime/base/tensor.h"
 
@@ -164,4 +163,4 @@ void linear_i8(const LinearSlice<int8_t, int8_t>& s) {
 }  // namespace
 }  // namespace oxbow
 
-#endif  // __aarch64__
+#endif  // __ARM_NEON

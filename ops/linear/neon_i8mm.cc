@@ -3,8 +3,8 @@
 // groups are zipped, which is done where they are used: a packed copy would have to be written first.
 // A single row is left to dot products, which read as much.
 
-#include "ops/linear/dotprod.h"
 #include "ops/linear/linear.h"
+#include "ops/linear/neon.h"
 #include "ops/linear/pieces.h"
 
 namespace oxbow {
@@ -201,7 +201,7 @@ void linear_packed(const LinearSlice<int8_t, int8_t>& s, size_t row, size_t rows
 
 void linear_i8_i8_f32_neon_i8mm(const LinearSlice<int8_t, int8_t>& s) {
   if (s.rows == 1) {
-    linear_i8<Dotprod>(s);
+    linear_i8_i8_f32_neon_dotprod(s);
     return;
   }
   for (size_t m = 0; m < s.rows; m += 2 * kPackedPairs) {

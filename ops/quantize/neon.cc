@@ -1,7 +1,7 @@
 // NEON rounds to the nearest, ties to even, gives 0 for NaN and narrows with saturation: what
 // quantize.h spells out in several steps takes one each.
 
-#include <arm_neon.h>
+#include "ops/common/neon.h"
 
 #include "ops/quantize/generic.h"
 #include "ops/quantize/quantize.h"

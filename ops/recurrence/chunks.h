@@ -90,20 +90,20 @@ template <typename Vector, size_t kCount, size_t kKeys>
 }
 
 /// One chunk of `count` tokens, `kCount` vectors side by side from column `first` on.
-template <typename Vector, size_t kCount, bool kDelta>
+template <typename Vector, size_t kCount>
 [[gnu::always_inline]] inline void run_chunk(const RecurrenceTile& tile, const ChunkRow* rows,
-                                             size_t first, size_t begin, size_t count) {
+                                             size_t first, size_t begin, size_t count, bool delta) {
   constexpr size_t kWidth = sizeof(Vector) / sizeof(float);
   float* const state = tile.state + first;
   Vector value[kRecurrenceChunk][kCount], sums[kRecurrenceChunk + 1][kCount];
-  if (kDelta) products<Vector, kCount>(tile, state, tile.k, begin, count, sums);
+  if (delta) products<Vector, kCount>(tile, state, tile.k, begin, count, sums);
   for (size_t t = 0; t < count; ++t) {
     const ChunkRow& row = rows[begin + t];
     const float* factor = token(tile.factor, begin + t);
     for (size_t n = 0; n < kCount; ++n) {
       Vector to;
       load(token(tile.v, begin + t) + first + n * kWidth, to);
-      if (kDelta) {
+      if (delta) {
         Vector known = row.from_start * sums[t][n];
         for (size_t s = 0; s < t; ++s) known += row.known[s] * value[s][n];
         to = to - known;
@@ -133,26 +133,41 @@ template <typename Vector, size_t kCount, bool kDelta>
   if (i < tile.keys) add_keys<Vector, kCount, 1>(tile, state, kept, i, begin, count, value);
 }
 
-template <typename Vector, size_t kCount, bool kDelta>
+/// The chunks from token `begin` on, of any length.
+template <typename Vector, size_t kCount>
 [[gnu::always_inline]] inline void run_chunks(const RecurrenceTile& tile, const ChunkRow* rows,
-                                              size_t first) {
-  size_t begin = 0;
-  // Loops over whole chunks unroll.
-  for (; begin + kRecurrenceChunk <= tile.tokens; begin += kRecurrenceChunk) {
-    run_chunk<Vector, kCount, kDelta>(tile, rows, first, begin, kRecurrenceChunk);
+                                              size_t first, size_t begin) {
+  for (; begin < tile.tokens; begin += kRecurrenceChunk) {
+    const size_t left = tile.tokens - begin;
+    run_chunk<Vector, kCount>(tile, rows, first, begin,
+                              left < kRecurrenceChunk ? left : kRecurrenceChunk, tile.delta);
   }
-  if (begin < tile.tokens) {
-    run_chunk<Vector, kCount, kDelta>(tile, rows, first, begin, tile.tokens - begin);
-  }
+}
+
+/// What is left beside the 32s, and beside whole chunks of them: seldom, so there is one copy.
+[[gnu::noinline]] inline void run_last_chunk(const RecurrenceTile& tile, const ChunkRow* rows,
+                                             size_t first, size_t begin) {
+  run_chunks<Columns, 4>(tile, rows, first, begin);
+}
+[[gnu::noinline]] inline void run_narrow_chunks(const RecurrenceTile& tile, const ChunkRow* rows,
+                                                size_t c) {
+  for (; c + 8 <= tile.columns; c += 8) run_chunks<Columns, 1>(tile, rows, c, 0);
+  for (; c < tile.columns; ++c) run_chunks<float, 1>(tile, rows, c, 0);
 }
 
 template <bool kDelta>
 [[gnu::always_inline]] inline void run_all_chunks(const RecurrenceTile& tile,
                                                   const ChunkRow* rows) {
   size_t c = 0;
-  for (; c + 32 <= tile.columns; c += 32) run_chunks<Columns, 4, kDelta>(tile, rows, c);
-  for (; c + 8 <= tile.columns; c += 8) run_chunks<Columns, 1, kDelta>(tile, rows, c);
-  for (; c < tile.columns; ++c) run_chunks<float, 1, kDelta>(tile, rows, c);
+  for (; c + 32 <= tile.columns; c += 32) {
+    size_t begin = 0;
+    // Loops over whole chunks unroll.
+    for (; begin + kRecurrenceChunk <= tile.tokens; begin += kRecurrenceChunk) {
+      run_chunk<Columns, 4>(tile, rows, c, begin, kRecurrenceChunk, kDelta);
+    }
+    if (begin < tile.tokens) run_last_chunk(tile, rows, c, begin);
+  }
+  if (c < tile.columns) run_narrow_chunks(tile, rows, c);
 }
 
 [[gnu::always_inline]] inline void recurrence_chunks(const RecurrenceTile& tile,

@@ -31,8 +31,9 @@ enum class Read { kNone, kBefore, kAfter };
 
 /// `kCount` vectors side by side, from column `first` on. Loops over them unroll, so that sums stay in
 /// registers; the state's rows of one tile stay in the first cache from token to token.
-template <typename Vector, size_t kCount, Read kRead, bool kRankOne>
-[[gnu::always_inline]] inline void run_columns(const RecurrenceTile& tile, size_t first) {
+template <typename Vector, size_t kCount>
+[[gnu::always_inline]] inline void run_columns(const RecurrenceTile& tile, size_t first, Read read,
+                                               bool rank_one) {
   constexpr size_t kWidth = sizeof(Vector) / sizeof(float);
   const size_t keys = tile.keys, stride = tile.state_stride;
   const bool writes = tile.k.data != nullptr, delta = tile.delta;
@@ -51,9 +52,9 @@ template <typename Vector, size_t kCount, Read kRead, bool kRankOne>
       const float* factor = token(tile.factor, t);
       Vector value[kCount], seen[kCount] = {};
       for (size_t n = 0; n < kCount; ++n) load(v + n * kWidth, value[n]);
-      const float* a = kRankOne ? token(tile.a, t) : nullptr;
-      const float* b = kRankOne ? token(tile.b, t) : nullptr;
-      if (kRankOne) {
+      const float* a = rank_one ? token(tile.a, t) : nullptr;
+      const float* b = rank_one ? token(tile.b, t) : nullptr;
+      if (rank_one) {
         for (size_t i = 0; i < keys; ++i) {
           for (size_t n = 0; n < kCount; ++n) {
             Vector s;
@@ -80,11 +81,11 @@ template <typename Vector, size_t kCount, Read kRead, bool kRankOne>
         for (size_t n = 0; n < kCount; ++n) {
           Vector s;
           load(state + i * stride + n * kWidth, s);
-          if (kRead == Read::kBefore) sum[n] += s * q[i];
+          if (read == Read::kBefore) sum[n] += s * q[i];
           s = w[i * w_step] * s;
-          if (kRankOne) s += b[i] * seen[n];
+          if (rank_one) s += b[i] * seen[n];
           s += k[i] * value[n];
-          if (kRead == Read::kAfter) sum[n] += s * q[i];
+          if (read == Read::kAfter) sum[n] += s * q[i];
           store(s, state + i * stride + n * kWidth);
         }
       }
@@ -97,7 +98,7 @@ template <typename Vector, size_t kCount, Read kRead, bool kRankOne>
         }
       }
     }
-    if (kRead == Read::kNone) continue;
+    if (read == Read::kNone) continue;
     float* y = tile.y + t * tile.y_stride + first;
     const float* divisor = token(tile.divisor, t);
     for (size_t n = 0; n < kCount; ++n) {
@@ -107,26 +108,38 @@ template <typename Vector, size_t kCount, Read kRead, bool kRankOne>
   }
 }
 
-template <Read kRead, bool kRankOne>
-[[gnu::always_inline]] inline void run_tile(const RecurrenceTile& tile) {
-  size_t c = 0;
-  for (; c + 32 <= tile.columns; c += 32) run_columns<Columns, 4, kRead, kRankOne>(tile, c);
-  for (; c + 8 <= tile.columns; c += 8) run_columns<Columns, 1, kRead, kRankOne>(tile, c);
-  for (; c < tile.columns; ++c) run_columns<float, 1, kRead, kRankOne>(tile, c);
+inline Read read_of(const RecurrenceTile& tile) {
+  if (tile.q.data == nullptr) return Read::kNone;
+  return tile.read_before ? Read::kBefore : Read::kAfter;
+}
+
+/// What is left beside the 32s: seldom, so one copy asks at run time what the copies for 32 columns know.
+[[gnu::noinline]] inline void run_narrow(const RecurrenceTile& tile, size_t c) {
+  const Read read = read_of(tile);
+  const bool rank_one = tile.a.data != nullptr;
+  for (; c + 8 <= tile.columns; c += 8) run_columns<Columns, 1>(tile, c, read, rank_one);
+  for (; c < tile.columns; ++c) run_columns<float, 1>(tile, c, read, rank_one);
 }
 
 template <Read kRead>
 [[gnu::always_inline]] inline void run_tile(const RecurrenceTile& tile) {
-  tile.a.data == nullptr ? run_tile<kRead, false>(tile) : run_tile<kRead, true>(tile);
+  size_t c = 0;
+  if (tile.a.data == nullptr) {
+    for (; c + 32 <= tile.columns; c += 32) run_columns<Columns, 4>(tile, c, kRead, false);
+  } else {
+    for (; c + 32 <= tile.columns; c += 32) run_columns<Columns, 4>(tile, c, kRead, true);
+  }
+  if (c < tile.columns) run_narrow(tile, c);
 }
 
 [[gnu::always_inline]] inline void recurrence(const RecurrenceTile& tile) {
-  if (tile.q.data == nullptr) {
-    run_tile<Read::kNone>(tile);
-  } else if (tile.read_before) {
-    run_tile<Read::kBefore>(tile);
-  } else {
-    run_tile<Read::kAfter>(tile);
+  switch (read_of(tile)) {
+    case Read::kNone:
+      return run_tile<Read::kNone>(tile);
+    case Read::kBefore:
+      return run_tile<Read::kBefore>(tile);
+    case Read::kAfter:
+      return run_tile<Read::kAfter>(tile);
   }
 }
 

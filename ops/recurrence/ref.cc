@@ -51,7 +51,7 @@ void recurrence_chunk_rows_ref(const RecurrenceTile& tile, size_t begin, ChunkRo
 }
 
 void recurrence_chunks_ref(const RecurrenceTile& tile, const ChunkRow* rows) {
-  recurrence_chunks(tile, rows);
+  for (size_t c = 0; c < tile.columns; ++c) run_chunks<float, 1>(tile, rows, c, 0);
 }
 
 }  // namespace oxbow

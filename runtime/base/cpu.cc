@@ -2,7 +2,7 @@
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
-#elif defined(__aarch64__) && defined(__linux__)
+#elif (defined(__aarch64__) || defined(__arm__)) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
@@ -52,6 +52,13 @@ bool probe(Isa isa) {
       return false;
   }
 }
+
+#elif defined(__arm__) && defined(__linux__)
+
+// From Linux' asm/hwcap.h of this architecture.
+constexpr unsigned long kHwcapNeon = 1ul << 12;
+
+bool probe(Isa isa) { return isa == Isa::kNeon && (getauxval(AT_HWCAP) & kHwcapNeon) != 0; }
 
 #else
 

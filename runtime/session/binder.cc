@@ -40,7 +40,10 @@ Status Binder::bind(BoundStep* bound) {
   }
   RunFunction run = nullptr;
   const OpDef& op = session_.model->ops[code];
-  OXB_TRY(op.bind(*this, &run));
+  const Status status = op.bind(*this, &run);
+  // fail() takes the file for wrong; that this build lacks something is said by the status alone.
+  if (status == Status::kFileUnsupported && error_ != nullptr) error_->set_code(status);
+  OXB_TRY(status);
   if (wrote_caller_) return fail("this op cannot write the model's output");
   if (const Device& device = session_.device; device) {
     OXB_TRY(

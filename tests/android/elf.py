@@ -1,4 +1,4 @@
-"""Reads what the checks need of a 64-bit little-endian ELF library: segments, needed libraries, dynamic symbols."""
+"""Reads what the checks need of a little-endian ELF library of 64 or 32 bits: segments, needed libraries, dynamic symbols."""
 
 import struct
 
@@ -6,22 +6,25 @@ PT_LOAD, PT_DYNAMIC = 1, 2
 DT_NEEDED, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SONAME = 1, 5, 6, 10, 14
 SHT_SYMTAB, SHT_DYNSYM = 2, 11
 SHN_ABS = 0xFFF1  # The name of a version of symbols.
-MACHINES = {62: "x86_64", 183: "arm64-v8a"}
+MACHINES = {40: "armeabi-v7a", 62: "x86_64", 183: "arm64-v8a"}
 
 
 class Elf:
     def __init__(self, data):
-        if data[:6] != b"\x7fELF\x02\x01":
-            raise ValueError("not a 64-bit little-endian ELF file")
+        if data[:6] not in (b"\x7fELF\x01\x01", b"\x7fELF\x02\x01"):
+            raise ValueError("not a little-endian ELF file")
         self.data = data
-        header = struct.unpack_from("<HHIQQQIHHHHHH", data, 16)
+        self.wide = data[4] == 2
+        header = struct.unpack_from("<HHIQQQIHHHHHH" if self.wide else "<HHIIIIIHHHHHH", data, 16)
         self.machine = MACHINES.get(header[1], str(header[1]))
         program_offset, section_offset = header[4], header[5]
         program_count, section_count = header[9], header[11]
         # Type, flags, offset, address, physical address, bytes in the file, bytes in memory, alignment.
-        self.segments = [struct.unpack_from("<IIQQQQQQ", data, program_offset + 56 * i) for i in range(program_count)]
+        self.segments = [self._segment(program_offset, i) for i in range(program_count)]
         # Name, type, flags, address, offset, size, link, info, alignment, entry size.
-        self.sections = [struct.unpack_from("<IIQQQQIIQQ", data, section_offset + 64 * i) for i in range(section_count)]
+        section = "<IIQQQQIIQQ" if self.wide else "<10I"
+        self.sections = [struct.unpack_from(section, data, section_offset + struct.calcsize(section) * i)
+                         for i in range(section_count)]
         self.needed, self.soname = self._dynamic()
         self.exported, self.undefined = self._symbols()
 
@@ -34,6 +37,12 @@ class Elf:
 
     def is_stripped(self):
         return all(section[1] != SHT_SYMTAB for section in self.sections)
+
+    def _segment(self, start, index):
+        if self.wide:
+            return struct.unpack_from("<IIQQQQQQ", self.data, start + 56 * index)
+        fields = struct.unpack_from("<8I", self.data, start + 32 * index)
+        return (fields[0], fields[6], *fields[1:6], fields[7])
 
     def _offset(self, address):
         for segment in self.segments:
@@ -48,8 +57,9 @@ class Elf:
         entries = []
         for segment in self.segments:
             if segment[0] == PT_DYNAMIC:
-                for at in range(segment[2], segment[2] + segment[5], 16):
-                    entries.append(struct.unpack_from("<qQ", self.data, at))
+                entry = "<qQ" if self.wide else "<iI"
+                for at in range(segment[2], segment[2] + segment[5], struct.calcsize(entry)):
+                    entries.append(struct.unpack_from(entry, self.data, at))
         strings = self._offset(dict(entries)[DT_STRTAB])
         names = {tag: [self._string(strings + value) for t, value in entries if t == tag]
                  for tag in (DT_NEEDED, DT_SONAME)}
@@ -61,8 +71,11 @@ class Elf:
             if section[1] != SHT_DYNSYM:
                 continue
             strings = self.sections[section[6]][4]
-            for at in range(section[4] + 24, section[4] + section[5], 24):
-                name, info, other, index = struct.unpack_from("<IBBH", self.data, at)
+            symbol = "<IBBHQQ" if self.wide else "<IIIBBH"
+            bytes_each = struct.calcsize(symbol)
+            for at in range(section[4] + bytes_each, section[4] + section[5], bytes_each):
+                fields = struct.unpack_from(symbol, self.data, at)
+                name, (info, other, index) = fields[0], fields[1:4] if self.wide else fields[3:6]
                 # A weak name that nobody defines is no demand.
                 if index == 0 and info >> 4 == 1:
                     undefined.append(self._string(strings + name))

@@ -43,7 +43,11 @@ void for_each_shape(const Function& function) {
 void calibrate() {
   static const std::string name = "calibration";
   CountedRun(std::vector<int64_t>(), name).measure(1 + 2 * 1000, [] {
+#if defined(__aarch64__)
     asm volatile("mov x9, #1000\n0: subs x9, x9, #1\n b.ne 0b" ::: "x9", "cc");
+#else
+    asm volatile("mov r3, #1000\n0: subs r3, r3, #1\n bne 0b" ::: "r3", "cc");
+#endif
   });
 }
 
