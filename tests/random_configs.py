@@ -1,7 +1,6 @@
 """Random configurations of Hugging Face's models beside ours; started by tests/random-configs."""
 
 import argparse
-import json
 import os
 import random
 import shutil
@@ -13,6 +12,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import torch
 import transformers
+from transformers.utils import logging
 from safetensors.torch import save_file
 
 rng = random.Random()
@@ -204,6 +204,32 @@ def albert():
     return dict(encoder(embedding_size=one(16, 20)), num_hidden_layers=layers, num_hidden_groups=one(1, layers))
 
 
+# Of text, sound or pictures.
+
+
+def t5():
+    return dict(vocab_size=one(61, 97), d_model=one(24, 40), d_kv=one(5, 8, 12), d_ff=one(37, 64), num_layers=one(1, 2, 3),
+                num_decoder_layers=one(1, 2), num_heads=one(1, 2, 3, 4), relative_attention_num_buckets=one(6, 8, 32),
+                relative_attention_max_distance=one(20, 128), tie_word_embeddings=one(True, False), pad_token_id=0,
+                feed_forward_proj=one("relu", "gated-gelu", "gelu", "gated-silu"), eos_token_id=1, decoder_start_token_id=0)
+
+
+def whisper():
+    count, _, width = heads(6, 8, 12)
+    return dict(vocabulary(), d_model=count * width, encoder_layers=one(1, 2), decoder_layers=one(1, 2, 3),
+                encoder_attention_heads=count, decoder_attention_heads=count, encoder_ffn_dim=one(37, 64),
+                decoder_ffn_dim=one(37, 64), num_mel_bins=one(16, 20, 80), max_source_positions=one(30, 45),
+                max_target_positions=48, activation_function=one("gelu", "relu"), scale_embedding=one(False, True),
+                decoder_start_token_id=3, suppress_tokens=[], begin_suppress_tokens=[2])
+
+
+def vit():
+    config, patch = encoder(qkv_bias=one(True, False), num_channels=one(1, 3)), one(4, 5, 6)
+    for key in ("vocab_size", "max_position_embeddings", "type_vocab_size", "pad_token_id"):
+        del config[key]
+    return dict(config, patch_size=patch, image_size=patch * one(3, 5, 7))
+
+
 DECODERS = [gpt2, llama, mistral, qwen2, qwen3, phi, phi3, gpt_neox, opt, gemma3_text, bloom, mpt, mamba, mamba2, lfm2,
             recurrent_gemma, rwkv]
 ENCODERS = {
@@ -253,25 +279,45 @@ def new_encoder(name):
     return model, inputs, "last_hidden_state" if head == "Model" else "logits"
 
 
+def new_translator():
+    config = transformers.T5Config(**t5())
+    model = transformers.T5ForConditionalGeneration(config).float().eval()
+    shake(model)
+    rows, tokens = one(1, 2), one(9, 19, 31)
+    inputs = {"input_ids": torch.randint(2, config.vocab_size, (rows, tokens)),
+              "attention_mask": torch.ones((rows, tokens), dtype=torch.long),
+              "decoder_input_ids": torch.randint(2, config.vocab_size, (rows, one(7, 12)))}
+    return model, inputs, "logits"
+
+
+def new_listener():
+    config = transformers.WhisperConfig(**whisper())
+    model = transformers.WhisperForConditionalGeneration(config).float().eval()
+    fixed = model.model.encoder.embed_positions.weight.clone()
+    shake(model)
+    with torch.no_grad():
+        model.model.encoder.embed_positions.weight.copy_(fixed)
+    inputs = {"input_features": torch.randn(1, config.num_mel_bins, 2 * config.max_source_positions),
+              "decoder_input_ids": torch.randint(4, config.vocab_size, (1, one(7, 12)))}
+    return model, inputs, "logits"
+
+
+def new_viewer():
+    config = transformers.ViTConfig(**vit())
+    config.num_labels = one(2, 7)
+    model = transformers.ViTForImageClassification(config).float().eval()
+    shake(model)
+    shape = (one(1, 2), config.num_channels, config.image_size, config.image_size)
+    return model, {"pixel_values": torch.randn(shape)}, "logits"
+
+
 def write(model, inputs, output, folder):
-    """As the golden packs are: names as in the state dict, tied weights once. Some models change theirs when they run."""
-    tensors, seen = {}, set()
-    for name, value in model.state_dict().items():
-        place = value.untyped_storage().data_ptr()
-        if value.numel() == 0 or place in seen:
-            continue
-        seen.add(place)
-        tensors[name] = value.contiguous().clone()
+    """As the original saves it, before the run: some models change their weights then."""
+    model.save_pretrained(folder)
     with torch.no_grad():
         expected = getattr(model(**inputs), output)
-    os.makedirs(folder)
-    save_file(tensors, folder + "/model.safetensors", metadata={"format": "pt"})
     save_file(dict(inputs, **{output: expected.float().contiguous()}), folder + "/io.safetensors",
               metadata={"atol_fp32": "2e-4"})
-    config = json.loads(model.config.to_json_string(use_diff=False))
-    config["architectures"] = [type(model).__name__]
-    with open(folder + "/config.json", "w") as out:
-        json.dump(config, out, indent=1)
 
 
 def last_line(result):
@@ -302,8 +348,10 @@ def main():
     parser.add_argument("types", nargs="*")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    logging.disable_progress_bar()
     makers = {kind.__name__: (lambda kind=kind: new_decoder(kind)) for kind in DECODERS}
     makers.update({name: (lambda name=name: new_encoder(name)) for name in ENCODERS})
+    makers.update(t5=new_translator, whisper=new_listener, vit=new_viewer)
     unknown = [name for name in options.types if name not in makers]
     if unknown:
         sys.exit("tests/random-configs: unknown type " + ", ".join(unknown) + "; known are " + ", ".join(makers))

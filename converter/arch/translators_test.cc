@@ -115,6 +115,26 @@ TEST(T5, TablesUnderOtherNamesAndUnreadOnesArePassedOver) {
   EXPECT_EQ(imported(checkpoint).model.entry_points.size(), 2u);
 }
 
+bool has_tensor(const Graph& graph, const std::string& name) {
+  for (const auto& tensor : graph.model.tensors) {
+    if (tensor->name == name) return true;
+  }
+  return false;
+}
+
+TEST(T5, NewerConfigurationsTellOfTheFactorApartFromTheHead) {
+  const char* factor = "decoder.final_layer_norm.weight.scaled";
+  EditableCheckpoint checkpoint = t5();
+  EXPECT_TRUE(has_tensor(imported(checkpoint), factor));
+  checkpoint.config["scale_decoder_outputs"] = false;
+  EXPECT_FALSE(has_tensor(imported(checkpoint), factor));
+  EXPECT_FALSE(has_tensor(imported(checkpoint), "lm_head.weight"));
+  checkpoint.tensors["lm_head.weight"] = checkpoint.tensors.at("shared.weight");
+  EXPECT_TRUE(has_tensor(imported(checkpoint), "lm_head.weight"));
+  checkpoint.config["scale_decoder_outputs"] = true;
+  EXPECT_TRUE(has_tensor(imported(checkpoint), factor));
+}
+
 TEST(T5, TextsAreAsLongAsAskedFor) {
   const auto lengths = [](const Graph& graph) {
     const schema::EntryPointT& encode = *graph.model.entry_points[0];

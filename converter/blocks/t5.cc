@@ -12,7 +12,8 @@ namespace {
 struct Config {
   uint32_t vocabulary, width, buckets, max_distance;
   TextStack encoder, decoder;
-  bool tied;
+  /// The head is the table of words; what enters it is divided by sqrt(width).
+  bool tied, scaled;
   TextLengths lengths;
   T5Encoder seen;
 };
@@ -103,7 +104,13 @@ Config read_config(const Checkpoint& checkpoint, const ImportOptions& options,
   layer.qkv_bias = layer.out_bias = Bias::kNone;
   layer.gate_bias = layer.up_bias = layer.down_bias = Bias::kNone;
   const bool gated = read_feed_forward(checkpoint, &layer.activation);
-  config.tied = checkpoint.flag("tie_word_embeddings", true);
+  // Since version 5 of the library tie_word_embeddings is always true: another key tells of the factor, and a head that is
+  // not the table is stored.
+  config.scaled = config.tied = checkpoint.flag("tie_word_embeddings", true);
+  if (checkpoint.has_value("scale_decoder_outputs")) {
+    config.scaled = checkpoint.flag("scale_decoder_outputs", true);
+    config.tied = !checkpoint.has_tensor("lm_head.weight");
+  }
   const uint32_t length = checkpoint.size("n_positions", 1, kMaxSize, seen.length);
   config.lengths = read_text_lengths(options, length, length, "");
   ignore_common_keys(checkpoint);
@@ -243,22 +250,21 @@ void add_head(const Checkpoint& checkpoint, const Config& config, uint32_t x,
   builder.debug_output(parts.rms_norm("decoder.last", x, prefix, config.width, epsilon),
                        Translator::state_name(config.decoder, config.decoder.layers));
   const uint32_t tail = builder.take_rows("tail", x);
-  if (!config.tied) {
-    const uint32_t normed = parts.rms_norm("tail.normed", tail, prefix, config.width, epsilon);
-    builder.logits(normed, parts.matrix("lm_head.weight", config.vocabulary, config.width),
-                   GraphBuilder::kNone);
-    return;
+  uint32_t normed = GraphBuilder::kNone;
+  if (config.scaled) {
+    // A table of words is larger than a head should be: the factor joins the norm's.
+    std::vector<float> weight = checkpoint.vector(prefix + ".weight", config.width);
+    const double factor = 1.0 / std::sqrt(double(config.width));
+    for (float& w : weight) w = static_cast<float>(w * factor);
+    const uint32_t scaled =
+        builder.weight(prefix + ".weight.scaled", 1, config.width, std::move(weight));
+    normed = builder.rms_norm("tail.normed", tail, scaled, epsilon);
+  } else {
+    normed = parts.rms_norm("tail.normed", tail, prefix, config.width, epsilon);
   }
-  checkpoint.ignore_tensor("lm_head.weight");
-  // The table of a tied model is larger than a head should be: the factor joins the norm's.
-  std::vector<float> weight = checkpoint.vector(prefix + ".weight", config.width);
-  const double factor = 1.0 / std::sqrt(double(config.width));
-  for (float& w : weight) w = static_cast<float>(w * factor);
-  const uint32_t scaled =
-      builder.weight(prefix + ".weight.scaled", 1, config.width, std::move(weight));
-  const uint32_t normed = builder.rms_norm("tail.normed", tail, scaled, epsilon);
-  builder.logits(normed, parts.matrix("shared.weight", config.vocabulary, config.width),
-                 GraphBuilder::kNone);
+  if (config.tied) checkpoint.ignore_tensor("lm_head.weight");
+  const std::string head = config.tied ? "shared.weight" : "lm_head.weight";
+  builder.logits(normed, parts.matrix(head, config.vocabulary, config.width), GraphBuilder::kNone);
 }
 
 }  // namespace
