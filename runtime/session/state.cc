@@ -51,15 +51,14 @@ Status check_numbers(const Session& session, const std::byte* state, Error* erro
     if (!view.own_state(i, &tensor) || tensor.type != DataType::kI32) continue;
     RingPosition position = {0, tensor.rows};
     if (tensor.ring >= 0) {
-      std::memcpy(&position,
-                  state + sizeof(StateHeader) +
-                      static_cast<size_t>(tensor.ring) * sizeof(RingPosition),
-                  sizeof(position));
+      std::memcpy(
+          &position,
+          state + sizeof(StateHeader) + static_cast<size_t>(tensor.ring) * sizeof(RingPosition),
+          sizeof(position));
     }
     const std::byte* rows = state + (tensor.data - view.state().data());
     for (size_t r = 0; r < position.count; ++r) {
-      const size_t slot =
-          tensor.ring < 0 ? r : ring_slot(position, tensor.rows, tensor.pinned, r);
+      const size_t slot = tensor.ring < 0 ? r : ring_slot(position, tensor.rows, tensor.pinned, r);
       int32_t value = 0;
       std::memcpy(&value, rows + slot * tensor.stride(), sizeof(value));
       if (value < 0 || static_cast<uint32_t>(value) >= tensor.limit) {

@@ -112,9 +112,7 @@ ssize_t pread(int fd, void* data, size_t bytes, off_t at) {
 ssize_t pread64(int fd, void* data, size_t bytes, off64_t at) {
   return fails(READ, EIO) ? -1 : REAL(pread64)(fd, data, bytes, at);
 }
-int fstat(int fd, struct stat* status) {
-  return fails(READ, EIO) ? -1 : REAL(fstat)(fd, status);
-}
+int fstat(int fd, struct stat* status) { return fails(READ, EIO) ? -1 : REAL(fstat)(fd, status); }
 
 ssize_t write(int fd, const void* data, size_t bytes) {
   return fails(WRITE, ENOSPC) ? -1 : REAL(write)(fd, data, bytes);
