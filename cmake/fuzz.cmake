@@ -1,13 +1,18 @@
-# Fuzz targets, found by name: tests/fuzz/<name>.cc becomes fuzz_<name>, run on tests/fuzz/seeds/<name>/. Long enough to
-# find something only where sanitizers watch; elsewhere it is shown that they run. ctest -L fuzz runs them alone,
+# Fuzz targets, found by name: tests/fuzz/<name>.cc becomes fuzz_<name>, run on tests/fuzz/seeds/<name>/. Where sanitizers
+# watch they run for a minute all together; elsewhere it is shown that they run. ctest -L fuzz runs them alone,
 # scripts/test --thorough a minute each, scripts/fuzz with libFuzzer as long as one likes.
 
 oxbow_glob(fuzz_targets tests/fuzz/*.cc EXCLUDE "/driver\\.cc$")
 # What runs models takes the whole library, and files that the converter made of tests/golden.
-set(fuzz_of_models "^(model_graph|state_blob)$")
+set(fuzz_of_models "^(model_graph|state_blob|jni_arguments)$")
+if(NOT TARGET oxbow_jni)
+  list(FILTER fuzz_targets EXCLUDE REGEX "/jni_arguments\\.cc$")
+endif()
 set(fuzz_seconds 1)
+set(fuzz_models_seconds 2)
 if(OXBOW_SANITIZE MATCHES "address")
-  set(fuzz_seconds 2)
+  set(fuzz_seconds 3)
+  set(fuzz_models_seconds 8)
 endif()
 
 # Readers of foreign files alone, so that their targets do not wait for kernels and importers.
@@ -48,10 +53,19 @@ foreach(source IN LISTS fuzz_targets)
   cmake_path(GET source STEM name)
   add_executable(fuzz_${name} "${source}" $<TARGET_OBJECTS:oxbow_test_paths>)
   target_link_libraries(fuzz_${name} PRIVATE oxbow_flags)
+  set(seconds ${fuzz_seconds})
   if(name MATCHES "${fuzz_of_models}")
     target_sources(fuzz_${name} PRIVATE $<TARGET_OBJECTS:oxbow_model_support> "${schema_bytes}")
     target_include_directories(fuzz_${name} SYSTEM PRIVATE "${PROJECT_BINARY_DIR}/generated")
     target_link_libraries(fuzz_${name} PRIVATE oxbow_core GTest::gtest)
+    if(NOT OXBOW_LIBFUZZER)  # There another build's converter serves.
+      add_dependencies(fuzz_${name} oxbow_convert)
+    endif()
+    set(seconds ${fuzz_models_seconds})
+    if(name STREQUAL "jni_arguments")
+      target_sources(fuzz_${name} PRIVATE $<TARGET_OBJECTS:oxbow_jni>)
+      target_include_directories(fuzz_${name} SYSTEM PRIVATE "${OXBOW_JNI_INCLUDE}" "${OXBOW_JNI_INCLUDE}/linux")
+    endif()
   elseif(OXBOW_LIBFUZZER)
     target_link_libraries(fuzz_${name} PRIVATE oxbow_fuzz_readers)
   else()
@@ -62,6 +76,6 @@ foreach(source IN LISTS fuzz_targets)
     continue()
   endif()
   target_sources(fuzz_${name} PRIVATE $<TARGET_OBJECTS:oxbow_fuzz_driver>)
-  add_test(NAME Fuzz.${name} COMMAND fuzz_${name} --seconds ${fuzz_seconds} "${PROJECT_SOURCE_DIR}/tests/fuzz/seeds/${name}")
+  add_test(NAME Fuzz.${name} COMMAND fuzz_${name} --seconds ${seconds} "${PROJECT_SOURCE_DIR}/tests/fuzz/seeds/${name}")
   set_tests_properties(Fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 300)
 endforeach()

@@ -1,6 +1,7 @@
 #include "converter/text/generation.h"
 
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -13,16 +14,16 @@ namespace {
 using nlohmann::json;
 
 // Keys that say nothing about which tokens are picked, or that only repeat a default.
-const std::set<std::string> kWithoutEffect = {"_from_model_config",
-                                              "transformers_version",
-                                              "max_length",
-                                              "max_new_tokens",
-                                              "use_cache",
-                                              "pad_token_id",
-                                              "bos_token_id",
-                                              "do_sample",
-                                              "cache_implementation",
-                                              "trust_remote_code"};
+constexpr const char* kWithoutEffect[] = {"_from_model_config",
+                                          "transformers_version",
+                                          "max_length",
+                                          "max_new_tokens",
+                                          "use_cache",
+                                          "pad_token_id",
+                                          "bos_token_id",
+                                          "do_sample",
+                                          "cache_implementation",
+                                          "trust_remote_code"};
 
 class Reader {
  public:
@@ -32,7 +33,7 @@ class Reader {
   std::vector<std::string> read() {
     config_ = read_json(path_);
     if (!config_.is_object()) throw InputError(path_ + " is not a JSON object");
-    used_ = kWithoutEffect;
+    used_.insert(std::begin(kWithoutEffect), std::end(kWithoutEffect));
     read_tokens();
     read_sampling();
     read_beams();

@@ -22,6 +22,9 @@ class HostView {
   /// Whatever is there, to be written over: all that matters of it.
   static HostView replace(const Session& session);
 
+  /// Where values are; which they are now does not matter.
+  static HostView places(const Session& session) { return HostView(session); }
+
   HostView() = default;
   /// The whole state region, header and ring positions first.
   std::span<std::byte> state() const { return session_->state; }

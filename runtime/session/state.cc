@@ -43,6 +43,34 @@ Status check_rings(const Session& session, const std::byte* state, Error* error)
   return Status::kOk;
 }
 
+// Steps were promised that the numbers in a state are below its limit.
+Status check_numbers(const Session& session, const std::byte* state, Error* error) {
+  const HostView view = HostView::places(session);
+  for (uint32_t i = 0; i < session.model->graph->tensors()->size(); ++i) {
+    Tensor tensor;
+    if (!view.own_state(i, &tensor) || tensor.type != DataType::kI32) continue;
+    RingPosition position = {0, tensor.rows};
+    if (tensor.ring >= 0) {
+      std::memcpy(
+          &position,
+          state + sizeof(StateHeader) + static_cast<size_t>(tensor.ring) * sizeof(RingPosition),
+          sizeof(position));
+    }
+    const std::byte* rows = state + (tensor.data - view.state().data());
+    for (size_t r = 0; r < position.count; ++r) {
+      const size_t slot = tensor.ring < 0 ? r : ring_slot(position, tensor.rows, tensor.pinned, r);
+      int32_t value = 0;
+      std::memcpy(&value, rows + slot * tensor.stride(), sizeof(value));
+      if (value < 0 || static_cast<uint32_t>(value) >= tensor.limit) {
+        return fail(error, Status::kStateCorrupt,
+                    "the state's tensor '%.80s' has the value %d, expected 0 to %u", tensor.name,
+                    value, tensor.limit - 1);
+      }
+    }
+  }
+  return Status::kOk;
+}
+
 /// Where row r, the oldest being row 0, lies.
 size_t slot_of_row(const Session& session, const Tensor& tensor, size_t row) {
   if (tensor.ring < 0) return row;
@@ -141,6 +169,7 @@ Status read_state(Session& session, StateForm form, std::span<const std::byte> b
     return fail(error, Status::kStateCorrupt, "the state's checksum does not match: it is damaged");
   }
   OXB_TRY(check_rings(session, state, error));
+  OXB_TRY(check_numbers(session, state, error));
   const HostView view = HostView::replace(session);
   std::memcpy(view.state().data(), state, view.state().size());
   session.needs_reset = session.shared_needs_reset = false;

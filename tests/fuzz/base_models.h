@@ -27,7 +27,8 @@ class BaseModels {
 
  private:
   static std::unique_ptr<BaseGraph> load(const std::string& name, const std::string& weights) {
-    std::vector<std::string> options = {"--weights", weights, "--no-quality", "--tokenizer", "none"};
+    std::vector<std::string> options = {"--weights", weights, "--no-quality", "--tokenizer",
+                                        "none"};
     std::string path;
     try {
       std::vector<std::string> small = options;

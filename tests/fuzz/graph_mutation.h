@@ -130,7 +130,7 @@ class GraphMutation {
       std::memcpy(&value, graph.data() + slots.slots()[kin[choices_.below(kin.size())]].at,
                   slot.bytes);
     } else if (slot.is_float) {
-      constexpr std::array<float, 12> kNumbers = {0.0f,   -0.0f, 1.0f,   -1.0f, 1e-38f, 1e38f,
+      constexpr std::array<float, 12> kNumbers = {0.0f,   -0.0f, 1.0f,   -1.0f, 1e-38f,   1e38f,
                                                   1e-45f, 0.5f,  100.0f, -1e9f, INFINITY, NAN};
       value = std::bit_cast<uint32_t>(kNumbers[choices_.below(kNumbers.size())]);
     } else {
@@ -140,9 +140,13 @@ class GraphMutation {
   }
 
   uint64_t other_integer(uint64_t value) {
-    constexpr std::array<uint64_t, 14> kExtremes = {
-        0x7f,       0x80,       0xff,       0x7fff,    0xffff,    0x10000,    0x1000000,
-        0x7fffffff, 0x80000000, 0xffffffff, INT64_MAX, uint64_t{1} << 63, UINT64_MAX, uint64_t{1} << 46};
+    constexpr std::array<uint64_t, 14> kExtremes = {0x7f,       0x80,
+                                                    0xff,       0x7fff,
+                                                    0xffff,     0x10000,
+                                                    0x1000000,  0x7fffffff,
+                                                    0x80000000, 0xffffffff,
+                                                    INT64_MAX,  uint64_t{1} << 63,
+                                                    UINT64_MAX, uint64_t{1} << 46};
     switch (choices_.below(7)) {
       case 0:
         return value + 1;
@@ -155,7 +159,7 @@ class GraphMutation {
       case 4:
         return choices_.below(16);
       case 5:
-        return value ^ uint64_t{1} << choices_.below(32);
+        return value ^ uint64_t { 1 } << choices_.below(32);
       default:
         return kExtremes[choices_.below(kExtremes.size())];
     }
@@ -235,9 +239,8 @@ class GraphMutation {
     for (const size_t pass : {size_t{0}, size_t{1}}) {
       for (const schema::Tensor* tensor : *model.tensors()) {
         const bool state = tensor->kind() == schema::TensorKind::State;
-        const bool shared =
-            state && static_cast<uint32_t>(tensor->ring()) < rings &&
-            model.rings()->Get(static_cast<uint32_t>(tensor->ring()))->shared();
+        const bool shared = state && static_cast<uint32_t>(tensor->ring()) < rings &&
+                            model.rings()->Get(static_cast<uint32_t>(tensor->ring()))->shared();
         if (tensor->kind() == schema::TensorKind::Weight) continue;
         if (pass != (state && !shared ? 1u : 0u)) continue;
         uint64_t& end = state ? state_bytes[pass] : activation_bytes;

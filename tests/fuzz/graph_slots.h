@@ -86,7 +86,8 @@ class GraphSlots {
       if (field->offset() >= vtable_bytes) continue;
       const uint16_t place = read<uint16_t>(vtable + field->offset());
       if (place == 0) continue;
-      const auto id = static_cast<uint32_t>(fields_.try_emplace(field, fields_.size()).first->second);
+      const auto id =
+          static_cast<uint32_t>(fields_.try_emplace(field, fields_.size()).first->second);
       value(at + place, *field, id, vtable, vtable_bytes, at);
     }
   }

@@ -142,7 +142,9 @@ class FuzzSession {
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
       const size_t numbers =
-          outputs[i].rows == 0 ? 0 : outputs[i].rows * (outputs[i].capacity / max_rows(model, segment, i));
+          outputs[i].rows == 0
+              ? 0
+              : outputs[i].rows * (outputs[i].capacity / max_rows(model, segment, i));
       outcome.outputs.emplace_back(room[i].get(), room[i].get() + numbers);
     }
     return outcome;
@@ -249,8 +251,8 @@ class ModelRuns {
       broken("an entry point has its information");
     }
     const size_t most = std::min<size_t>(entry.max_rows, 8);
-    const size_t rows = choices_.one_in(8) ? std::min<size_t>(entry.max_rows, 64)
-                                           : 1 + choices_.below(most);
+    const size_t rows =
+        choices_.one_in(8) ? std::min<size_t>(entry.max_rows, 64) : 1 + choices_.below(most);
     segment->wanted = entry.output_rows != 0 ? entry.output_rows : choices_.below(rows + 1);
     for (size_t i = 0; i < entry.input_count; ++i) {
       oxb_input_info info = OXB_INPUT_INFO_INIT;
@@ -258,7 +260,8 @@ class ModelRuns {
       if (i != 0 && !info.required && choices_.one_in(3)) continue;
       Segment::Input input;
       input.name = info.name;
-      input.rows = i != 0 && info.own_rows ? choices_.below(std::min<size_t>(info.max_rows, 64) + 1) : rows;
+      input.rows =
+          i != 0 && info.own_rows ? choices_.below(std::min<size_t>(info.max_rows, 64) + 1) : rows;
       const size_t numbers = input.rows * info.width;
       if (numbers > kMostNumbers) return false;
       for (size_t k = 0; k < numbers; ++k) {

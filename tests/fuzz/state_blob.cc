@@ -24,9 +24,8 @@ void change_blob(std::vector<uint8_t>& blob, Choices& choices) {
     uint32_t value = 0;
     at = std::min(at / 4 * 4, blob.size() - sizeof(value));
     std::memcpy(&value, blob.data() + at, sizeof(value));
-    constexpr std::array<uint32_t, 10> kWords = {0,          1,          2,          0x7f,
-                                                 0x7fffffff, 0x80000000, 0xffffffff, 0x7fc00000,
-                                                 0x7f800000, 0xffff};
+    constexpr std::array<uint32_t, 10> kWords = {
+        0, 1, 2, 0x7f, 0x7fffffff, 0x80000000, 0xffffffff, 0x7fc00000, 0x7f800000, 0xffff};
     value = choices.one_in(3)   ? kWords[choices.below(kWords.size())]
             : choices.one_in(2) ? value + 1 - 2 * static_cast<uint32_t>(choices.below(2))
                                 : static_cast<uint32_t>(choices.below(64));
@@ -75,8 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (blob.empty()) return 0;
   change_blob(blob, choices);
   oxb_error error = OXB_ERROR_INIT;
-  const oxb_status status =
-      oxb_session_load(opened->one.get(), blob.data(), blob.size(), &error);
+  const oxb_status status = oxb_session_load(opened->one.get(), blob.data(), blob.size(), &error);
   if (status != OXB_OK) {
     if (error.text[0] == '\0') broken("a refusal has words");
     if (oxb_session_load(opened->two.get(), blob.data(), blob.size(), &error) == OXB_OK) {

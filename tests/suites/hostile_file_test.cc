@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -175,6 +176,39 @@ TEST(HostilePath, WhatIsNotAModelFileIsNamed) {
   write_bytes(directory / "text", std::vector<std::byte>(200, std::byte{'a'}));
   EXPECT_EQ(open((directory / "text").string(), &error), OXB_FILE_CORRUPT);
   EXPECT_NE(std::strstr(error.text, "not an Oxbow model"), nullptr) << error.text;
+}
+
+TEST(HostilePath, AFileThatWasReadMayBeCutOffAndRemovedWhileItIsInUse) {
+  const TemporaryDirectory directory;
+  TinyModel tiny = tiny_model("int8");
+  const std::string path = (directory / "model.oxb").string();
+  write_bytes(path, {tiny.bytes().begin(), tiny.bytes().end()});
+  const auto logits = [](oxb_model* model) {
+    oxb_model_info info = OXB_MODEL_INFO_INIT;
+    EXPECT_EQ(oxb_model_get_info(model, &info, nullptr), OXB_OK);
+    oxb_plan plan = OXB_PLAN_INIT;
+    EXPECT_EQ(oxb_session_plan(model, nullptr, &plan, nullptr), OXB_OK);
+    std::vector<std::byte> arena(plan.arena_bytes);
+    oxb_session* session = nullptr;
+    EXPECT_EQ(oxb_session_create(model, &plan, arena.data(), arena.size(), &session, nullptr),
+              OXB_OK);
+    std::vector<float> row(info.output_width);
+    const int32_t tokens[] = {1, 0, 2};
+    EXPECT_EQ(oxb_session_run(session, tokens, 3, 1, row.data(), row.size(), nullptr), OXB_OK);
+    oxb_session_destroy(session);
+    return row;
+  };
+  oxb_open_options options = OXB_OPEN_OPTIONS_INIT;
+  options.access = OXB_ACCESS_READ;
+  oxb_model* model = nullptr;
+  ASSERT_EQ(oxb_model_open_file(path.c_str(), &options, &model, nullptr), OXB_OK);
+  const std::vector<float> before = logits(model);
+  std::filesystem::resize_file(path, 0);
+  EXPECT_EQ(logits(model), before);
+  std::filesystem::remove(path);
+  EXPECT_EQ(logits(model), before);
+  EXPECT_EQ(oxb_model_check_weights(model, nullptr), OXB_OK);
+  oxb_model_close(model);
 }
 
 }  // namespace

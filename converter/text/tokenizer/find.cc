@@ -15,10 +15,10 @@
 #include "converter/text/tokenizer/settings.h"
 #include "converter/text/tokenizer/wordpiece.h"
 #include "converter/text/tokenizer/world.h"
-#include "host/number_text.h"
 #include "host/errors.h"
 #include "host/io_file.h"
 #include "host/json_file.h"
+#include "host/number_text.h"
 
 namespace oxbow::convert {
 namespace {
