@@ -35,6 +35,28 @@ foreach(program oxbow_convert oxbow_cli)
   endif()
 endforeach()
 
+# Manual pages and completion come from the programs' own tables of options; a build for another machine cannot ask them.
+if(TARGET oxbow_cli AND TARGET oxbow_convert AND NOT CMAKE_CROSSCOMPILING AND NOT OXBOW_SANITIZE)
+  set(manual_dir "${PROJECT_BINARY_DIR}/manual")
+  add_custom_command(
+    OUTPUT "${manual_dir}/done"
+    COMMAND "${CMAKE_COMMAND}" -E rm -rf "${manual_dir}"
+    COMMAND "${CMAKE_COMMAND}" -E make_directory "${manual_dir}/man1" "${manual_dir}/bash" "${manual_dir}/zsh"
+    COMMAND oxbow_cli man --all "${manual_dir}/man1"
+    COMMAND oxbow_convert --man > "${manual_dir}/man1/oxbow-convert.1"
+    COMMAND oxbow_cli completion bash > "${manual_dir}/bash/oxbow"
+    COMMAND oxbow_convert --completion bash > "${manual_dir}/bash/oxbow-convert"
+    COMMAND oxbow_cli completion zsh > "${manual_dir}/zsh/_oxbow"
+    COMMAND oxbow_convert --completion zsh > "${manual_dir}/zsh/_oxbow-convert"
+    COMMAND "${CMAKE_COMMAND}" -E touch "${manual_dir}/done"
+    DEPENDS oxbow_cli oxbow_convert
+    COMMENT "Manual pages and completion" VERBATIM)
+  add_custom_target(oxbow_manual ALL DEPENDS "${manual_dir}/done")
+  install(DIRECTORY "${manual_dir}/man1/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  install(DIRECTORY "${manual_dir}/bash/" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+  install(DIRECTORY "${manual_dir}/zsh/" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+endif()
+
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/oxbow")
 install(EXPORT oxbowTargets NAMESPACE oxbow:: DESTINATION "${package_dir}")
 configure_package_config_file(cmake/oxbowConfig.cmake.in "${PROJECT_BINARY_DIR}/oxbowConfig.cmake"
