@@ -16,6 +16,7 @@
 #include "host/describe.h"
 #include "host/errors.h"
 #include "host/io_file.h"
+#include "host/manual.h"
 #include "host/progress.h"
 #include "host/report.h"
 #include "host/summary.h"
@@ -223,8 +224,24 @@ ConvertOptions read_options(const Args& args) {
   return options;
 }
 
+/// What an installation makes from the same table as --help: the manual, and completion for bash and zsh.
+bool print_generated(const Args& args, int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "", shell = argc > 2 ? argv[2] : "";
+  if (word == "--man") {
+    std::fputs(manual_page(args, {"oxbow"}).c_str(), stdout);
+  } else if (word == "--completion" && (shell == "bash" || shell == "zsh")) {
+    std::fputs(
+        (shell == "bash" ? bash_completion : zsh_completion)(kProgram, {{"", "", &args}}).c_str(),
+        stdout);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 int run(int argc, char** argv) {
   Args args = declare();
+  if (print_generated(args, argc, argv)) return kExitGood;
   args.parse(argc, argv);
   if (args.help_wanted()) {
     std::fputs(args.help().c_str(), stdout);

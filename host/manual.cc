@@ -7,15 +7,29 @@ namespace {
 
 constexpr const char* kDate = "November 18, 2026";
 
-/// Text of a page: no line begins with a control character, no backslash means anything.
+constexpr size_t kLineBytes = 78;
+
+/// Text of a page in short lines: none begins with a control character, no backslash means anything.
 std::string roff(const std::string& text) {
-  std::string out;
-  bool line_start = true;
-  for (const char c : text) {
-    if (line_start && (c == '.' || c == '\'')) out += "\\&";
-    out += c == '\\' ? std::string("\\e") : std::string(1, c);
-    line_start = c == '\n';
+  std::string out, line;
+  const auto end_line = [&] {
+    if (line.starts_with(".") || line.starts_with("'")) out += "\\&";
+    out += line;
+    line.clear();
+  };
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    if (!line.empty() && line.size() + 1 + end - begin > kLineBytes) {
+      end_line();
+      out += "\n";
+    }
+    if (!line.empty()) line += " ";
+    for (const char c : text.substr(begin, end - begin)) {
+      line += c == '\\' ? std::string("\\e") : std::string(1, c);
+    }
+    begin = end + 1;
   }
+  end_line();
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include "host/macs.h"
 #include "host/report_parts.h"
 #include "host/report_style.h"
+#include "host/state_roles.h"
 #include "host/svg.h"
 #include "ops/traits.h"
 
@@ -201,8 +202,7 @@ std::string states(const Description& d) {
     for (size_t i = 0; i < by_ring[name].size(); ++i) {
       const schema::TensorT& tensor = *by_ring[name][i];
       const double width = 760 * static_cast<double>(tensor.bytes) / static_cast<double>(largest);
-      // By the end of the name, so that keys look alike whether or not raw rows are kept.
-      const size_t colour = tensor.name.ends_with(".k") ? 1 : tensor.name.ends_with(".v") ? 2 : 0;
+      const auto colour = static_cast<size_t>(state_role(tensor.name));
       content += svg_rect(x, y + 3, width, 16, std::string("block f") + letters[colour],
                           tensor.name + "  " + type_text(tensor) + shape_text(d.model, tensor) +
                               "\n" + bytes_text(tensor.bytes));
@@ -229,7 +229,7 @@ std::string to_html(const Description& d, const std::string& title) {
          escape(name) + "</title>\n<style>" + kReportStyle + "</style></head><body>\n<h1>" +
          escape(name) + "</h1>\n<p class=\"note\">" + escape(d.model.metadata->architecture) +
          "</p>\n" + cards(d) + tables(d) + worst_weights(d) + arena(d) + memory_plan(d) +
-         states(d) + report_graph(d) + "</body></html>\n";
+         states(d) + report_graph(d) + kReportScript + "</body></html>\n";
 }
 
 }  // namespace oxbow

@@ -43,7 +43,31 @@ svg .arc:hover { stroke-width: 3.5; opacity: 1; } svg rect.row { fill: var(--pag
 .be { background: var(--e); } .bf { background: var(--f); }
 details { border-top: 1px solid var(--line); padding: 6px 0; } summary { cursor: pointer; font-weight: 600; }
 summary span { color: var(--soft); font-weight: 400; }
+.told { position: fixed; left: 12px; right: 12px; bottom: 12px; max-width: 720px; margin: 0 auto; padding: 10px 14px;
+  background: var(--ink); color: var(--page); border-radius: 8px; white-space: pre-wrap; overflow-wrap: anywhere;
+  font-size: 13px; } .told[hidden] { display: none; }
+svg [tabindex]:focus-visible { outline: 2px solid var(--e); }
+@media (max-width: 640px) { body { padding: 16px 10px 40px; } section { padding: 14px 12px; }
+  .columns { grid-template-columns: 1fr; } td:first-child { white-space: normal; } .cards { grid-template-columns: 1fr 1fr; }
+  svg { min-width: 0; } svg text { font-size: 22px; } svg .soft, svg .mono { font-size: 20px; } }
 code { font: 12.5px ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 )css";
+
+// What pointing at something tells, a tap and the keyboard tell too: the text of a <title> in a box below.
+inline constexpr const char* kReportScript = R"html(<div class="told" role="status" hidden></div>
+<script>
+const told = document.querySelector('.told');
+const tell = event => {
+  const shape = event.target.closest && event.target.closest('rect, path');
+  const title = shape && shape.querySelector('title');
+  told.hidden = !title;
+  if (title) told.textContent = title.textContent;
+};
+document.querySelectorAll('svg rect > title').forEach(title => title.parentNode.setAttribute('tabindex', '0'));
+document.addEventListener('click', tell);
+document.addEventListener('focusin', tell);
+document.addEventListener('keydown', event => { if (event.key === 'Escape') told.hidden = true; });
+</script>
+)html";
 
 }  // namespace oxbow

@@ -64,6 +64,26 @@ TEST(Report, DrawsEveryEntryPointAndCountsItsWork) {
   }
 }
 
+TEST(Report, KeysAndValuesOfACacheHaveTheirColours) {
+  Description d = two_entry_points();
+  add_tensor(d.model, "key.layer0", schema::TensorKind::State, 4, 8);
+  add_tensor(d.model, "value.layer0", schema::TensorKind::State, 4, 8);
+  d.lives = lifetimes(d.model);
+  const std::string page = to_html(d, "model.oxb");
+  for (const auto& [name, colour] : {std::pair("key.layer0 ", "fa"), {"value.layer0 ", "fb"}}) {
+    const size_t place = page.find(std::string("<title>") + name);
+    ASSERT_NE(place, std::string::npos) << name;
+    const std::string shape = page.substr(page.rfind("<rect", place), 40);
+    EXPECT_NE(shape.find(std::string("block ") + colour), std::string::npos) << shape;
+  }
+}
+
+TEST(Report, WhatPointingTellsATapTellsToo) {
+  const std::string page = to_html(two_entry_points(), "model.oxb");
+  EXPECT_NE(page.find("addEventListener('click', tell)"), std::string::npos);
+  EXPECT_NE(page.find("@media (max-width: 640px)"), std::string::npos);
+}
+
 TEST(Macs, EveryEntryPointHasItsOwn) {
   const Description d = two_entry_points();
   EXPECT_EQ(macs_per_token(d.model, *d.model.entry_points[0]), 128u);

@@ -56,12 +56,11 @@ std::string summary_table(const Description& d) {
   out += row("parameters", grouped_text(metadata.parameters));
   out += row("MACs per token", grouped_text(metadata.macs_per_token));
   if (checkpoint_bytes(d) != 0) {
-    out +=
-        row("bytes before", grouped_text(checkpoint_bytes(d)) + "  (" +
-                                bytes_text(checkpoint_bytes(d)) + ", tensors of the checkpoint)");
+    out += row("checkpoint size",
+               grouped_text(checkpoint_bytes(d)) + "  (" + bytes_text(checkpoint_bytes(d)) + ")");
   }
-  out += row("bytes after", grouped_text(d.file_bytes) + "  (" + bytes_text(d.file_bytes) +
-                                ", the file; weights " + bytes_text(d.weight_bytes) + ")");
+  out += row("file size", grouped_text(d.file_bytes) + "  (" + bytes_text(d.file_bytes) +
+                              ", weights " + bytes_text(d.weight_bytes) + ")");
   for (const auto& [type, stored] : weights_by_type(d.model)) {
     out += row("  " + type, grouped_text(stored.bytes) + "  (" + std::to_string(stored.count) +
                                 (stored.count == 1 ? " weight)" : " weights)"));

@@ -270,9 +270,7 @@ void Progress::clear() {
 }
 
 void Progress::show(const char* what, uint64_t done, uint64_t total) {
-  if (!terminal_ || since_.seconds() < next_) return;
-  next_ = since_.seconds() + 0.1;
-  shown_ = true;
+  if (!due()) return;
   const double seconds = since_.seconds();
   std::string text = std::string(what) + " " + grouped_text(done);
   if (total > 0) text += " of " + grouped_text(total);
@@ -284,6 +282,13 @@ void Progress::show(const char* what, uint64_t done, uint64_t total) {
       text += format(", %s left", duration_text(static_cast<double>(total - done) / rate).c_str());
     }
   }
+  say(text);
+}
+
+void Progress::say(const std::string& text) {
+  if (!due()) return;
+  next_ = since_.seconds() + 0.1;
+  shown_ = true;
   std::fprintf(stderr, "\r\033[K%s", text.c_str());
   std::fflush(stderr);
 }

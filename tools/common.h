@@ -89,6 +89,9 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   /// At most ten times a second. `total` is 0 when it is not known.
   void show(const char* what, uint64_t done, uint64_t total);
+  /// The same with words of one's own, which need not be made unless they are due.
+  bool due() const { return terminal_ && since_.seconds() >= next_; }
+  void say(const std::string& text);
 
  private:
   void clear();

@@ -11,6 +11,7 @@
 
 #include "host/args.h"
 #include "host/errors.h"
+#include "host/io_file.h"
 #include "host/manual.h"
 #include "runtime/api/oxbow.h"
 #include "tools/commands.h"
@@ -61,15 +62,31 @@ const Command* find_command(const std::string& name) {
   return nullptr;
 }
 
-int print_manual(const std::string& name) {
-  if (const Command* command = find_command(name)) {
-    std::fputs(manual_page(args_of(*command), {"oxbow", "oxbow-convert"}).c_str(), stdout);
-    return kExitGood;
-  }
-  if (!name.empty()) throw UsageError("no manual page of '" + printable(name) + "'");
+std::string manual_of(const Command& command) {
+  return manual_page(args_of(command), {"oxbow", "oxbow-convert"});
+}
+
+std::string manual_of_all() {
   std::vector<std::pair<std::string, std::string>> list;
   for (const Command& command : commands()) list.emplace_back(command.name, command.help);
-  std::fputs(manual_of_commands("oxbow", kSummary, list, {"oxbow-convert"}).c_str(), stdout);
+  return manual_of_commands("oxbow", kSummary, list, {"oxbow-convert"});
+}
+
+/// Of one command or of all of them; --all DIR writes every page into a directory, as an installation wants them.
+int print_manual(const std::string& name, const std::string& directory) {
+  if (name == "--all") {
+    if (directory.empty()) throw UsageError("man --all needs a directory");
+    write_atomically(directory + "/oxbow.1", manual_of_all());
+    for (const Command& command : commands()) {
+      write_atomically(directory + "/oxbow-" + command.name + ".1", manual_of(command));
+    }
+    return kExitGood;
+  }
+  const Command* command = find_command(name);
+  if (command == nullptr && !name.empty()) {
+    throw UsageError("no manual page of '" + printable(name) + "'");
+  }
+  std::fputs((command != nullptr ? manual_of(*command) : manual_of_all()).c_str(), stdout);
   return kExitGood;
 }
 
@@ -98,7 +115,7 @@ int dispatch(int argc, char** argv) {
     return kExitGood;
   }
   if (word == kConvert) become_converter(argv);
-  if (word == "man") return print_manual(second);
+  if (word == "man") return print_manual(second, argc > 3 ? argv[3] : "");
   if (word == "completion") return print_completion(second);
   if (const Command* command = find_command(word)) {
     Args args = args_of(*command);

@@ -119,8 +119,9 @@ class Shadow final : public VulkanShadow, public StepPlaces {
     Error error;
     const OpDef* op = op_of(runner_.bind_function());
     if (op == nullptr) return false;
-    Status status = add_vulkan_step({*op, context, *this}, context_.device.features,
-                                    {&context_, best_form}, &list_, &error);
+    Status status =
+        add_vulkan_step({*op, context, *this, nullptr, nullptr}, context_.device.features,
+                        {&context_, best_form}, &list_, &error);
     EXPECT_EQ(status, Status::kOk)
         << "the op's bind for Vulkan: " << error.text << runner_.message();
     if (status != Status::kOk || list_.dispatches.size() == 0) return false;

@@ -38,6 +38,8 @@ struct Block {
   double mean = 0.0;
   /// Mean of what the calling thread worked.
   double processor = 0.0;
+  /// Of the process at its end.
+  uint64_t resident = 0;
 };
 
 /// The start of a stream and its end measured in turns, so that nothing but the position differs. Seconds per token of
@@ -67,6 +69,8 @@ struct Stream {
   /// Nothing when the stream was interrupted, or its state is too large to keep twice.
   std::optional<Turns> turns;
   double seconds = 0.0;
+  /// What every token would add to a cache of all keys and values; 0: the model has none.
+  uint64_t cache_bytes_per_token = 0;
   /// When 1,000 tokens had been fed (or all, when fewer), and at the end.
   ResidentMemory resident_early, resident_end;
   /// What malloc had handed out at the end, less what it had at the start; nothing when unknown.
@@ -122,6 +126,8 @@ std::string bench_text(const Report& report);
 std::string bench_json(const Report& report);
 /// A page that needs nothing from elsewhere.
 std::string bench_html(const Report& report);
+/// The memory of a stream as a picture of its own.
+std::string bench_svg(const Stream& stream);
 /// The steps as comma-separated values, a line each.
 std::string profile_csv(const Profile& profile);
 

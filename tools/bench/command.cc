@@ -36,7 +36,8 @@ void declare_bench(Args& args) {
   args.option("profile-csv", "FILE", "write the time of each step as a table");
   args.flag("trace", "mark runs and steps in the kernel's trace, for Perfetto; costs time");
   args.flag("json", "print JSON, with what the device tells about itself");
-  args.option("html", "FILE", "write a page with a chart of the stream");
+  args.option("html", "FILE", "write a page with charts of the stream");
+  args.option("svg", "FILE", "write the chart of the memory over the stream as a picture");
   add_common_options(args);
 }
 
@@ -54,7 +55,7 @@ BenchLimits read_limits(const Args& args) {
 
 /// "cpu,vulkan": one after the other, each with a report of its own. The words of the command are the same but for that.
 int bench_each(const Args& args, const std::string& backends) {
-  for (const char* option : {"json", "html", "profile-csv"}) {
+  for (const char* option : {"json", "html", "svg", "profile-csv"}) {
     if (args.has(option)) {
       throw UsageError(std::string("--") + option + " is for one backend; --backend names several");
     }
@@ -94,7 +95,7 @@ int bench_command(const Args& args) {
   const std::string input = args.text("input", "random");
 
   const std::string path = *args.text("model.oxb");
-  for (const char* file : {"html", "profile-csv"}) {
+  for (const char* file : {"html", "svg", "profile-csv"}) {
     if (args.has(file)) refuse_overwriting(*args.text(file), {path});
   }
   const KernelFiles files = KernelFiles::of_this_machine();
@@ -116,6 +117,7 @@ int bench_command(const Args& args) {
   } else if (input != "random" && input != "greedy") {
     throw UsageError("--input is '" + printable(input) + "', expected random or greedy");
   }
+  if (args.has("svg") && stream == 0) throw UsageError("--svg draws a stream: give --stream N");
   if (bench.only_encodes() && (args.has("decode") || stream > 0)) {
     throw InputError(path + ": the model reads each text by itself; measure it with --prefill N");
   }
@@ -157,6 +159,9 @@ int bench_command(const Args& args) {
 
   std::fputs((args.has("json") ? bench_json(report) : bench_text(report)).c_str(), stdout);
   if (args.has("html")) write_atomically(*args.text("html"), bench_html(report));
+  if (args.has("svg") && report.stream) {
+    write_atomically(*args.text("svg"), bench_svg(*report.stream));
+  }
   if (args.has("profile-csv") && report.profile) {
     write_atomically(*args.text("profile-csv"), profile_csv(*report.profile));
   }

@@ -32,7 +32,8 @@ nlohmann::json to_json(const Block& block) {
           {"median_seconds", block.median},
           {"min_seconds", block.min},
           {"mean_seconds", block.mean},
-          {"processor_seconds", block.processor}};
+          {"processor_seconds", block.processor},
+          {"resident", block.resident}};
 }
 
 nlohmann::json to_json(const Turns& turns) {
@@ -64,6 +65,7 @@ nlohmann::json to_json(const Stream& stream) {
       {"resident_at_end", stream.resident_end.bytes},
       {"anonymous_after_1000_tokens", stream.resident_early.anonymous},
       {"anonymous_at_end", stream.resident_end.anonymous},
+      {"cache_bytes_per_token", stream.cache_bytes_per_token},
       {"blocks", nlohmann::json::array()}};
   if (stream.turns) out["turns"] = to_json(*stream.turns);
   if (stream.heap_growth) out["heap_growth"] = *stream.heap_growth;
@@ -128,7 +130,8 @@ nlohmann::json to_json(const DeviceState& state) {
 }  // namespace
 
 std::string bench_json(const Report& report) {
-  nlohmann::json out = {{"model", report.path},
+  nlohmann::json out = {{"format", 1},
+                        {"model", report.path},
                         {"architecture", report.model.architecture},
                         {"parameters", report.model.parameters},
                         {"macs_per_token", report.model.macs_per_token},

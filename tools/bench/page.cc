@@ -6,6 +6,7 @@
 #include "host/describe.h"
 #include "host/svg.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/chart.h"
 #include "tools/common.h"
 
 namespace oxbow::tools {
@@ -40,63 +41,51 @@ std::string heap_text(const Stream& stream) {
                             : "unknown";
 }
 
-/// A number that is 1, 2 or 5 times a power of ten and at least `value`.
-double round_step(double value) {
-  const double power = std::pow(10.0, std::floor(std::log10(value)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= value * 0.999) return factor * power;
-  }
-  return 10.0 * power;
-}
-
-/// Median and smallest time per token of each block, as an SVG.
-std::string stream_chart(const Stream& stream) {
-  constexpr double kWidth = 860, kHeight = 300, kLeft = 70, kRight = 56, kTop = 15, kBottom = 45;
-  double most = 1e-9;
-  for (size_t i = 0; i < stream.block_count; ++i) most = std::max(most, stream.blocks[i].median);
-  const double step = round_step(most * 1e6 / 4.0);
-  const double top = step * std::ceil(most * 1.1e6 / step);
-  const auto x = [&](double token) {
-    return kLeft + (kWidth - kLeft - kRight) * token / static_cast<double>(stream.tokens);
-  };
-  const auto y = [&](double microseconds) {
-    return kHeight - kBottom - (kHeight - kTop - kBottom) * microseconds / top;
-  };
-
-  std::string svg = format(
-      "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"Time per token over the stream\">\n",
-      kWidth, kHeight);
-  for (double level = 0.0; level <= top * 1.001; level += step) {
-    svg += format("<line class=\"grid\" x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\"/>", kLeft,
-                  kWidth - kRight, y(level), y(level));
-    svg += format("<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", kLeft - 8,
-                  y(level) + 4, level);
-  }
-  const double tokens_step = round_step(static_cast<double>(stream.tokens) / 5.0);
-  for (double token = 0.0; token <= static_cast<double>(stream.tokens) * 1.001;
-       token += tokens_step) {
-    svg += format("<text class=\"tick\" x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%s</text>\n",
-                  x(token), kHeight - kBottom + 18,
-                  grouped_text(static_cast<uint64_t>(token)).c_str());
-  }
-  svg += format("<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">tokens of the stream</text>\n",
-                (kLeft + kWidth - kRight) / 2, kHeight - 6);
-  svg += format(
-      "<text transform=\"translate(16 %g) rotate(-90)\" text-anchor=\"middle\">microseconds per "
-      "token</text>\n",
-      (kTop + kHeight - kBottom) / 2);
+/// Median and smallest time per token of each block.
+Chart time_chart(const Stream& stream) {
+  Chart chart;
+  chart.title = "Time per token over the stream";
+  chart.unit = "microseconds per token";
+  chart.tokens = static_cast<double>(stream.tokens);
   for (const bool median : {false, true}) {
-    svg += format("<polyline class=\"%s\" points=\"", median ? "median" : "min");
+    Series series{median ? "median" : "min", "", {}};
     double token = 0.0;
     for (size_t i = 0; i < stream.block_count; ++i) {
       const Block& block = stream.blocks[i];
-      const double middle = token + static_cast<double>(block.tokens) / 2.0;
-      svg += format("%.1f,%.1f ", x(middle), y((median ? block.median : block.min) * 1e6));
+      series.points.emplace_back(token + static_cast<double>(block.tokens) / 2.0,
+                                 (median ? block.median : block.min) * 1e6);
       token += static_cast<double>(block.tokens);
     }
-    svg += "\"/>\n";
+    chart.series.push_back(std::move(series));
   }
-  return svg + "</svg>\n";
+  return chart;
+}
+
+/// What the process has, and what it would have with a cache of all keys and values.
+Chart memory_chart(const Stream& stream, bool alone) {
+  constexpr double kMiB = 1 << 20;
+  Chart chart;
+  chart.title = "Memory over the stream";
+  chart.unit = "MiB";
+  chart.tokens = static_cast<double>(stream.tokens);
+  chart.alone = alone;
+  Series ours{"median", "", {}}, cache{"cache", "", {}};
+  const auto early = static_cast<double>(stream.resident_early.bytes);
+  const auto per_token = static_cast<double>(stream.cache_bytes_per_token);
+  double token = 0.0;
+  cache.points.emplace_back(0.0, early / kMiB);
+  for (size_t i = 0; i < stream.block_count; ++i) {
+    token += static_cast<double>(stream.blocks[i].tokens);
+    ours.points.emplace_back(token, static_cast<double>(stream.blocks[i].resident) / kMiB);
+    cache.points.emplace_back(token, (early + per_token * token) / kMiB);
+  }
+  ours.label = "Oxbow, the whole process: " + bytes_text(stream.resident_end.bytes);
+  cache.label =
+      "with a growing KV cache: " +
+      bytes_text(stream.resident_early.bytes + stream.cache_bytes_per_token * stream.tokens);
+  if (stream.cache_bytes_per_token != 0) chart.series.push_back(std::move(cache));
+  chart.series.push_back(std::move(ours));
+  return chart;
 }
 
 std::string row(const std::string& name, const std::string& value) {
@@ -201,6 +190,12 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
                             ratio(stream->last_tenth.mean, stream->first_tenth.mean),
                             ratio(stream->last_tenth.min, stream->first_tenth.min),
                             ratio(stream->last_tenth.processor, stream->first_tenth.processor)));
+    if (stream->cache_bytes_per_token != 0) {
+      out.emplace_back("  full KV cache",
+                       bytes_text(stream->cache_bytes_per_token * stream->tokens) +
+                           " would be needed, " +
+                           count_text(stream->cache_bytes_per_token, "byte") + " for each token");
+    }
     if (const std::optional<Turns>& turns = stream->turns) {
       out.emplace_back(
           "  late / early",
@@ -255,6 +250,8 @@ std::string bench_text(const Report& report) {
   return out;
 }
 
+std::string bench_svg(const Stream& stream) { return to_svg(memory_chart(stream, true)); }
+
 std::string bench_html(const Report& report) {
   std::string out =
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -269,17 +266,22 @@ std::string bench_html(const Report& report) {
       "table { border-collapse: collapse; width: 100%; }\n"
       "th, td { text-align: left; padding: .3em .8em .3em 0; border-bottom: 1px solid var(--line);"
       " vertical-align: top; }\n"
-      "th { font-weight: 600; white-space: pre; } td.n { text-align: right; font-variant-numeric: "
-      "tabular-nums; }\n"
+      "th { font-weight: 600; white-space: pre; } td.n, th.n { text-align: right; "
+      "font-variant-numeric: tabular-nums; }\n"
+      ".wide { overflow-x: auto; } @media (max-width: 600px) { body { margin: 1em auto; } .all tr "
+      "{ display: "
+      "grid; } .all th { border: 0; padding-bottom: 0; } .all td { overflow-wrap: anywhere; } }\n"
       "svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: currentColor; }\n"
       ".grid { stroke: var(--line); } polyline { fill: none; stroke-width: 1.6; }\n"
-      ".median { stroke: var(--median); } .min { stroke: var(--min); stroke-dasharray: 4 3; }\n"
+      ".title { font-weight: 600; } .cache { stroke: #c4456b; } .median { stroke: var(--median); } "
+      ".min { stroke: var(--min); stroke-dasharray: 4 3; }\n"
       ".key { font-size: .9em; } .key b { color: var(--median); } .key i { color: var(--min); }\n"
-      "</style></head><body>\n<h1>Oxbow bench</h1>\n<table>\n";
+      "</style></head><body>\n<h1>Oxbow bench</h1>\n<table class=\"all\">\n";
   for (const auto& [name, value] : lines(report)) out += row(name, value);
   out += "</table>\n";
   if (report.stream) {
-    out += "<h2>Time per token over the stream</h2>\n" + stream_chart(*report.stream) +
+    out += "<h2>The stream</h2>\n" + to_svg(memory_chart(*report.stream, false)) +
+           to_svg(time_chart(*report.stream)) +
            "<p class=\"key\"><b>line</b>: median of each stretch of the stream; <i>dashes</i>: its "
            "fastest "
            "token.</p>\n";
@@ -287,8 +289,10 @@ std::string bench_html(const Report& report) {
   if (report.profile) {
     const Sums total = sums(*report.profile);
     out += format(
-        "<h2>Time per op</h2>\n<table><tr><th>op</th><th>steps</th><th>prefill of %llu</th>"
-        "<th></th><th>decode, per token</th><th></th></tr>\n",
+        "<h2>Time per op</h2>\n<div class=\"wide\"><table><tr><th>op</th><th "
+        "class=\"n\">steps</th><th "
+        "class=\"n\">prefill of %llu</th><th></th><th class=\"n\">decode, per "
+        "token</th><th></th></tr>\n",
         static_cast<unsigned long long>(report.profile->prefill_tokens));
     for (const ProfileRow& op : report.profile->ops) {
       out += "<tr><td>" + escape(op.name) + "</td>" +
@@ -299,7 +303,7 @@ std::string bench_html(const Report& report) {
                  share(op.prefill_seconds, total.prefill), time_text(op.decode_seconds).c_str(),
                  share(op.decode_seconds, total.decode));
     }
-    out += "</table>\n";
+    out += "</table></div>\n";
   }
   return out + "</body></html>\n";
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "host/describe.h"
+#include "host/state_roles.h"
 #include "tools/interrupt.h"
 
 namespace oxbow::tools {
@@ -89,6 +90,7 @@ Bench::Bench(const oxb::Model& model, std::string path, oxb::Session session,
       limits_(limits),
       random_(kSeed, std::max(info_.vocabulary, 1u)) {
   const Description description = describe_file(path_);
+  cache_bytes_per_token_ = oxbow::cache_bytes_per_token(description.model);
   for (size_t e = 0; e < info_.entry_count; ++e) {
     entries_.emplace_back(model, description.model, e, path_);
   }
@@ -178,6 +180,7 @@ Timing Bench::decode(uint64_t tokens) {
 Stream Bench::stream(uint64_t tokens, const std::string& input) {
   Stream stream;
   stream.input = input;
+  stream.cache_bytes_per_token = cache_bytes_per_token_;
   stream.seed = kSeed;
   start();
   stream.memories_full = fill_memories(std::max<uint64_t>(tokens, 1000), tokens);
@@ -219,9 +222,13 @@ Stream Bench::stream(uint64_t tokens, const std::string& input) {
       if (++fed == 1000) stream.resident_early = resident_memory();
       stream.stopped_early =
           fed < tokens && (whole.seconds() >= limits_.max_seconds || stop_wanted());
-      progress.show("stream: token", fed, tokens);
+      if (progress.due()) {
+        progress.say(
+            live_text(stream.warmup_tokens + fed, out.mean / static_cast<double>(out.tokens)));
+      }
     }
     out.mean /= static_cast<double>(out.tokens);
+    out.resident = resident_memory().bytes;
     out.processor = (thread_seconds() - worked) / static_cast<double>(out.tokens);
     out.median = kept == 0 ? out.mean : median_of(std::span(sample).first(kept));
     stream.block_count = block + 1;
@@ -239,6 +246,16 @@ Stream Bench::stream(uint64_t tokens, const std::string& input) {
   stream.last_tenth = together(std::span(stream.blocks).subspan(stream.block_count - tenth, tenth));
   stream.turns = turns(stream.tokens, stream.seconds);
   return stream;
+}
+
+std::string Bench::live_text(uint64_t token, double seconds) const {
+  std::string text = format(
+      "token %s · %.1f µs · state %s · resident %s", grouped_text(token).c_str(), seconds * 1e6,
+      bytes_text(session_.state_bytes()).c_str(), bytes_text(resident_memory().bytes).c_str());
+  if (cache_bytes_per_token_ != 0) {
+    text += " · a full KV cache would be " + bytes_text(cache_bytes_per_token_ * token);
+  }
+  return text;
 }
 
 std::optional<Turns> Bench::turns(uint64_t tokens, double seconds) {

@@ -1,0 +1,152 @@
+"""The installed package with the demo model: converts, runs, writes, and gives the C interface's logits to the bit.
+
+    python -m unittest discover -s python/tests     with the package on the path
+"""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import numpy
+
+import oxbow
+from oxbow import _library
+
+ROOT = pathlib.Path(os.environ.get("OXBOW_SOURCE") or pathlib.Path(__file__).resolve().parents[2])
+DEMO = ROOT / "examples/demo"
+
+
+class TestOxbow(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.directory.name)
+        cls.path = cls.folder / "demo.oxb"
+        cls.summary = oxbow.convert(DEMO, cls.path, quality=False)
+        cls.model = oxbow.Model(cls.path)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.model.close()
+        cls.directory.cleanup()
+
+    def test_convert_tells_what_it_made(self):
+        self.assertEqual(self.model.parameters, 1922377)
+        self.assertEqual(self.model.task, "generate")
+        self.assertIsNone(self.model.capacity)
+        self.assertIsInstance(self.summary, dict)
+        self.assertTrue(self.model.metadata)
+
+    def test_convert_refuses_in_the_converters_words(self):
+        with self.assertRaises(oxbow.ConvertError) as caught:
+            oxbow.convert(self.folder / "nothing", self.folder / "x.oxb")
+        self.assertEqual(caught.exception.exit_code, 3)
+        self.assertIn("nothing", str(caught.exception))
+        with self.assertRaises(TypeError):
+            oxbow.convert({}, self.folder / "x.oxb")
+
+    def test_a_state_dict_gives_the_file_of_its_checkpoint(self):
+        import json
+        import struct
+
+        data = (DEMO / "model.safetensors").read_bytes()
+        size = struct.unpack("<Q", data[:8])[0]
+        header = json.loads(data[8:8 + size])
+        header.pop("__metadata__", None)
+        types = {"F16": numpy.float16, "F32": numpy.float32}
+        state = {name: numpy.frombuffer(data, types[entry["dtype"]], offset=8 + size + entry["data_offsets"][0],
+                                        count=int(numpy.prod(entry["shape"]))).reshape(entry["shape"])
+                 for name, entry in header.items()}
+        config = json.loads((DEMO / "config.json").read_text())
+        other = self.folder / "state.oxb"
+        oxbow.convert(state, other, config=config, tokenizer=DEMO / "char_vocab.json", quality=False)
+        tokens = self.model.encode("In the beginning")
+        numpy.testing.assert_array_equal(oxbow.Model(other).session().run(tokens), self.model.session().run(tokens))
+
+    def test_text_and_tokens_are_the_same_thing(self):
+        text = "And it came to pass"
+        tokens = self.model.encode(text)
+        self.assertEqual(tokens.dtype, numpy.int32)
+        self.assertEqual(self.model.decode(tokens), text)
+
+    def test_logits_are_those_of_the_c_interface_to_the_bit(self):
+        tokens = self.model.encode("And it came to pass, when the river was full, that the people went up. " * 3)
+        self.assertGreater(tokens.size, self.model.max_segment)
+        library = os.environ.get("OXBOW_LIBRARY") or str(_library.NATIVE / "liboxbow.so.0.1")
+        program = self.folder / "logits"
+        subprocess.run(["cc", "-std=c99", f"-I{ROOT / 'runtime/api'}", str(pathlib.Path(__file__).with_name("logits.c")),
+                        library, f"-Wl,-rpath,{os.path.dirname(library)}", "-o", str(program)], check=True)
+        raw = subprocess.run([str(program), str(self.path), *map(str, tokens)], check=True, capture_output=True).stdout
+        expected = numpy.frombuffer(raw, numpy.float32).reshape(tokens.size, self.model.output_width)
+        logits = self.model.session().run(tokens)
+        self.assertEqual(logits.tobytes(), expected.tobytes())
+        for threads in (1, 2):
+            session = self.model.session(threads=threads)
+            numpy.testing.assert_array_equal(session.run(tokens, rows=70), expected[-70:])
+
+    def test_a_stream_is_saved_loaded_and_rewound(self):
+        tokens = self.model.encode("In the beginning God created the heaven and the earth.")
+        session = self.model.session()
+        session.run(tokens[:20], rows=0)
+        self.assertEqual(session.position, 20)
+        state, mark = session.save(), session.checkpoint()
+        expected = session.run(tokens[20:30])
+        session.rewind(mark)
+        numpy.testing.assert_array_equal(session.run(tokens[20:30]), expected)
+        other = self.model.session()
+        other.load(state)
+        numpy.testing.assert_array_equal(other.run(tokens[20:30]), expected)
+        with self.assertRaises(oxbow.OxbowError) as caught:
+            other.load(b"x" * len(state))
+        self.assertTrue(caught.exception.name)
+        session.reset()
+        self.assertEqual(session.position, 0)
+
+    def test_text_is_what_the_command_line_writes(self):
+        pieces = list(self.model.session().generate("And it came to pass", max_tokens=60, seed=7, temperature=0.8))
+        words = [_library.program("oxbow"), "run", str(self.path), "--prompt", "And it came to pass", "--tokens", "60", "--seed",
+                 "7", "--temperature", "0.8"]
+        expected = subprocess.run(words, capture_output=True, check=True, stdin=subprocess.DEVNULL).stdout.decode()
+        self.assertEqual("".join(pieces), expected)
+        self.assertGreater(len(pieces), 10)
+
+    def test_a_generator_goes_on_where_it_was_saved(self):
+        whole = self.model.session().generator(seed=3, max_tokens=0)
+        whole.add("And")
+        taken = []
+        for piece in whole:
+            taken.append(piece)
+            if len(taken) == 20:
+                state = whole.save()
+            if len(taken) == 40:
+                break
+        again = self.model.session().generator(seed=3, max_tokens=0)
+        again.load(state)
+        rest = []
+        for piece in again:
+            rest.append(piece)
+            if len(rest) == 20:
+                break
+        self.assertEqual(rest, taken[20:])
+
+    def test_mistakes_are_said(self):
+        with self.assertRaises(oxbow.OxbowError):
+            oxbow.Model(self.folder / "none.oxb")
+        with self.assertRaises(ValueError):
+            self.model.session(backend="abacus")
+        session = self.model.session()
+        for tokens in ([], [0.5], [[1, 2]]):
+            with self.assertRaises(ValueError):
+                session.run(tokens)
+        with self.assertRaises(oxbow.OxbowError):
+            session.run([self.model.vocabulary])
+
+    def test_bench_measures(self):
+        report = self.model.bench("--decode", "5")
+        self.assertEqual(report["decode"]["tokens"], 5)
+
+
+if __name__ == "__main__":
+    unittest.main()

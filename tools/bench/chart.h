@@ -1,0 +1,33 @@
+#pragma once
+
+// Lines over the tokens of a stream, as an SVG that needs nothing from elsewhere.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace oxbow::tools {
+
+struct Series {
+  /// Of the line: "median", "min", "cache".
+  std::string css;
+  /// At its end; empty: none.
+  std::string label;
+  /// Tokens and values.
+  std::vector<std::pair<double, double>> points;
+};
+
+struct Chart {
+  std::string title;
+  /// Beside the axis.
+  std::string unit;
+  double tokens = 0.0;
+  std::vector<Series> series;
+  /// With its own colours and background, for a file of its own; else the page brings them.
+  bool alone = false;
+};
+
+/// Every value has its place: the axis goes up to the largest.
+std::string to_svg(const Chart& chart);
+
+}  // namespace oxbow::tools
