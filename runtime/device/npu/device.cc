@@ -33,7 +33,7 @@ size_t offload_count(const Model& model) {
 
 /// And of a kind that this library knows.
 bool is_for(const schema::Offload& offload, const char* target) {
-  return offload.result() <= schema::OffloadResult::MAX &&
+  return target != nullptr && offload.result() <= schema::OffloadResult::MAX &&
          std::strcmp(offload.target()->c_str(), target) == 0;
 }
 
@@ -41,7 +41,7 @@ bool is_for(const schema::Offload& offload, const char* target) {
 const char* choose_target(const Model& model, const NpuHandle& handle) {
   for (size_t t = 0; t < handle.caps().target_count; ++t) {
     const char* target = handle.caps().targets[t];
-    for (size_t i = 0; target != nullptr && i < offload_count(model); ++i) {
+    for (size_t i = 0; i < offload_count(model); ++i) {
       if (is_for(offload_at(model, i), target)) return target;
     }
   }
