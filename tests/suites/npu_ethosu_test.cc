@@ -187,7 +187,8 @@ TEST(Ethosu, EveryChangedByteOfAStreamIsRefusedOrHarmless) {
           std::vector<std::byte> weights(weight_bytes), scratch(commands.header.scratch_bytes),
               fast(commands.header.fast_bytes);
           const std::span<std::byte> regions[] = {weights, scratch, fast};
-          (void)run_ethosu_stream(commands.stream, regions);
+          DecodedWeights decoded;
+          (void)run_ethosu_stream(commands.stream, regions, decoded);
           ++harmless;
         }
         bytes[i] = before;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/base/checked.h"
+#include "runtime/base/hash.h"
 #include "runtime/device/npu/ethosu/accel.h"
 #include "runtime/device/npu/ethosu/stream.h"
 #include "tests/support/ethosu_weights.h"
@@ -55,7 +56,7 @@ bool unpack(std::span<const int16_t> stream, size_t channels, size_t depth, size
   return true;
 }
 
-const char* run_convolution(const EthosuState& s, Regions regions) {
+const char* run_convolution(const EthosuState& s, Regions regions, DecodedWeights& decoded) {
   const size_t depth = s.size(kIfmDepthM1), channels = s.size(kOfmDepthM1);
   const size_t height = s.size(kOfmHeightM1), width = s.size(kOfmWidthM1);
   const std::byte* encoded = at(regions, s[kWeightRegion], s[kWeightBase], s[kWeightLength]);
@@ -63,11 +64,18 @@ const char* run_convolution(const EthosuState& s, Regions regions) {
   if (encoded == nullptr || scales == nullptr || s[kScaleLength] < kScaleBytes * channels) {
     return "weights outside of their region";
   }
-  std::vector<int16_t> order, weights;
-  const size_t most = round_up(channels, size_t{64}) * round_up(depth, size_t{32}) + 65536;
-  if (!decode_ethosu_weights({encoded, static_cast<size_t>(s[kWeightLength])}, most, &order) ||
-      !unpack(order, channels, depth, s.size(kOfmBlockDepthM1), &weights)) {
-    return "the weights are broken";
+  const uint64_t shape[] = {channels, depth, s.size(kOfmBlockDepthM1)};
+  const auto encoded_bytes = static_cast<size_t>(s[kWeightLength]);
+  const uint64_t key = hash_bytes(encoded, encoded_bytes, hash_bytes(shape, sizeof(shape)));
+  std::vector<int16_t>& weights = decoded[key];
+  if (weights.empty()) {
+    std::vector<int16_t> order;
+    const size_t most = round_up(channels, size_t{64}) * round_up(depth, size_t{32}) + 65536;
+    if (!decode_ethosu_weights({encoded, encoded_bytes}, most, &order) ||
+        !unpack(order, channels, depth, s.size(kOfmBlockDepthM1), &weights)) {
+      weights.clear();
+      return "the weights are broken";
+    }
   }
   for (size_t y = 0; y < height; ++y) {
     for (size_t x = 0; x < width; ++x) {
@@ -110,12 +118,13 @@ T read(const void* argument) {
 
 }  // namespace
 
-const char* run_ethosu_stream(std::span<const uint32_t> stream, Regions regions) {
+const char* run_ethosu_stream(std::span<const uint32_t> stream, Regions regions,
+                              DecodedWeights& decoded) {
   EthosuReader reader(stream);
   uint32_t operation = 0;
   const char* why = nullptr;
   while (reader.next(&operation, &why)) {
-    if (operation == kOpConv) why = run_convolution(reader.state(), regions);
+    if (operation == kOpConv) why = run_convolution(reader.state(), regions, decoded);
     if (operation == kOpDmaStart) why = run_dma(reader.state(), regions);
     if (why != nullptr) return why;
   }
@@ -217,7 +226,7 @@ int FakeEthosu::submit(const void* argument) {
   const char* why =
       run_ethosu_stream({reinterpret_cast<const uint32_t*>(stream->second.bytes.data()),
                          stream_bytes_[job.stream] / 4},
-                        regions);
+                        regions, decoded_);
   if (why != nullptr) complaint_ = why;
   return why == nullptr ? 0 : -1;
 }

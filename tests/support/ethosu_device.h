@@ -14,9 +14,13 @@
 
 namespace oxbow::testing {
 
+/// Weights of earlier runs, by the hash of their bytes and shape: decoding is most of the work.
+using DecodedWeights = std::map<uint64_t, std::vector<int16_t>>;
+
 /// Null, or why the stream cannot be run. Regions are weights, scratch and fast memory.
 const char* run_ethosu_stream(std::span<const uint32_t> stream,
-                              std::span<const std::span<std::byte>> regions);
+                              std::span<const std::span<std::byte>> regions,
+                              DecodedWeights& decoded);
 
 /// One device, and what tests want to know of it.
 class FakeEthosu {
@@ -51,6 +55,7 @@ class FakeEthosu {
   std::vector<std::byte> fast_;
   uint32_t next_ = 1;
   uint64_t jobs_ = 0;
+  DecodedWeights decoded_;
   std::string complaint_;
   EthosuSystem system_;
   EthosuPlugin plugin_;

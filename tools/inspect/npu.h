@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "schema/model_generated.h"
+#include "host/describe.h"
 
 namespace oxbow::tools {
 
