@@ -88,6 +88,8 @@ Args declare() {
                 "also compile the dense int8 layers for an accelerator (docs/npu.md)");
   args.option("npu-rows", "LIST",
               "numbers of rows to compile them for (default 16,64; at most --max-segment)");
+  args.option("npu-cache", "FILE", "keep compiled layers there, and take those that are");
+  args.option("vela", "PROGRAM", "Arm's compiler for Ethos-U (default vela)");
   args.flag("debug-outputs", "keep hidden activations and all memories readable");
   args.option("report", "FILE.html", "write a page with sizes, quality, memory plan and graph");
   args.flag("json", "print the summary as JSON only");
@@ -195,8 +197,12 @@ ConvertOptions read_options(const Args& args) {
   options.debug_outputs = args.has("debug-outputs");
   options.offload.targets = args.texts("npu");
   if (args.has("npu-rows")) options.offload.rows = read_rows(args.text("npu-rows", ""));
-  if (args.has("npu-rows") && options.offload.targets.empty()) {
-    throw UsageError("--npu-rows needs --npu");
+  options.offload.cache = args.text("npu-cache", "");
+  options.offload.vela = args.text("vela", options.offload.vela);
+  for (const char* name : {"npu-rows", "npu-cache", "vela"}) {
+    if (args.has(name) && options.offload.targets.empty()) {
+      throw UsageError(std::string("--") + name + " needs --npu");
+    }
   }
   options.measure_quality = writes && !args.has("no-quality");
   if (!options.measure_quality && args.has("quality-text")) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "converter/offload/cache.h"
 #include "host/errors.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/tensor.h"
@@ -85,12 +86,17 @@ class Store {
 /// A layer that several steps use is compiled once for each number of rows.
 class Compiled {
  public:
-  Compiled(NpuCompiler& compiler, Store& store) : compiler_(compiler), store_(store) {}
+  Compiled(NpuCompiler& compiler, LayerCache& cache, Store& store)
+      : compiler_(compiler), cache_(cache), store_(store) {}
 
   std::unique_ptr<schema::OffloadT> make(const DenseCodes& codes, uint32_t weight, uint32_t rows) {
     auto [at, is_new] = made_.try_emplace({weight, rows});
     if (is_new) {
-      const CompiledLayer layer = compiler_.compile(codes, rows);
+      const uint64_t key = LayerCache::key(codes, rows, compiler_.name());
+      const CompiledLayer* known = cache_.find(key);
+      const CompiledLayer layer = known != nullptr ? *known : compiler_.compile(codes, rows);
+      compiler_.check(layer);
+      if (known == nullptr) cache_.add(key, layer);
       schema::OffloadT& offload = at->second;
       offload.rows = rows;
       offload.result = schema::OffloadResult::ExactSums;
@@ -108,6 +114,7 @@ class Compiled {
 
  private:
   NpuCompiler& compiler_;
+  LayerCache& cache_;
   Store& store_;
   std::map<std::pair<uint32_t, uint32_t>, schema::OffloadT> made_;
 };
@@ -122,11 +129,12 @@ std::string add_offloads(const OffloadOptions& options, schema::ModelT& model, D
     throw InputError("--npu: the model has no dense layers with int8 rows and int8 weights");
   }
   Store store(data);
+  LayerCache cache(options.cache);
   const uint64_t before = data.bytes();
   uint64_t done = 0;
   for (const std::string& target : options.targets) {
     const std::unique_ptr<NpuCompiler> compiler = make_npu_compiler(target, options);
-    Compiled compiled(*compiler, store);
+    Compiled compiled(*compiler, cache, store);
     for (const Layer& layer : layers) {
       const DenseCodes codes = read_codes(*model.tensors[layer.weight], data);
       for (const uint32_t rows : buckets_of(options, layer.rows)) {

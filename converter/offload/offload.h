@@ -38,6 +38,8 @@ class NpuCompiler {
   /// With version and settings.
   virtual std::string name() const = 0;
   virtual CompiledLayer compile(const DenseCodes& layer, uint32_t rows) = 0;
+  /// Throws InputError when the plug-in would not run the layer.
+  virtual void check(const CompiledLayer& layer) const = 0;
 };
 
 struct OffloadOptions {
@@ -47,6 +49,8 @@ struct OffloadOptions {
   std::vector<uint32_t> rows;
   /// The program `vela`, for Ethos-U.
   std::string vela = "vela";
+  /// A file of layers that were compiled before; empty: none.
+  std::string cache;
 };
 
 /// The data region of a file whose weights are packed.

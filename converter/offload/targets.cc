@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "converter/offload/ethosu.h"
 #include "converter/offload/offload.h"
 #include "host/errors.h"
 
@@ -23,13 +24,22 @@ class ExampleCompiler : public NpuCompiler {
     std::memcpy(compiled.weights.data(), layer.codes.data(), layer.codes.size());
     return compiled;
   }
+  void check(const CompiledLayer&) const override {}
 };
+
+// The chips whose streams the tests run, to the bit.
+constexpr const char* kEthosu[] = {"ethos-u55-256", "ethos-u65-256"};
 
 }  // namespace
 
-std::unique_ptr<NpuCompiler> make_npu_compiler(const std::string& target, const OffloadOptions&) {
+std::unique_ptr<NpuCompiler> make_npu_compiler(const std::string& target,
+                                               const OffloadOptions& options) {
   if (target == "example-i8") return std::make_unique<ExampleCompiler>();
-  throw UsageError("--npu " + target + " does not exist; there is example-i8");
+  for (const char* chip : kEthosu) {
+    if (target == chip) return make_ethosu_compiler(target, options.vela);
+  }
+  throw UsageError("--npu " + printable(target) +
+                   " does not exist; there are ethos-u55-256, ethos-u65-256 and example-i8");
 }
 
 }  // namespace oxbow::convert

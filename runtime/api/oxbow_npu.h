@@ -80,6 +80,8 @@ typedef struct oxb_npu_host {
   const char* const* keys;
   const char* const* values;
   size_t key_count;
+  /* The table that was given, for a plug-in whose table is the beginning of something larger. */
+  const struct oxb_npu_plugin* plugin;
 } oxb_npu_host;
 
 /* Texts live as long as the device. */

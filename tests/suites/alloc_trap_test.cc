@@ -5,9 +5,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
+#include <span>
+#include <string>
 #include <vector>
 
-#include "runtime/api/oxbow.h"
+#include "host/testing/paths.h"
+#include "runtime/api/oxbow.hpp"
+#include "tests/support/golden.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace {
@@ -195,6 +199,37 @@ void expect_no_allocation_by(oxb_backend backend) {
 }
 TEST(AllocTrap, XnnpackAllocatesNothing) { expect_no_allocation_by(OXB_BACKEND_XNNPACK); }
 TEST(AllocTrap, AclAllocatesNothing) { expect_no_allocation_by(OXB_BACKEND_ACL); }
+
+TEST(AllocTrap, LayersOnAnNpuAllocateNothing) {
+  if (oxb_backend_is_built_in(OXB_BACKEND_NPU) == 0) GTEST_SKIP() << "not in this build";
+  const std::string file =
+      golden_model("labml_compressive/c1_d32_fullP",
+                   {"--weights", "int8", "--no-quality", "--npu", "example-i8"});
+  const auto npu = oxb::Npu::open((program_dir() + "/liboxbow_npu_example.so").c_str());
+  ASSERT_TRUE(npu.ok()) << npu.status().text();
+  const auto model = oxb::Model::open(file.c_str());
+  for (const uint32_t threads : {1u, 3u}) {
+    oxb::SessionOptions options;
+    options.backend = OXB_BACKEND_NPU;
+    options.threads = threads;
+    options.npu = npu->get();
+    options.npu_least_rows = 1;
+    auto session = oxb::Session::create(*model, options);
+    ASSERT_TRUE(session.ok()) << session.status().text();
+    const std::vector<int32_t> tokens = {1, 2, 3, 4, 5};
+    std::vector<float> logits(model->info().output_width);
+    bool good = true;
+    trapped = 0;
+    trapping = true;
+    for (size_t count = 1; count <= tokens.size(); ++count) {
+      good = good && session->run(std::span(tokens).first(count), logits).ok();
+    }
+    trapping = false;
+    EXPECT_TRUE(good);
+    EXPECT_EQ(trapped.load(), 0u);
+    EXPECT_GT(session->npu_report()->runs, 0u);
+  }
+}
 
 }  // namespace
 }  // namespace oxbow::testing

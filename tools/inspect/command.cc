@@ -11,29 +11,13 @@
 #include "host/summary.h"
 #include "tools/commands.h"
 #include "tools/common.h"
+#include "tools/inspect/npu.h"
+#include "tools/inspect/table.h"
 
 namespace oxbow::tools {
 namespace {
 
 using KeyValues = std::vector<std::unique_ptr<schema::KeyValueT>>;
-
-/// Rows of cells, each column as wide as its widest cell.
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string out;
-  for (const auto& row : rows) {
-    std::string line = " ";
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += " " + row[i] + std::string(widths[i] - row[i].size() + 1, ' ');
-    }
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return out;
-}
 
 std::string key_values(const char* title, const KeyValues& list) {
   std::vector<std::vector<std::string>> rows;
@@ -149,6 +133,7 @@ void declare_inspect(Args& args) {
   args.positional("model.oxb", "the model file");
   args.flag("json", "print JSON");
   args.option("html", "FILE", "write a page with the sizes, the memory plan and the graph");
+  args.flag("npu", "show what the file holds for NPUs, and what stays on the CPU");
   args.flag("check", "also read all weights and compare them with the checksum");
   add_common_options(args);
 }
@@ -191,7 +176,9 @@ int inspect_command(const Args& args) {
     if (args.has("check")) out["weights_checked"] = true;
     std::fputs(json_text(out).c_str(), stdout);
   } else {
-    std::fputs(text(description, providers, backend_bytes).c_str(), stdout);
+    std::fputs(args.has("npu") ? npu_text(description.model).c_str()
+                               : text(description, providers, backend_bytes).c_str(),
+               stdout);
     if (args.has("check")) std::puts("\nthe weights match their checksum");
   }
   return kExitGood;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "runtime/device/npu/device.h"
+#include "runtime/device/npu/ethosu/plugin.h"
 
 namespace oxbow {
 namespace {
@@ -43,6 +44,8 @@ const DeviceDriver kNpuDevice = {
     nothing_to_move, lose, is_lost, bytes, nullptr, nullptr, true,
 };
 
-const oxb_npu_plugin* built_in_npu_plugin(const char*) { return nullptr; }
+const oxb_npu_plugin* built_in_npu_plugin(const char* name) {
+  return std::strcmp(name, kEthosuPlugin.table.name) == 0 ? &kEthosuPlugin.table : nullptr;
+}
 
 }  // namespace oxbow

@@ -109,6 +109,7 @@ Status NpuHandle::take(const oxb_npu_plugin* plugin, const char* from, Error* er
                 OXB_NPU_MAJOR);
   }
   std::memcpy(&plugin_, plugin, std::min(plugin->size, sizeof(plugin_)));
+  host_.plugin = plugin;
   const bool runs =
       plugin_.run != nullptr || (plugin_.submit != nullptr && plugin_.wait != nullptr);
   if (plugin_.name == nullptr || plugin_.open == nullptr || plugin_.close == nullptr ||

@@ -1,0 +1,204 @@
+// Layers for Ethos-U: a TOSA graph goes to Arm's compiler, Vela, which is run as a program, and its stream and encoded weights
+// come back.
+
+#include "converter/offload/ethosu.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "converter/formats/zip.h"
+#include "converter/offload/tosa.h"
+#include "host/errors.h"
+#include "host/io_file.h"
+#include "runtime/device/npu/ethosu/stream.h"
+
+extern char** environ;
+
+namespace oxbow::convert {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder that goes with the object.
+class WorkFolder {
+ public:
+  WorkFolder() {
+    std::string pattern = (fs::temp_directory_path() / "oxbow-npu-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) {
+      throw InputError("no temporary folder: " + std::string(std::strerror(errno)));
+    }
+    path_ = pattern;
+  }
+  ~WorkFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// Runs a program with both outputs in a file; throws InputError with the last line when it fails.
+void run(const std::vector<std::string>& words, const fs::path& log) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t child = 0;
+  const int error =
+      posix_spawnp(&child, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
+    throw InputError(words[0] + " cannot be started: " + std::strerror(error) +
+                     "; --vela names Arm's compiler (pip install ethos-u-vela)");
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  std::string text = read_file(log.string());
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  throw InputError(words[0] + " failed: " + printable(text.substr(text.rfind('\n') + 1)));
+}
+
+/// The numbers or bytes of an array that NumPy stored, behind its header.
+std::span<const std::byte> array_of(const ZipMembers& members, const std::string& name) {
+  const auto found = members.find(name + ".npy");
+  if (found == members.end()) throw InputError("vela's result has no " + name);
+  const std::span<const std::byte> file = found->second;
+  const size_t header =
+      file.size() < 10 ? 0 : 10 + static_cast<size_t>(file[8]) + 256 * static_cast<size_t>(file[9]);
+  if (header == 0 || header > file.size() || std::memcmp(file.data(), "\x93NUMPY\x01", 7) != 0) {
+    throw InputError("vela's result: " + name + " is no array");
+  }
+  return file.subspan(header);
+}
+
+uint32_t number_of(const ZipMembers& members, const std::string& name) {
+  const std::span<const std::byte> bytes = array_of(members, name);
+  uint64_t value = 0;
+  if (bytes.size() != sizeof(value)) throw InputError("vela's result: " + name + " is no number");
+  std::memcpy(&value, bytes.data(), sizeof(value));
+  if (value > UINT32_MAX) throw InputError("vela's result: " + name + " is too large");
+  return static_cast<uint32_t>(value);
+}
+
+/// A column of the table that vela writes beside its result; 0 when there is none.
+double column_of(const std::string& table, const std::string& name) {
+  const size_t end = table.find('\n');
+  if (end == std::string::npos) return 0.0;
+  size_t head = 0, row = end + 1;
+  while (head < end) {
+    const size_t next_head = std::min(table.find(',', head), end);
+    const size_t next_row = std::min(table.find(',', row), table.size());
+    if (table.compare(head, next_head - head, name) == 0) {
+      return std::strtod(table.substr(row, next_row - row).c_str(), nullptr);
+    }
+    head = next_head + 1;
+    row = std::min(next_row + 1, table.size());
+  }
+  return 0.0;
+}
+
+CompiledLayer read_result(const fs::path& folder, const DenseCodes& layer, uint32_t rows) {
+  const std::string path = (folder / "layer_vela.npz").string();
+  const MappedFile file(path);
+  const ZipMembers members = read_zip(path, file.bytes());
+  const auto expect = [&](const char* name, uint32_t value) {
+    if (number_of(members, name) != value) {
+      throw InputError(std::string("vela's result: ") + name + " is not as expected");
+    }
+  };
+  expect("weight_region", kEthosuWeights);
+  expect("scratch_region", kEthosuScratch);
+  expect("input_region", kEthosuScratch);
+  expect("output_region", kEthosuScratch);
+  EthosuHeader header;
+  header.magic = kEthosuMagic;
+  header.version = kEthosuVersion;
+  header.scratch_bytes = number_of(members, "scratch_size");
+  header.fast_bytes = number_of(members, "scratch_fast_size");
+  header.input_offset = number_of(members, "input_offset");
+  header.input_bytes = rows * layer.depth;
+  header.output_offset = number_of(members, "output_offset");
+  header.output_bytes = rows * layer.channels * 4;
+  const std::span<const std::byte> stream = array_of(members, "cmd_data");
+  const std::span<const std::byte> weights = array_of(members, "weight_data");
+  CompiledLayer compiled;
+  compiled.commands.resize(sizeof(header));
+  std::memcpy(compiled.commands.data(), &header, sizeof(header));
+  compiled.commands.insert(compiled.commands.end(), stream.begin(), stream.end());
+  compiled.weights.assign(weights.begin(), weights.end());
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".csv") continue;
+    const std::string table = read_file(entry.path().string());
+    compiled.cycles = static_cast<uint64_t>(column_of(table, "cycles_total"));
+    compiled.fast_bytes = static_cast<uint64_t>(column_of(table, "sram_memory_used") * 1024.0);
+  }
+  return compiled;
+}
+
+class EthosuCompiler : public NpuCompiler {
+ public:
+  EthosuCompiler(std::string target, std::string vela)
+      : target_(std::move(target)), vela_(std::move(vela)) {}
+
+  std::string plugin() const override { return "ethosu"; }
+  std::string name() const override { return "vela, its default system and memory for " + target_; }
+
+  CompiledLayer compile(const DenseCodes& layer, uint32_t rows) override {
+    if (uint64_t{rows} * std::max(layer.depth, layer.channels * 4) > INT32_MAX) {
+      throw InputError("--npu: a layer is too large for " + target_);
+    }
+    const WorkFolder folder;
+    const fs::path graph = folder.path() / "layer.tosa", result = folder.path() / "out";
+    const std::vector<std::byte> bytes = tosa_graph(layer, rows);
+    std::ofstream(graph, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    run({vela_, "--accelerator-config", target_, "--output-format", "raw", "--output-dir",
+         result.string(), graph.string()},
+        folder.path() / "log");
+    return read_result(result, layer, rows);
+  }
+
+  void check(const CompiledLayer& layer) const override {
+    EthosuCommands commands;
+    const char* wrong = read_ethosu_commands(layer.commands, &commands);
+    char made_for[24] = {};
+    if (wrong == nullptr) wrong = check_ethosu_stream(commands, layer.weights.size());
+    if (wrong == nullptr && (!ethosu_target(commands.config, made_for) || target_ != made_for)) {
+      wrong = "it is for another chip";
+    }
+    if (wrong != nullptr) {
+      throw InputError("--npu " + target_ + ": the plug-in refuses what vela made: " + wrong);
+    }
+  }
+
+ private:
+  std::string target_, vela_;
+};
+
+}  // namespace
+
+std::unique_ptr<NpuCompiler> make_ethosu_compiler(const std::string& target,
+                                                  const std::string& vela) {
+  return std::make_unique<EthosuCompiler>(target, vela);
+}
+
+}  // namespace oxbow::convert

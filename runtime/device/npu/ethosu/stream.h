@@ -1,0 +1,145 @@
+#pragma once
+
+// What the commands of a layer for an Ethos-U are: a header of ours and the command stream that Vela made. Nothing of a stream
+// runs before every register in it is known and every address inside its region.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace oxbow {
+
+/// Regions of Vela's streams: encoded weights and scales, rows and results, and fast memory.
+enum EthosuRegion : uint32_t { kEthosuWeights = 0, kEthosuScratch = 1, kEthosuFast = 2 };
+inline constexpr size_t kEthosuRegions = 3;
+
+/// Little endian, like all of it.
+struct EthosuHeader {
+  uint32_t magic = 0;
+  uint32_t version = 0;
+  uint32_t scratch_bytes = 0;
+  uint32_t fast_bytes = 0;
+  /// In the scratch region.
+  uint32_t input_offset = 0;
+  uint32_t input_bytes = 0;
+  uint32_t output_offset = 0;
+  uint32_t output_bytes = 0;
+};
+inline constexpr uint32_t kEthosuMagic = 0x5545584f;  // "OXEU"
+inline constexpr uint32_t kEthosuVersion = 1;
+
+/// A register's number in a stream; those with 32 bits of data are counted from 0x400 on.
+enum EthosuCommand : uint32_t {
+  kOpStop = 0x000,
+  kOpConv = 0x002,
+  kOpDmaStart = 0x010,
+  kOpDmaWait = 0x011,
+  kOpKernelWait = 0x012,
+  kIfmPadTop = 0x100,
+  kIfmPadLeft = 0x101,
+  kIfmPadRight = 0x102,
+  kIfmPadBottom = 0x103,
+  kIfmDepthM1 = 0x104,
+  kIfmPrecision = 0x105,
+  kIfmUpscale = 0x107,
+  kIfmZeroPoint = 0x109,
+  kIfmWidth0M1 = 0x10a,
+  kIfmHeight0M1 = 0x10b,
+  kIfmHeight1M1 = 0x10c,
+  kIfmIbEnd = 0x10d,
+  kIfmRegion = 0x10f,
+  kOfmWidthM1 = 0x111,
+  kOfmHeightM1 = 0x112,
+  kOfmDepthM1 = 0x113,
+  kOfmPrecision = 0x114,
+  kOfmBlockWidthM1 = 0x115,
+  kOfmBlockHeightM1 = 0x116,
+  kOfmBlockDepthM1 = 0x117,
+  kOfmZeroPoint = 0x118,
+  kOfmWidth0M1 = 0x11a,
+  kOfmHeight0M1 = 0x11b,
+  kOfmHeight1M1 = 0x11c,
+  kOfmRegion = 0x11f,
+  kKernelWidthM1 = 0x120,
+  kKernelHeightM1 = 0x121,
+  kKernelStride = 0x122,
+  kParallelMode = 0x123,
+  kAccFormat = 0x124,
+  kActivation = 0x125,
+  kActivationMin = 0x126,
+  kActivationMax = 0x127,
+  kWeightRegion = 0x128,
+  kScaleRegion = 0x129,
+  kAbStart = 0x12d,
+  kBlockDep = 0x12f,
+  kDmaSourceRegion = 0x130,
+  kDmaTargetRegion = 0x131,
+  kIfmBase0 = 0x400,
+  kIfmBase1 = 0x401,
+  kIfmBase2 = 0x402,
+  kIfmBase3 = 0x403,
+  kIfmStrideX = 0x404,
+  kIfmStrideY = 0x405,
+  kIfmStrideC = 0x406,
+  kOfmBase0 = 0x410,
+  kOfmBase1 = 0x411,
+  kOfmBase2 = 0x412,
+  kOfmBase3 = 0x413,
+  kOfmStrideX = 0x414,
+  kOfmStrideY = 0x415,
+  kOfmStrideC = 0x416,
+  kWeightBase = 0x420,
+  kWeightLength = 0x421,
+  kScaleBase = 0x422,
+  kScaleLength = 0x423,
+  kDmaSource = 0x430,
+  kDmaTarget = 0x431,
+  kDmaLength = 0x432,
+};
+inline constexpr size_t kEthosuRegisters = 0x440;
+
+/// All registers, as a stream has set them so far.
+struct EthosuState {
+  /// Addresses have 40 bits.
+  uint64_t values[kEthosuRegisters] = {};
+
+  uint64_t operator[](uint32_t command) const { return values[command]; }
+  uint64_t size(uint32_t command) const { return values[command] + 1; }
+};
+
+/// Reads a stream command by command. Registers are set as it goes.
+class EthosuReader {
+ public:
+  explicit EthosuReader(std::span<const uint32_t> words) : words_(words) {}
+
+  /// The next operation; false at the end, and with `why` where the stream is wrong.
+  bool next(uint32_t* operation, const char** why);
+  const EthosuState& state() const { return state_; }
+
+ private:
+  std::span<const uint32_t> words_;
+  size_t at_ = 0;
+  bool stopped_ = false;
+  EthosuState state_;
+};
+
+struct EthosuCommands {
+  EthosuHeader header;
+  /// The driver's actions that Vela puts in front, and the stream behind them.
+  std::span<const uint32_t> actions;
+  std::span<const uint32_t> stream;
+  /// The chip it was made for: its configuration register.
+  uint32_t config = 0;
+};
+
+/// Null and the parts, or why not. `bytes` is aligned to 4. Of the stream nothing is looked at yet.
+const char* read_ethosu_commands(std::span<const std::byte> bytes, EthosuCommands* commands);
+
+/// Null when the stream computes int32 sums of int8 rows and weights, with every address inside its region, and writes to
+/// nothing but scratch and fast memory; otherwise why not.
+const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_bytes);
+
+/// "ethos-u65-256" of a configuration register; false: no chip of which streams are known.
+bool ethosu_target(uint32_t config, char (&text)[24]);
+
+}  // namespace oxbow
