@@ -167,7 +167,7 @@ bool LineEditor::read(const std::string& prompt, std::string* line) {
   line->clear();
   if (::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
     const bool there = edit(prompt, line);
-    std::fputs("\r\n", stderr);
+    std::fputs("\n", stderr);
     if (there && !line->empty() && (history_.empty() || history_.back() != *line)) {
       history_.push_back(*line);
       if (history_.size() > kMostHistory) history_.erase(history_.begin());

@@ -190,6 +190,7 @@ Stream Bench::stream(uint64_t tokens, const std::string& input) {
   // A block has the same number of tokens as any other; the last takes the rest.
   const size_t blocks = static_cast<size_t>(std::min<uint64_t>(Stream::kBlocks, tokens));
   const uint64_t block_tokens = tokens / blocks;
+  const double block_seconds = limits_.max_seconds / static_cast<double>(blocks);
   // For the median of a block every n-th time is kept; 1,021 is a prime and keeps no rhythm.
   std::vector<double> sample(1021);
   const uint64_t every = block_tokens / sample.size() + 1;
@@ -210,7 +211,12 @@ Stream Bench::stream(uint64_t tokens, const std::string& input) {
     out.min = 1e30;
     size_t kept = 0;
     const double worked = thread_seconds();
-    while (fed < end && !stream.stopped_early) {
+    const Stopwatch block_time;
+    // A stream that ends by time has its stretches by time.
+    const auto over = [&] {
+      return out.tokens > 0 && block + 1 < blocks && block_time.seconds() >= block_seconds;
+    };
+    while (fed < end && !stream.stopped_early && !over()) {
       const Stopwatch time;
       step(token);
       const double seconds = time.seconds();
