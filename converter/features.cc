@@ -121,6 +121,22 @@ constexpr Feature kTable[] = {
      [](const ModelT& model) { return model.tokenizer && model.tokenizer->space_unless_there; }},
     {"tokenizer.drop_first_space", "Tokenizer.drop_first_space",
      [](const ModelT& model) { return model.tokenizer && model.tokenizer->drop_first_space; }},
+    {"tokenizer.steps", "Tokenizer.steps",
+     [](const ModelT& model) { return model.tokenizer && !model.tokenizer->steps.empty(); }},
+    {"tokenizer.words",
+     "Tokenizer.words Tokenizer.word_mark Tokenizer.mark_spaces Tokenizer.unknown_apart",
+     [](const ModelT& model) { return model.tokenizer && model.tokenizer->words; }},
+    {"tokenizer.word_suffix", "Tokenizer.word_suffix Tokenizer.last_byte_pieces",
+     [](const ModelT& model) { return model.tokenizer && !model.tokenizer->word_suffix.empty(); }},
+    {"tokenizer.decoding", "Tokenizer.decoding",
+     [](const ModelT& model) {
+       return model.tokenizer && model.tokenizer->decoding != schema::TokenDecoding::Kind;
+     }},
+    {"pattern.of_bytes", "WordPattern.of_bytes",
+     [](const ModelT& model) {
+       return model.tokenizer && any_of(model.tokenizer->patterns,
+                                        [](const auto& pattern) { return pattern.of_bytes; });
+     }},
 };
 #undef OXB_ANY
 #undef OXB_OPTION

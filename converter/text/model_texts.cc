@@ -80,6 +80,7 @@ void ModelTexts::read(const Graph& graph) {
   FoundTokenizer found = find(graph);
   tokenizer_ = std::move(found.tokenizer);
   notes_ = std::move(found.notes);
+  warnings_ = std::move(found.warnings);
   if (source_.empty()) files_.insert(found.files.begin(), found.files.end());
 }
 
@@ -104,6 +105,7 @@ void ModelTexts::apply(Graph& graph) {
       graph.warnings.push_back("the tokenizer may belong to another model: " + list_names(foreign) +
                                " of config.json is plain text to it");
     }
+    graph.warnings.insert(graph.warnings.end(), warnings_.begin(), warnings_.end());
   }
   apply_generation(graph, first);
   if (first) note_unread_files();

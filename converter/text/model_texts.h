@@ -41,6 +41,7 @@ class ModelTexts {
   /// Null: none.
   std::unique_ptr<schema::TokenizerT> tokenizer_;
   std::vector<std::string> notes_;
+  std::vector<std::string> warnings_;
   /// Of the checkpoint's folder, without it.
   std::set<std::string> files_;
 };

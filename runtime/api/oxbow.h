@@ -648,9 +648,15 @@ OXB_API oxb_status oxb_session_npu_report(const oxb_session* session, oxb_npu_re
 /* Text to tokens, in pieces of any size. */
 typedef struct oxb_encoder oxb_encoder;
 
+/* Values of add_template for two texts that a model takes together. */
+#define OXB_TEMPLATE_FIRST 2
+#define OXB_TEMPLATE_SECOND 3
+
 typedef struct oxb_encoder_options {
   size_t size;
-  /* Not 0: the tokens that the model expects before and behind a text, such as its start, are added. */
+  /* Not 0: the tokens that the model expects before and behind a text, such as its start, are added. Of a pair, such
+   * as a question and a passage, the first text gets OXB_TEMPLATE_FIRST and the second OXB_TEMPLATE_SECOND; their ids
+   * follow each other in one run. OXB_INVALID_ARGUMENT when the model takes no pairs. */
   oxb_bool add_template;
   /* Not 0: the text of a special token, such as "<|endoftext|>", becomes that token. 0: it is text like any
    * other, as is right for text of strangers. */

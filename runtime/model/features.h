@@ -62,6 +62,11 @@ inline constexpr std::string_view kFeatures[] = {
     "tokenizer.normalization",
     "tokenizer.space_unless_there",
     "tokenizer.drop_first_space",
+    "tokenizer.steps",
+    "tokenizer.words",
+    "tokenizer.word_suffix",
+    "tokenizer.decoding",
+    "pattern.of_bytes",
 };
 
 constexpr bool knows_feature(std::string_view name) {

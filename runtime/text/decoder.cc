@@ -64,6 +64,40 @@ size_t oxb_decoder::most_text(const oxbow::Tokenizer& tokenizer) {
   return oxbow::CharacterWriter::most(longest + 1);
 }
 
+namespace {
+
+/// Adds the text of a token, as the kind does it or as the file says.
+void decode(oxbow::DecoderState& state, uint32_t token) {
+  const oxbow::Tokenizer& tokenizer = *state.tokenizer;
+  const auto* suffix = tokenizer.table->word_suffix();
+  std::span<const char> text = tokenizer.text(token);
+  switch (tokenizer.table->decoding()) {
+    case oxbow::schema::TokenDecoding::Kind:
+      tokenizer.def->decode(state, token);
+      return;
+    case oxbow::schema::TokenDecoding::Plain:
+      state.out.add(text);
+      return;
+    case oxbow::schema::TokenDecoding::Spaced:
+      if (!state.text_start) state.out.add(' ');
+      state.out.add(text);
+      return;
+    case oxbow::schema::TokenDecoding::WordEnds:
+      // Not leading: a word has ended.
+      if (!state.leading) state.out.add(' ');
+      state.leading = true;
+      if (suffix != nullptr && text.size() >= suffix->size() && suffix->size() > 0 &&
+          std::equal(suffix->begin(), suffix->end(), text.end() - suffix->size())) {
+        text = text.first(text.size() - suffix->size());
+        state.leading = false;
+      }
+      state.out.add(text);
+      return;
+  }
+}
+
+}  // namespace
+
 Status oxb_decoder::place(const oxbow::Tokenizer& tokenizer, const oxb_decoder_options& options,
                           void* memory, size_t bytes, oxb_decoder** decoder, Error* error) {
   if (memory == nullptr || bytes < oxb_decoder::bytes()) {
@@ -92,7 +126,7 @@ oxb_decoder::Preview oxb_decoder::preview(uint32_t token, std::span<char> text) 
   if (!gives_text(token)) return out;
   oxbow::DecoderState state = state_;
   state.out.start(text);
-  state.tokenizer->def->decode(state, token);
+  decode(state, token);
   out.text = text.first(state.out.written());
   const std::span<const char> waiting = state.out.waiting();
   std::copy(waiting.begin(), waiting.end(), out.waiting);
@@ -140,7 +174,7 @@ Status oxb_decoder::run(int32_t id, std::span<char> text, size_t* count, Error* 
   const auto token = static_cast<uint32_t>(id);
   if (!gives_text(token)) return Status::kOk;
   state_.out.start(text);
-  tokenizer.def->decode(state_, token);
+  decode(state_, token);
   state_.text_start = false;
   *count = state_.out.written();
   return Status::kOk;

@@ -34,8 +34,7 @@ struct oxb_encoder::Layout {
   size_t scratch = 0;
   size_t scratch_bytes = 0;
   size_t word = 0;
-  size_t normal = 0;
-  size_t normal_bytes = 0;
+  size_t steps = 0;
   /// With room to align.
   size_t bytes = 0;
 
@@ -48,11 +47,11 @@ struct oxb_encoder::Layout {
       scratch_bytes = tokenizer.def->scratch_bytes(tokenizer, word_bytes);
     }
     word = scratch + scratch_bytes;
-    normal = word + word_bytes;
-    if (tokenizer.table->normalization() != nullptr) {
-      normal_bytes = window_bytes(tokenizer, word_bytes) + oxbow::TextNormalizer::kSlack;
-    }
-    bytes = normal + normal_bytes + alignof(std::max_align_t) - 1;
+    steps = oxbow::round_up(word + word_bytes, alignof(std::max_align_t));
+    bytes = steps +
+            oxbow::TextNormalizer::memory_bytes(tokenizer.step_count,
+                                                window_bytes(tokenizer, word_bytes)) +
+            alignof(std::max_align_t) - 1;
   }
 };
 
@@ -62,6 +61,12 @@ Status oxb_encoder::measure(const Tokenizer& tokenizer, const oxb_encoder_option
     return fail(error, Status::kInvalidArgument, "encoder: max_word_bytes is %u; expected %u to %u",
                 static_cast<unsigned>(options.max_word_bytes), static_cast<unsigned>(kMinWordBytes),
                 static_cast<unsigned>(kMaxWordBytes));
+  }
+  const bool pairs =
+      tokenizer.table->pair_between() != nullptr || tokenizer.table->pair_after() != nullptr;
+  if (!pairs &&
+      (options.add_template == OXB_TEMPLATE_FIRST || options.add_template == OXB_TEMPLATE_SECOND)) {
+    return fail(error, Status::kInvalidArgument, "encoder: the model takes no pairs of texts");
   }
   *bytes = Layout(tokenizer, options.max_word_bytes).bytes;
   return Status::kOk;
@@ -85,8 +90,8 @@ Status oxb_encoder::place(const Tokenizer& tokenizer, const oxb_encoder_options&
   made->state_.pending.room = {new (base + layout.pending) int32_t[word_bytes + 1], word_bytes + 1};
   made->state_.scratch = {base + layout.scratch, layout.scratch_bytes};
   made->state_.word = {reinterpret_cast<char*>(base + layout.word), word_bytes};
-  made->normalizer_.place(tokenizer,
-                          {reinterpret_cast<char*>(base + layout.normal), layout.normal_bytes});
+  made->normalizer_.place({tokenizer.steps, tokenizer.step_count}, base + layout.steps,
+                          window_bytes(tokenizer, word_bytes));
   made->reset();
   *encoder = made;
   return Status::kOk;
@@ -116,8 +121,22 @@ void oxb_encoder::begin(Beginning beginning, bool parse_special) {
   if (beginning == Beginning::kContinued && behind_token != nullptr) behind_token(state_);
 }
 
+oxb_encoder::Around oxb_encoder::around() const {
+  const oxbow::schema::Tokenizer& table = *state_.tokenizer->table;
+  switch (options_.add_template) {
+    case 0:
+      return {};
+    case OXB_TEMPLATE_FIRST:
+      return {table.before(), table.pair_between()};
+    case OXB_TEMPLATE_SECOND:
+      return {nullptr, table.pair_after()};
+    default:
+      return {table.before(), table.after()};
+  }
+}
+
 void oxb_encoder::add_template(const flatbuffers::Vector<uint32_t>* tokens, size_t* done) {
-  if (tokens == nullptr || options_.add_template == 0) return;
+  if (tokens == nullptr) return;
   for (; *done < tokens->size() && state_.pending.left() > 0; ++*done) {
     state_.pending.add(static_cast<int32_t>(tokens->Get(static_cast<uint32_t>(*done))));
   }
@@ -134,7 +153,7 @@ void oxb_encoder::give(std::span<int32_t> ids, Encoded* encoded) {
 
 Status oxb_encoder::encode(std::span<const char> text, bool ends, size_t* consumed, Error* error) {
   const auto kind = state_.tokenizer->def->encode;
-  if (state_.tokenizer->table->normalization() == nullptr) {
+  if (normalizer_.empty()) {
     return kind(state_, text, ends, consumed, error);
   }
   for (;;) {
@@ -205,7 +224,8 @@ Status oxb_encoder::run(std::span<const char> text, bool last, std::span<int32_t
       reset();
       return Status::kOk;
     }
-    add_template(state_.tokenizer->table->before(), &before_);
+    const Around around = this->around();
+    add_template(around.before, &before_);
     if (!state_.pending.empty()) continue;
     size_t taken = 0;
     const Status status = take(text.subspan(encoded->consumed), last, &taken, error);
@@ -219,7 +239,7 @@ Status oxb_encoder::run(std::span<const char> text, bool last, std::span<int32_t
     }
     if (taken > 0 || !state_.pending.empty()) continue;
     if (!last || encoded->consumed < text.size()) return Status::kOk;
-    add_template(state_.tokenizer->table->after(), &after_);
+    add_template(around.after, &after_);
     ended_ = state_.pending.empty();
   }
 }

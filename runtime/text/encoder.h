@@ -3,7 +3,7 @@
 // Text to token ids, in pieces of any size and in memory the caller gives: the inside of
 // oxb_encoder, which oxbow.h documents.
 //
-//   memory:  oxb_encoder | int32 pending[W + 1] | scratch of the kind | char word[W] | char normal[]   W: max_word_bytes
+//   memory:  oxb_encoder | int32 pending[W + 1] | scratch of the kind | char word[W] | steps   W: max_word_bytes
 
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +49,7 @@ struct EncoderState {
   bool text_start = true;
   bool segment_start = true;
   /// What the kind keeps from call to call.
-  KindRoom<128> kind;
+  KindRoom<256> kind;
 };
 
 }  // namespace oxbow
@@ -81,6 +81,12 @@ struct oxb_encoder {
   /// The same for text without added tokens, by the kind: as it is, or normalised.
   oxbow::Status encode(std::span<const char> text, bool ends, size_t* consumed,
                        oxbow::Error* error);
+  /// The tokens that the text is put between.
+  struct Around {
+    const flatbuffers::Vector<uint32_t>* before = nullptr;
+    const flatbuffers::Vector<uint32_t>* after = nullptr;
+  };
+  Around around() const;
   /// The next of `tokens` that were not added to `pending` yet.
   void add_template(const flatbuffers::Vector<uint32_t>* tokens, size_t* done);
   void give(std::span<int32_t> ids, oxbow::Encoded* encoded);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
+#include "runtime/base/checked.h"
+#include "runtime/text/open_tables.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow {
@@ -13,6 +16,7 @@ using Kind = Utf8Character::Kind;
 // What one character becomes is never longer, in bytes: the longest that Unicode has is 33.
 constexpr size_t kMaxDecomposition = 72;
 constexpr size_t kMaxReplacement = 24;
+constexpr size_t kMaxContent = 1024;
 
 constexpr uint32_t kSyllables = 0xac00;
 constexpr uint32_t kSyllableCount = 11172;
@@ -54,35 +58,41 @@ bool strings_fit(const schema::CharMap* map, size_t limit) {
 
 }  // namespace
 
-void TextNormalizer::begin() {
-  filled_ = count_ = 0;
-  begun_ = complete_ = false;
+void TextStep::begin() {
+  filled_ = dropped_ = count_ = 0;
+  begun_ = complete_ = long_cluster_ = false;
+  cutting_ = {};
 }
 
-void TextNormalizer::put(std::span<const char> bytes) {
+void TextStep::put(std::span<const char> bytes) {
   std::copy(bytes.begin(), bytes.end(), buffer_.data() + filled_);
   filled_ += bytes.size();
 }
 
-void TextNormalizer::drop(size_t bytes) {
-  std::memmove(buffer_.data(), buffer_.data() + bytes, filled_ - bytes);
-  filled_ -= bytes;
+void TextStep::drop(size_t bytes) { dropped_ += bytes; }
+
+/// Moves what is there to the front of the buffer, when that is worth its time.
+void TextStep::make_room() {
+  if (dropped_ == 0 || (dropped_ < kSlack && dropped_ < filled_ - dropped_)) return;
+  std::memmove(buffer_.data(), buffer_.data() + dropped_, filled_ - dropped_);
+  filled_ -= dropped_;
+  dropped_ = 0;
 }
 
-uint8_t TextNormalizer::order_of(uint32_t code_point) const {
-  const auto* marks = table().marks();
+uint8_t TextStep::order_of(uint32_t code_point) const {
+  const auto* marks = tables_->form->marks();
   if (marks == nullptr || marks->size() == 0 || code_point < marks->Get(0) >> 8) return 0;
   const uint32_t* end = marks->data() + marks->size();
   const uint32_t* found = std::lower_bound(marks->data(), end, code_point << 8);
   return found != end && *found >> 8 == code_point ? static_cast<uint8_t>(*found) : 0;
 }
 
-bool TextNormalizer::compose(uint32_t first, uint32_t second, uint32_t* joined) const {
-  if (table().join_hangul() && join_hangul(first, second, joined)) return true;
+bool TextStep::compose(uint32_t first, uint32_t second, uint32_t* joined) const {
+  if (tables_->form->join_hangul() && join_hangul(first, second, joined)) return true;
   char both[2 * kMaxCharacterBytes];
   size_t bytes = write_utf8(first, both);
   bytes += write_utf8(second, both + bytes);
-  const CharMap::Replacement found = tokenizer_->compose.find({both, bytes});
+  const CharMap::Replacement found = tables_->compose.find({both, bytes});
   if (found.bytes != bytes) return false;
   const Utf8Character character = read_utf8(found.text);
   *joined = character.code_point;
@@ -90,8 +100,8 @@ bool TextNormalizer::compose(uint32_t first, uint32_t second, uint32_t* joined) 
 }
 
 /// Joins what the marks of the segment compose to with its first character.
-void TextNormalizer::compose_segment() {
-  if (count_ < 2 || table().compose() == nullptr || orders_[0] != 0) return;
+void TextStep::compose_segment() {
+  if (count_ < 2 || tables_->form->compose() == nullptr || orders_[0] != 0) return;
   size_t kept = 1;
   for (size_t i = 1; i < count_; ++i) {
     uint32_t joined = 0;
@@ -107,24 +117,24 @@ void TextNormalizer::compose_segment() {
   count_ = kept;
 }
 
-void TextNormalizer::flush() {
+void TextStep::flush() {
   compose_segment();
   for (size_t i = 0; i < count_; ++i) {
     char bytes[kMaxCharacterBytes];
     const std::span<const char> character(bytes, write_utf8(segment_[i], bytes));
-    const CharMap::Replacement found = tokenizer_->replace.find(character);
+    const CharMap::Replacement found = tables_->replace.find(character);
     put(found.bytes == character.size() ? found.text : character);
   }
   count_ = 0;
 }
 
-void TextNormalizer::add(uint32_t code_point) {
+void TextStep::add(uint32_t code_point) {
   const uint8_t order = order_of(code_point);
   if (count_ == kMaxSegment) flush();
   if (order == 0 && count_ > 0) {
     compose_segment();
     uint32_t joined = 0;
-    if (count_ == 1 && orders_[0] == 0 && table().compose() != nullptr &&
+    if (count_ == 1 && orders_[0] == 0 && tables_->form->compose() != nullptr &&
         compose(segment_[0], code_point, &joined)) {
       segment_[0] = joined;
       return;
@@ -142,15 +152,15 @@ void TextNormalizer::add(uint32_t code_point) {
   ++count_;
 }
 
-void TextNormalizer::add_decomposed(uint32_t code_point, std::span<const char> character) {
-  if (table().split_hangul() && code_point - kSyllables < kSyllableCount) {
+void TextStep::add_decomposed(uint32_t code_point, std::span<const char> character) {
+  if (tables_->form->split_hangul() && code_point - kSyllables < kSyllableCount) {
     const uint32_t syllable = code_point - kSyllables;
     add(kLeads + syllable / (kVowelCount * kTrailCount));
     add(kVowels + syllable / kTrailCount % kVowelCount);
     if (syllable % kTrailCount != 0) add(kTrails + syllable % kTrailCount);
     return;
   }
-  const CharMap::Replacement found = tokenizer_->decompose.find(character);
+  const CharMap::Replacement found = tables_->decompose.find(character);
   if (found.bytes != character.size()) {
     add(code_point);
     return;
@@ -165,25 +175,27 @@ void TextNormalizer::add_decomposed(uint32_t code_point, std::span<const char> c
   }
 }
 
-size_t TextNormalizer::take(std::span<const char> text, bool last) {
+TextStep::Character TextStep::read(std::span<const char> text, bool last) {
+  const auto byte = static_cast<uint8_t>(text[0]);
+  if (byte < 0x80) return {byte, 1, text.first(1)};
+  const Utf8Character next = read_utf8(text);
+  if (next.kind == Kind::kCharacter) return {next.code_point, next.bytes, text.first(next.bytes)};
+  if (next.kind == Kind::kIncomplete && !last) return {};
+  return {kReplacementCharacter, malformed_bytes(text), std::span("\xef\xbf\xbd", 3)};
+}
+
+size_t TextStep::take_form(std::span<const char> text, bool last) {
   size_t at = 0;
   while (at < text.size() && !full()) {
     const auto byte = static_cast<uint8_t>(text[at]);
-    Utf8Character next = {Kind::kCharacter, byte, 1};
-    if (byte >= 0x80) {
-      next = read_utf8(text.subspan(at));
-      if (next.kind == Kind::kIncomplete && !last) return at;
-    }
-    std::span<const char> character = text.subspan(at, next.bytes);
-    if (next.kind != Kind::kCharacter) {
-      next = {Kind::kCharacter, kReplacementCharacter, malformed_bytes(text.subspan(at))};
-      character = std::span("\xef\xbf\xbd", 3);
-    }
-    const uint8_t bits = tokenizer_->classes.of(next.code_point);
+    const Character next = read(text.subspan(at), last);
+    if (next.bytes == 0) return at;
+    const std::span<const char> character = next.text;
+    const uint8_t bits = tables_->classes.of(next.code_point);
     if (!begun_) {
       begun_ = true;
-      const auto* prefix = table().prefix();
-      if (prefix != nullptr && !(table().prefix_unless_space() && (bits & kSpace) != 0)) {
+      const auto* prefix = tables_->form->prefix();
+      if (prefix != nullptr && !(tables_->form->prefix_unless_space() && (bits & kSpace) != 0)) {
         put({prefix->data(), prefix->size()});
       }
     }
@@ -195,8 +207,8 @@ size_t TextNormalizer::take(std::span<const char> text, bool last) {
     // Nothing joins with what is before it.
     if (count_ > 0) flush();
     if (byte < 0x80 && at < text.size() && static_cast<uint8_t>(text[at]) < 0x80 &&
-        (tokenizer_->classes.of(static_cast<uint8_t>(text[at])) & kChanged) == 0 &&
-        tokenizer_->replace.plain_ascii(static_cast<char>(byte))) {
+        (tables_->classes.of(static_cast<uint8_t>(text[at])) & kChanged) == 0 &&
+        tables_->replace.plain_ascii(static_cast<char>(byte))) {
       put(character);
       continue;
     }
@@ -211,15 +223,111 @@ size_t TextNormalizer::take(std::span<const char> text, bool last) {
   return at;
 }
 
-Status check_normalization(const Tokenizer& tokenizer, Error* error) {
-  const schema::Normalization& table = *tokenizer.table->normalization();
-  if (tokenizer.classes.empty() || !strings_fit(table.decompose(), kMaxDecomposition) ||
-      !strings_fit(table.compose(), kMaxCharacterBytes) ||
-      !strings_fit(table.replace(), kMaxReplacement) ||
-      (table.prefix() != nullptr && table.prefix()->size() > kMaxReplacement)) {
+size_t TextStep::take(std::span<const char> text, bool last) {
+  make_room();
+  switch (tables_->kind) {
+    case NormalTables::Kind::kForm:
+      return take_form(text, last);
+    case NormalTables::Kind::kPattern:
+      return take_pattern(text, last);
+    case NormalTables::Kind::kMap:
+      return take_map(text, last);
+    case NormalTables::Kind::kStrip:
+      return take_strip(text, last);
+  }
+  return 0;
+}
+
+size_t TextNormalizer::memory_bytes(size_t steps, size_t bytes) {
+  if (steps == 0) return 0;
+  return round_up(steps * sizeof(TextStep), alignof(std::max_align_t)) + bytes +
+         (3 * steps - 1) * TextStep::kSlack;
+}
+
+void TextNormalizer::place(std::span<const NormalTables> tables, std::byte* memory, size_t bytes) {
+  if (tables.empty()) return;
+  steps_ = {new (memory) TextStep[tables.size()], tables.size()};
+  auto* buffer = reinterpret_cast<char*>(
+      memory + round_up(tables.size() * sizeof(TextStep), alignof(std::max_align_t)));
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const bool is_last = i + 1 == tables.size();
+    const size_t size = is_last ? bytes + 2 * TextStep::kSlack : 3 * TextStep::kSlack;
+    steps_[i].place(tables[i], {buffer, size});
+    buffer += size;
+  }
+}
+
+void TextNormalizer::begin() {
+  for (TextStep& step : steps_) step.begin();
+}
+
+size_t TextNormalizer::take(std::span<const char> text, bool last) {
+  size_t taken = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    if (!steps_[0].complete()) {
+      const size_t bytes = steps_[0].take(text.subspan(taken), last);
+      taken += bytes;
+      moved = bytes > 0;
+    }
+    for (size_t i = 1; i < steps_.size(); ++i) {
+      TextStep& from = steps_[i - 1];
+      if (steps_[i].complete()) continue;
+      const size_t bytes = steps_[i].take(from.text(), from.complete());
+      from.drop(bytes);
+      moved |= bytes > 0;
+    }
+    if (steps_.size() == 1) break;
+  }
+  return taken;
+}
+
+Status open_form(const schema::Normalization& form, const CharClasses& classes,
+                 NormalTables* tables, Error* error) {
+  tables->kind = NormalTables::Kind::kForm;
+  tables->form = &form;
+  tables->classes = classes;
+  OXB_TRY(open_char_map(form.decompose(), &tables->decompose, error));
+  OXB_TRY(open_char_map(form.compose(), &tables->compose, error));
+  OXB_TRY(open_char_map(form.replace(), &tables->replace, error));
+  if (classes.empty() || !strings_fit(form.decompose(), kMaxDecomposition) ||
+      !strings_fit(form.compose(), kMaxCharacterBytes) ||
+      !strings_fit(form.replace(), kMaxReplacement) ||
+      (form.prefix() != nullptr && form.prefix()->size() > kMaxReplacement)) {
     return fail(error, Status::kFileCorrupt,
                 "tokenizer: the tables of normalization are incomplete");
   }
+  return Status::kOk;
+}
+
+Status open_step(const schema::NormalStep& step, NormalTables* tables, Error* error) {
+  if (step.classes() != nullptr) {
+    OXB_TRY(open_classes(*step.classes(), &tables->classes, error));
+  }
+  if (step.form() != nullptr) return open_form(*step.form(), tables->classes, tables, error);
+  if (step.pattern() != nullptr) {
+    tables->kind = NormalTables::Kind::kPattern;
+    OXB_TRY(tables->pattern.set_classes(tables->classes, step.class_count(), error));
+    OXB_TRY(tables->pattern.add(*step.pattern(), error));
+    if (step.content() != nullptr)
+      tables->content = {step.content()->data(), step.content()->size()};
+    if (tables->content.size() > kMaxContent || step.pattern()->of_bytes() ||
+        step.pattern()->behaviour() != schema::SplitBehaviour::Isolated) {
+      return fail(error, Status::kFileCorrupt, "tokenizer: a replacement is not as it must be");
+    }
+    return Status::kOk;
+  }
+  if (step.map() != nullptr) {
+    tables->kind = NormalTables::Kind::kMap;
+    tables->clusters = step.clusters();
+    if (!strings_fit(step.map(), kMaxContent)) {
+      return fail(error, Status::kFileCorrupt, "tokenizer: a replacement is too long");
+    }
+    return open_char_map(step.map(), &tables->map, error);
+  }
+  tables->kind = NormalTables::Kind::kStrip;
+  tables->strip_left = step.strip_left();
+  tables->strip_right = step.strip_right();
   return Status::kOk;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/text/tokenizer.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow {
@@ -13,6 +12,15 @@ using Mode = PatternPart::Mode;
 
 constexpr uint16_t kEndsBefore = 0x8000;
 constexpr uint16_t kStart = 1;
+
+/// The character that stands for a byte in GPT-2's vocabularies: itself, or one from U+0100 on for those that are not
+/// printable.
+uint32_t printable(uint8_t byte) {
+  if (byte <= 0x20) return 0x100u + byte;
+  if (byte < 0x7f) return byte;
+  if (byte <= 0xa0) return 0x121u + (byte - 0x7fu);
+  return byte == 0xad ? 0x143 : byte;
+}
 
 }  // namespace
 
@@ -26,26 +34,21 @@ struct PatternCutter::Walk {
   bool open = false;
 };
 
-PatternCutter::PatternCutter(const Tokenizer& tokenizer, PatternState& state,
-                             std::span<const char> text, bool last)
-    : patterns_(*tokenizer.table->patterns()),
-      classes_(tokenizer.pattern_classes),
-      columns_(size_t{tokenizer.table->pattern_class_count()} + 1),
-      count_(tokenizer.table->patterns()->size()),
-      state_(state),
-      text_(text),
-      last_(last) {}
-
 /// Bytes of the character at a place that is not the end of the text, and its class.
-size_t PatternCutter::character(size_t place, uint8_t* class_number, bool* cut_off) {
-  if (const auto byte = static_cast<uint8_t>(text_[place]); byte < 0x80) {
-    *class_number = classes_.of(byte);
+size_t PatternCutter::character(size_t index, size_t place, uint8_t* class_number, bool* cut_off) {
+  const auto byte = static_cast<uint8_t>(text_[place]);
+  if (set_.patterns[index]->of_bytes()) {
+    *class_number = set_.classes.of(printable(byte));
+    return 1;
+  }
+  if (byte < 0x80) {
+    *class_number = set_.classes.of(byte);
     return 1;
   }
   const std::span<const char> rest = text_.subspan(place);
   const Utf8Character next = read_utf8(rest);
   if (next.kind == Utf8Character::Kind::kCharacter) {
-    *class_number = classes_.of(next.code_point);
+    *class_number = set_.classes.of(next.code_point);
     return next.bytes;
   }
   if (next.kind == Utf8Character::Kind::kIncomplete && !last_) {
@@ -53,7 +56,7 @@ size_t PatternCutter::character(size_t place, uint8_t* class_number, bool* cut_o
     return 0;
   }
   state_.malformed = true;
-  *class_number = classes_.of(kReplacementCharacter);
+  *class_number = set_.classes.of(kReplacementCharacter);
   return malformed_bytes(rest);
 }
 
@@ -74,8 +77,8 @@ bool PatternCutter::see(size_t index, size_t place, bool* end) {
 }
 
 PatternCutter::Walk PatternCutter::walk(size_t index, size_t from, uint16_t state) {
-  const uint16_t* const next =
-      patterns_.Get(static_cast<flatbuffers::uoffset_t>(index))->next()->data();
+  const uint16_t* const next = set_.patterns[index]->next()->data();
+  const size_t columns = set_.columns;
   Walk walk;
   walk.end = from;
   size_t place = from;
@@ -90,17 +93,17 @@ PatternCutter::Walk PatternCutter::walk(size_t index, size_t from, uint16_t stat
       }
       sure = index == 0 ? text_.size() : state_.parts[index - 1].known;
     }
-    auto class_number = static_cast<uint8_t>(columns_ - 1);
+    auto class_number = static_cast<uint8_t>(columns - 1);
     size_t bytes = 0;
     if (!end) {
       bool cut_off = false;
-      bytes = character(place, &class_number, &cut_off);
+      bytes = character(index, place, &class_number, &cut_off);
       if (cut_off) {
         walk.open = true;
         return walk;
       }
     }
-    const uint16_t entry = next[state * columns_ + class_number];
+    const uint16_t entry = next[state * columns + class_number];
     if ((entry & kEndsBefore) != 0 && place > from) {
       walk.end = place;
       walk.state = state;
@@ -127,14 +130,15 @@ bool PatternCutter::begin(size_t index) {
   }
   if (found.open) return false;
   part.mode = Mode::kBetween;
-  return skip(part);
+  return skip(index);
 }
 
 /// One more character between what is held.
-bool PatternCutter::skip(PatternPart& part) {
+bool PatternCutter::skip(size_t index) {
+  PatternPart& part = state_.parts[index];
   uint8_t class_number = 0;
   bool cut_off = false;
-  part.known += static_cast<uint32_t>(character(part.known, &class_number, &cut_off));
+  part.known += static_cast<uint32_t>(character(index, part.known, &class_number, &cut_off));
   return !cut_off;
 }
 
@@ -146,7 +150,7 @@ bool PatternCutter::between(size_t index) {
   part.closed = end;
   if (end) return true;
   const Walk found = walk(index, part.known, kStart);
-  if (!found.found) return !found.open && skip(part);
+  if (!found.found) return !found.open && skip(index);
   if (behaviour(index) == Behaviour::WithPrevious) {
     part.mode = Mode::kHeld;
     part.state = kStart;
@@ -191,9 +195,7 @@ bool PatternCutter::close(size_t index) {
   return true;
 }
 
-Behaviour PatternCutter::behaviour(size_t index) const {
-  return patterns_.Get(static_cast<flatbuffers::uoffset_t>(index))->behaviour();
-}
+Behaviour PatternCutter::behaviour(size_t index) const { return set_.patterns[index]->behaviour(); }
 
 /// Finds out more about a part that is not closed. False: more of the text must be seen.
 bool PatternCutter::extend(size_t index) {
@@ -209,12 +211,12 @@ bool PatternCutter::extend(size_t index) {
 }
 
 PatternWord PatternCutter::next(size_t enough) {
-  const PatternPart& part = state_.parts[count_ - 1];
+  const PatternPart& part = state_.parts[set_.count - 1];
   while (!part.closed && part.known <= enough) {
-    if (!extend(count_ - 1)) break;
+    if (!extend(set_.count - 1)) break;
   }
   PatternWord word{part.known, !part.closed, false, false};
-  for (size_t i = 0; i < count_; ++i) {
+  for (size_t i = 0; i < set_.count; ++i) {
     const Mode mode = state_.parts[i].mode;
     word.dropped |= (behaviour(i) == Behaviour::DropHeld && mode == Mode::kHeld) ||
                     (behaviour(i) == Behaviour::DropBetween && mode == Mode::kBetween);
@@ -239,39 +241,38 @@ void PatternCutter::take(size_t bytes) {
 /// Where a part ended, what follows begins another, and so it does inside of that.
 void PatternCutter::settle() {
   bool over = false;
-  for (PatternPart& part : std::span(state_.parts).first(count_)) {
+  for (PatternPart& part : std::span(state_.parts).first(set_.count)) {
     over |= part.closed && part.known == 0;
     if (over) part = {};
   }
 }
 
-Status check_patterns(const Tokenizer& tokenizer, Error* error) {
-  const schema::Tokenizer& table = *tokenizer.table;
-  const size_t columns = size_t{table.pattern_class_count()} + 1;
-  const auto bad = [&](const char* what) {
-    return fail(error, Status::kFileCorrupt, "tokenizer: %s", what);
-  };
-  if (table.patterns()->size() == 0 || table.patterns()->size() > kMaxPatterns) {
-    return bad("no patterns, or more than 8");
+Status PatternSet::set_classes(const CharClasses& of_characters, size_t class_count, Error* error) {
+  classes = of_characters;
+  columns = class_count + 1;
+  if (classes.empty() || columns > 256 || classes.largest() >= class_count) {
+    return fail(error, Status::kFileCorrupt,
+                "tokenizer: the classes of the patterns are not there or more than they may be");
   }
-  if (tokenizer.pattern_classes.empty() || columns > 256 ||
-      tokenizer.pattern_classes.largest() >= columns - 1) {
-    return bad("the classes of the patterns are not there or more than they may be");
+  return Status::kOk;
+}
+
+Status PatternSet::add(const schema::WordPattern& pattern, Error* error) {
+  if (count == kMaxPatterns) {
+    return fail(error, Status::kFileCorrupt, "tokenizer: more than %zu patterns", kMaxPatterns);
   }
-  for (const schema::WordPattern* pattern : *table.patterns()) {
-    const auto* next = pattern->next();
-    const size_t states = next == nullptr ? 0 : next->size() / columns;
-    if (states < 2 || states > kEndsBefore || next->size() != states * columns ||
-        std::any_of(next->begin(), next->end(),
-                    [&](uint16_t entry) { return (entry & ~kEndsBefore) >= states; })) {
-      return bad("a pattern leads out of itself");
-    }
-    if (pattern->behaviour() > Behaviour::MAX) {
-      return fail(
-          error, Status::kFileUnsupported,
-          "tokenizer: a pattern of a behaviour this library does not know: use a newer one");
-    }
+  const auto* next = pattern.next();
+  const size_t states = next == nullptr ? 0 : next->size() / columns;
+  if (states < 2 || states > kEndsBefore || next->size() != states * columns ||
+      std::any_of(next->begin(), next->end(),
+                  [&](uint16_t entry) { return (entry & ~kEndsBefore) >= states; })) {
+    return fail(error, Status::kFileCorrupt, "tokenizer: a pattern leads out of itself");
   }
+  if (pattern.behaviour() > Behaviour::MAX) {
+    return fail(error, Status::kFileUnsupported,
+                "tokenizer: a pattern of a behaviour this library does not know: use a newer one");
+  }
+  patterns[count++] = &pattern;
   return Status::kOk;
 }
 

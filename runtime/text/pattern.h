@@ -21,9 +21,21 @@
 
 namespace oxbow {
 
-struct Tokenizer;
-
 inline constexpr size_t kMaxPatterns = 8;
+
+/// Patterns that cut one after the other, verified.
+struct PatternSet {
+  const schema::WordPattern* patterns[kMaxPatterns] = {};
+  size_t count = 0;
+  /// Of all of them: the class of each character, and how many classes there are, the end of the text included.
+  CharClasses classes;
+  size_t columns = 0;
+
+  /// Verifies a pattern for the classes, which were set, and adds it.
+  Status add(const schema::WordPattern& pattern, Error* error);
+  /// `count`: of the classes.
+  Status set_classes(const CharClasses& of_characters, size_t class_count, Error* error);
+};
 
 /// Where one pattern is in the text, counted from the beginning of what is left of it.
 struct PatternPart {
@@ -54,11 +66,11 @@ struct PatternWord {
   bool dropped = false;
 };
 
-/// Cuts a text by all patterns of a tokenizer.
+/// Cuts a text by all patterns of a set.
 class PatternCutter {
  public:
-  PatternCutter(const Tokenizer& tokenizer, PatternState& state, std::span<const char> text,
-                bool last);
+  PatternCutter(const PatternSet& set, PatternState& state, std::span<const char> text, bool last)
+      : set_(set), state_(state), text_(text), last_(last) {}
 
   /// What the text begins with. `enough`: how many bytes of a word need not be looked beyond.
   PatternWord next(size_t enough);
@@ -75,23 +87,17 @@ class PatternCutter {
   bool between(size_t index);
   bool held(size_t index);
   bool close(size_t index);
-  bool skip(PatternPart& part);
+  bool skip(size_t index);
   void settle();
   schema::SplitBehaviour behaviour(size_t index) const;
   Walk walk(size_t index, size_t from, uint16_t state);
   bool see(size_t index, size_t place, bool* end);
-  size_t character(size_t place, uint8_t* class_number, bool* cut_off);
+  size_t character(size_t index, size_t place, uint8_t* class_number, bool* cut_off);
 
-  const flatbuffers::Vector<flatbuffers::Offset<schema::WordPattern>>& patterns_;
-  const CharClasses& classes_;
-  size_t columns_;
-  size_t count_;
+  const PatternSet& set_;
   PatternState& state_;
   std::span<const char> text_;
   bool last_;
 };
-
-/// Whether the automata of a file hold together.
-Status check_patterns(const Tokenizer& tokenizer, Error* error);
 
 }  // namespace oxbow

@@ -132,6 +132,70 @@ void find_piece_traits(const Tokenizer& tokenizer, PieceTraits& traits) {
   }
 }
 
+/// A word as its pieces know it. Returns how many bytes of the text were taken; those of a word that is left out too.
+size_t take_word(const Tokenizer& tokenizer, std::span<const char> text, bool last,
+                 std::span<char> buffer, PiecesState& state) {
+  const schema::Tokenizer& table = *tokenizer.table;
+  SentencePieceState& out = state.text;
+  WordsState& words = state.words;
+  size_t taken = 0;
+  out.full = false;
+  const auto fits = [&](size_t bytes) {
+    out.full |= buffer.size() - out.filled < bytes;
+    return !out.full;
+  };
+  const auto put = [&](std::string_view bytes) {
+    std::memcpy(buffer.data() + out.filled, bytes.data(), bytes.size());
+    out.filled += bytes.size();
+  };
+  while (!out.complete && !out.full) {
+    const std::span<const char> rest = text.subspan(taken);
+    PatternWord word{rest.size(), !last, false, false};
+    PatternCutter cutter(tokenizer.patterns, words.cutting, rest, last);
+    if (tokenizer.patterns.count > 0) word = cutter.next(buffer.size());
+    if (rest.empty() && !last) return taken;
+    if (word.bytes == 0 && word.open) {
+      // All of the text was taken.
+      out.complete = last && rest.empty();
+      return taken;
+    }
+    size_t used = word.dropped ? word.bytes : 0;
+    while (used < word.bytes) {
+      const std::span<const char> left = rest.subspan(used, word.bytes - used);
+      const Utf8Character next = read_utf8(left);
+      if (next.kind == Utf8Character::Kind::kIncomplete && word.open && !last) break;
+      const bool good = next.kind == Utf8Character::Kind::kCharacter;
+      std::string_view character =
+          good ? std::string_view(left.data(), next.bytes) : std::string_view("\xef\xbf\xbd");
+      if (table.mark_spaces() && character == " ") character = kSpaceMark;
+      if (!fits(kSpaceMark.size() + kMaxCharacterBytes)) break;
+      const bool marked = table.word_mark() == schema::WordMark::Every ||
+                          (table.word_mark() == schema::WordMark::First && words.text_start);
+      if (words.word_start && marked && character != kSpaceMark) put(kSpaceMark);
+      words.word_start = words.text_start = false;
+      put(character);
+      used += good ? next.bytes : malformed_bytes(left);
+    }
+    const bool ended = used == word.bytes && !word.open;
+    if (used > 0) words.text_start = false;
+    if (tokenizer.patterns.count > 0) {
+      if (used > 0) {
+        cutter.take(used);
+      } else if (ended) {
+        cutter.end_word();
+      }
+    }
+    taken += used;
+    if (ended) {
+      out.complete = !words.word_start || rest.empty();
+      words.word_start = true;
+    } else if (used < word.bytes || rest.empty()) {
+      return taken;
+    }
+  }
+  return taken;
+}
+
 }  // namespace
 
 size_t buffer_bytes(const Tokenizer& tokenizer, size_t max_word_bytes) {
@@ -209,6 +273,13 @@ size_t normalise(const Tokenizer& tokenizer, std::span<const char> text, bool la
   return taken;
 }
 
+size_t fill_buffer(EncoderState& state, std::span<const char> text, bool last,
+                   std::span<char> buffer) {
+  SentencePieceState& s = sentencepiece_state(state);
+  if (!state.tokenizer->table->words()) return normalise(*state.tokenizer, text, last, buffer, s);
+  return take_word(*state.tokenizer, text, last, buffer, state.kind.as<PiecesState>());
+}
+
 void drop_front(std::span<char> buffer, size_t count, SentencePieceState& state) {
   std::memmove(buffer.data(), buffer.data() + count, state.filled - count);
   state.filled -= count;
@@ -223,9 +294,11 @@ void add_unknown(EncoderState& state, std::span<const char> text) {
       state.pending.add(static_cast<int32_t>(bytes->Get(static_cast<uint8_t>(byte))));
     }
   } else if (!after_unknown) {
-    state.pending.add(state.tokenizer->table->unknown_token());
+    if (state.tokenizer->table->unknown_token() >= 0) {
+      state.pending.add(state.tokenizer->table->unknown_token());
+    }
   }
-  after_unknown = true;
+  after_unknown = !state.tokenizer->table->unknown_apart();
 }
 
 Status word_too_long(const EncoderState& state, Error* error) {
@@ -236,7 +309,8 @@ Status word_too_long(const EncoderState& state, Error* error) {
 }
 
 Status check_sentencepiece(Tokenizer& tokenizer, Error* error) {
-  if (tokenizer.table->unknown_token() < 0) {
+  // Words without one lose what is unknown.
+  if (tokenizer.table->unknown_token() < 0 && !tokenizer.table->words()) {
     return fail(error, Status::kFileCorrupt, "tokenizer: no token for unknown text");
   }
   if (tokenizer.longest_text > kLongestText) {
@@ -250,14 +324,23 @@ Status check_sentencepiece(Tokenizer& tokenizer, Error* error) {
       return fail(error, Status::kFileCorrupt, "tokenizer: not a token for each byte");
     }
   }
-  find_piece_traits(tokenizer, tokenizer.kind.make<PieceTraits>());
+  PieceTraits& traits = tokenizer.kind.make<PieceTraits>();
+  find_piece_traits(tokenizer, traits);
+  const auto there = [](const flatbuffers::String* text) {
+    return text != nullptr && text->size() > 0;
+  };
+  traits.has_affixes =
+      there(tokenizer.table->word_suffix()) || there(tokenizer.table->inner_prefix());
   return Status::kOk;
 }
 
-void start_sentencepiece(EncoderState& state) { state.kind.make<SentencePieceState>(); }
+void start_sentencepiece(EncoderState& state) { state.kind.make<PiecesState>(); }
 
 void sentencepiece_behind_token(EncoderState& state) {
-  sentencepiece_state(state).behind_token = true;
+  PiecesState& pieces = state.kind.as<PiecesState>();
+  pieces.text.behind_token = true;
+  pieces.words = {};
+  pieces.words.text_start = false;
 }
 
 void decode_sentencepiece(DecoderState& state, uint32_t token) {

@@ -25,6 +25,8 @@ struct PieceTraits {
   /// be cut there.
   bool marks_begin_words = true;
   bool marks_end_words = true;
+  /// Pieces differ by their place in a word.
+  bool has_affixes = false;
   /// Bits for the first bytes of pieces that are whole wherever they occur.
   uint64_t whole_first[4] = {};
 };
@@ -63,8 +65,21 @@ struct SentencePieceState {
   bool after_unknown = false;
 };
 
+/// What is kept while text is cut into words that are texts of their own (Tokenizer.words).
+struct WordsState {
+  PatternState cutting;
+  /// Nothing of the text was taken, and nothing of the word that is in the buffer.
+  bool text_start = true;
+  bool word_start = true;
+};
+
+struct PiecesState {
+  SentencePieceState text;
+  WordsState words;
+};
+
 inline SentencePieceState& sentencepiece_state(EncoderState& state) {
-  return state.kind.as<SentencePieceState>();
+  return state.kind.as<PiecesState>().text;
 }
 
 inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
@@ -92,6 +107,10 @@ uint32_t find_whole_piece(const Tokenizer& tokenizer, std::span<const char> text
 /// Returns how many bytes were taken; some may wait in `rest` and `held_spaces`.
 size_t normalise(const Tokenizer& tokenizer, std::span<const char> text, bool last,
                  std::span<char> buffer, SentencePieceState& state);
+
+/// Fills the buffer with what comes next: of the text, or of a word of it, whose end sets `complete` then.
+size_t fill_buffer(EncoderState& state, std::span<const char> text, bool last,
+                   std::span<char> buffer);
 
 /// Moves what lies behind the first `count` bytes of the buffer to its front.
 void drop_front(std::span<char> buffer, size_t count, SentencePieceState& state);

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/text/normalizer.h"
-#include "runtime/text/pattern.h"
+#include "runtime/text/open_tables.h"
 
 namespace oxbow {
 
@@ -66,30 +65,6 @@ Status open_pieces(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* 
   return Status::kOk;
 }
 
-Status open_classes(const schema::CharClasses& table, CharClasses* classes, Error* error) {
-  const std::span<const uint16_t> block_of = view(table.block_of());
-  const std::span<const uint8_t> blocks = view(table.blocks());
-  if (block_of.size() != CharClasses::kBlockCount ||
-      std::any_of(block_of.begin(), block_of.end(), [&](uint16_t block) {
-        return (size_t{block} + 1) * CharClasses::kBlock > blocks.size();
-      })) {
-    return corrupt(error, "the table of characters is incomplete");
-  }
-  *classes = CharClasses(block_of, blocks);
-  return Status::kOk;
-}
-
-Status open_char_map(const schema::CharMap* table, CharMap* map, Error* error) {
-  if (table == nullptr) return Status::kOk;
-  const std::span<const uint8_t> strings = view(table->strings());
-  if (strings.empty() || strings.back() != 0) {
-    return corrupt(error, "the table of replacements is incomplete");
-  }
-  *map =
-      CharMap(view(table->trie()), {reinterpret_cast<const char*>(strings.data()), strings.size()});
-  return Status::kOk;
-}
-
 /// What makes the search for added tokens quick.
 Status open_added(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* error) {
   tokenizer->added_trie = Trie(view(table.added_trie()));
@@ -117,6 +92,32 @@ Status open_added(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* e
   return Status::kOk;
 }
 
+Status open_patterns(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* error) {
+  CharClasses classes;
+  if (table.pattern_classes() != nullptr) {
+    OXB_TRY(open_classes(*table.pattern_classes(), &classes, error));
+  }
+  OXB_TRY(tokenizer->patterns.set_classes(classes, table.pattern_class_count(), error));
+  for (const schema::WordPattern* pattern : *table.patterns()) {
+    OXB_TRY(tokenizer->patterns.add(*pattern, error));
+  }
+  return tokenizer->patterns.count > 0 ? Status::kOk : corrupt(error, "no patterns");
+}
+
+Status open_steps(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* error) {
+  const size_t more = table.steps() == nullptr ? 0 : table.steps()->size();
+  if (more >= kMaxNormalSteps) return corrupt(error, "too many steps of normalization");
+  if (table.normalization() != nullptr) {
+    OXB_TRY(open_form(*table.normalization(), tokenizer->classes,
+                      &tokenizer->steps[tokenizer->step_count++], error));
+  }
+  for (size_t i = 0; i < more; ++i) {
+    const auto* step = table.steps()->Get(static_cast<flatbuffers::uoffset_t>(i));
+    OXB_TRY(open_step(*step, &tokenizer->steps[tokenizer->step_count++], error));
+  }
+  return Status::kOk;
+}
+
 Status open_tables(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* error) {
   tokenizer->trie = Trie(view(table.trie()));
   if (const auto* merges = table.merges(); merges != nullptr) {
@@ -136,22 +137,18 @@ Status open_tables(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* 
   if (table.classes() != nullptr) {
     OXB_TRY(open_classes(*table.classes(), &tokenizer->classes, error));
   }
-  if (table.patterns() != nullptr) {
-    if (table.pattern_classes() != nullptr) {
-      OXB_TRY(open_classes(*table.pattern_classes(), &tokenizer->pattern_classes, error));
-    }
-    OXB_TRY(check_patterns(*tokenizer, error));
-  }
-  if (const schema::Normalization* normalization = table.normalization();
-      normalization != nullptr) {
-    OXB_TRY(open_char_map(normalization->decompose(), &tokenizer->decompose, error));
-    OXB_TRY(open_char_map(normalization->compose(), &tokenizer->compose, error));
-    OXB_TRY(open_char_map(normalization->replace(), &tokenizer->replace, error));
-    OXB_TRY(check_normalization(*tokenizer, error));
-  }
+  if (table.patterns() != nullptr) OXB_TRY(open_patterns(table, tokenizer, error));
+  OXB_TRY(open_steps(table, tokenizer, error));
   if (!below(view(table.before()), tokenizer->vocabulary) ||
-      !below(view(table.after()), tokenizer->vocabulary)) {
+      !below(view(table.after()), tokenizer->vocabulary) ||
+      !below(view(table.pair_between()), tokenizer->vocabulary) ||
+      !below(view(table.pair_after()), tokenizer->vocabulary)) {
     return corrupt(error, "a text is put between tokens the model lacks");
+  }
+  if (table.decoding() > schema::TokenDecoding::MAX || table.word_mark() > schema::WordMark::MAX) {
+    return fail(error, Status::kFileUnsupported,
+                "tokenizer: words or texts are made in a way this library does not know: use a "
+                "newer one");
   }
   for (const int32_t token : {table.unknown_token(), table.mask_token()}) {
     if (token < -1 || (token >= 0 && static_cast<uint32_t>(token) >= tokenizer->vocabulary)) {

@@ -14,6 +14,8 @@
 
 #include "runtime/api/oxbow.h"
 #include "runtime/base/status.h"
+#include "runtime/text/normalizer.h"
+#include "runtime/text/pattern.h"
 #include "runtime/text/tables/char_classes.h"
 #include "runtime/text/tables/char_map.h"
 #include "runtime/text/tables/merges.h"
@@ -101,11 +103,11 @@ struct Tokenizer {
   MergeTable merges;
   CharClasses classes;
   CharMap char_map;
-  /// What the patterns know of characters, and the tables of normalization.
-  CharClasses pattern_classes;
-  CharMap decompose;
-  CharMap compose;
-  CharMap replace;
+  /// How words are cut; none: as the kind says.
+  PatternSet patterns;
+  /// What is done with text before.
+  NormalTables steps[kMaxNormalSteps];
+  size_t step_count = 0;
   /// Of all pieces.
   size_t longest_text = 0;
   /// What the kind found out at open.

@@ -95,6 +95,7 @@ TextReader open_prompt(const Request& request) {
     // They bring their own special tokens.
     options.add_template = 0;
   }
+  if (args.has("second")) options.add_template = OXB_TEMPLATE_FIRST;
   return TextReader(request.model, std::move(source), options);
 }
 
@@ -109,7 +110,14 @@ static void pad(const Request& request, std::vector<int32_t>& ids, uint32_t most
              rules->pad_token);
 }
 
-std::vector<int32_t> read_prompt(const Request& request, uint32_t most) {
+TextReader open_second(const Request& request) {
+  oxb::EncoderOptions options;
+  options.add_template = OXB_TEMPLATE_SECOND;
+  return TextReader(request.model,
+                    TextSource::words("the second text", request.args.text("second", "")), options);
+}
+
+std::vector<int32_t> read_prompt(const Request& request, uint32_t most, size_t* first) {
   std::vector<int32_t> ids;
   if (request.as_ids) {
     ids = parse_ids(*request.args.text("ids"), request.model.input_info(0, 0)->limit, "--ids");
@@ -118,6 +126,13 @@ std::vector<int32_t> read_prompt(const Request& request, uint32_t most) {
     // One more tells that it is too long, however long it is.
     ids.resize(size_t{most} + 1);
     ids.resize(reader.read(ids));
+    if (first != nullptr) *first = ids.size();
+    if (request.args.has("second")) {
+      TextReader second = open_second(request);
+      std::vector<int32_t> more(size_t{most} + 1);
+      more.resize(second.read(more));
+      ids.insert(ids.end(), more.begin(), more.end());
+    }
   }
   if (ids.empty()) throw UsageError("give a text with --prompt, --file or --ids");
   if (request.args.has("pad-to")) pad(request, ids, most);
@@ -180,6 +195,9 @@ static void refuse_options_of_other_tasks(const Args& args, oxb_task task) {
   if (args.has("pad-to") && task != OXB_TASK_FILL_MASK && task != OXB_TASK_CLASSIFY) {
     throw UsageError("--pad-to is for models that read a text as a whole; this one does not");
   }
+  if (args.has("second") && (task != OXB_TASK_CLASSIFY || args.has("ids") || args.has("input"))) {
+    throw UsageError("--second is for a model that classifies, beside --prompt or --file");
+  }
   if (args.has("mask") && task != OXB_TASK_FILL_MASK) {
     throw UsageError("--mask is for models that fill masks; this one does not");
   }
@@ -216,6 +234,8 @@ void declare_run(Args& args) {
   args.option("length-penalty", "X",
               "of --beams: above 0 prefers longer texts (default: advised, else 1)");
   args.option("n-best", "N", "of --beams: print the N best with their scores (default 1)");
+  args.option("second", "TEXT",
+              "classify the prompt and this text as a pair, such as a question and a passage");
   args.option("mask", "ID",
               "the token to replace, of a model that fills masks (default: the tokenizer's own)");
   add_common_options(args);

@@ -80,8 +80,9 @@ int run_beams(const Request& request, oxb::BeamOptions options, oxb::Session& se
 
 /// The text of the prompt, echoed if that is wanted; with --chat between what the model wants around a question.
 TextReader open_prompt(const Request& request);
-/// The whole prompt. Throws InputError when there is none, or more than `most` tokens.
-std::vector<int32_t> read_prompt(const Request& request, uint32_t most);
+/// The whole prompt, with the text of --second behind it. Throws InputError when there is none, or more than `most`
+/// tokens. `first`: set to how many tokens are not of the second text.
+std::vector<int32_t> read_prompt(const Request& request, uint32_t most, size_t* first = nullptr);
 
 /// Prints what is generated as it comes: text, or ids with spaces between.
 class Printer {

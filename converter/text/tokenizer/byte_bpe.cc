@@ -149,9 +149,17 @@ class Builder {
     const std::array<uint32_t, 256> printable_of = printable_bytes();
     for (size_t byte = 0; byte < 256; ++byte) {
       char text[4];
-      const auto found = ids_.find(std::string(text, write_utf8(printable_of[byte], text)));
-      out_->byte_pieces.push_back(found == ids_.end() ? kNoPiece : found->second);
+      const std::string character(text, write_utf8(printable_of[byte], text));
+      out_->byte_pieces.push_back(piece_or_none(character));
+      if (!in_.suffix.empty())
+        out_->last_byte_pieces.push_back(piece_or_none(character + in_.suffix));
     }
+    out_->word_suffix = in_.suffix;
+  }
+
+  uint32_t piece_or_none(const std::string& text) const {
+    const auto found = ids_.find(text);
+    return found == ids_.end() ? kNoPiece : found->second;
   }
 
   /// Whether the merges make this token of its text. If not, they make it of no text at all: inside a
@@ -171,6 +179,15 @@ class Builder {
   /// The words that need no merges: those the merges would lead to anyway, and with `whole_words` all.
   void write_trie() {
     std::map<std::string, uint32_t> words;
+    if (!in_.suffix.empty()) {
+      // Words are not looked up: their texts have no suffix.
+      for (TokenRole& role : roles_) {
+        if (role == TokenRole::Unused) role = TokenRole::Plain;
+      }
+      out_->trie = build_double_array(words);
+      out_->roles = roles_;
+      return;
+    }
     for (const auto& [text, id] : ids_) {
       std::string bytes;
       if (!bytes_of_printable(text, &bytes)) continue;
@@ -200,7 +217,8 @@ class Builder {
   void write_settings() {
     out_->split = in_.split;
     out_->max_digits = in_.max_digits;
-    for (const std::vector<uint32_t>* ids : {&in_.before, &in_.after}) {
+    for (const std::vector<uint32_t>* ids :
+         {&in_.before, &in_.after, &in_.pair_between, &in_.pair_after}) {
       for (const uint32_t id : *ids) {
         if (id >= limit_)
           fail("the template has token " + std::to_string(id) + ", which the model lacks");
@@ -208,6 +226,8 @@ class Builder {
     }
     out_->before = in_.before;
     out_->after = in_.after;
+    out_->pair_between = in_.pair_between;
+    out_->pair_after = in_.pair_after;
     if (!in_.mask.empty()) {
       const auto added = added_texts_.find(in_.mask);
       if (added == added_texts_.end())
@@ -220,6 +240,7 @@ class Builder {
                        {CodePoints::white_space(), kSpace},
                        {CodePoints::word_characters(), kWordCharacter}},
                       *out_);
+    out_->steps = std::move(in_.steps);
     if (!in_.patterns.empty()) write_patterns(in_.source, in_.patterns, *out_);
   }
 
@@ -234,6 +255,16 @@ class Builder {
 };
 
 }  // namespace
+
+std::string printable_of_bytes(const std::string& bytes) {
+  static const std::array<uint32_t, 256> printable_of = printable_bytes();
+  std::string out;
+  for (const char byte : bytes) {
+    char text[4];
+    out.append(text, write_utf8(printable_of[static_cast<uint8_t>(byte)], text));
+  }
+  return out;
+}
 
 bool bytes_of_printable(const std::string& text, std::string* bytes) {
   static const std::vector<int16_t> byte_of = [] {

@@ -32,6 +32,10 @@ struct ByteBpeVocabulary {
   std::vector<SplitPattern> patterns;
   schema::WordSplit split = schema::WordSplit::Gpt2;
   NormalForm form;
+  /// Behind the form.
+  std::vector<std::unique_ptr<schema::NormalStepT>> steps;
+  /// What tokens that end a word end with; empty: nothing.
+  std::string suffix;
   /// Of the merges, where several have the same; empty: their order.
   std::vector<uint32_t> ranks;
   /// See the schema.
@@ -42,6 +46,8 @@ struct ByteBpeVocabulary {
   std::string unknown;
   std::vector<uint32_t> before;
   std::vector<uint32_t> after;
+  std::vector<uint32_t> pair_between;
+  std::vector<uint32_t> pair_after;
   /// Empty: none.
   std::string mask;
 };
@@ -69,6 +75,8 @@ std::unique_ptr<schema::TokenizerT> read_byte_bpe_json(const std::string& path,
 std::vector<std::string> read_vocabulary(const std::string& source, const nlohmann::json& vocab,
                                          uint32_t tokens);
 
+/// Bytes in GPT-2's form.
+std::string printable_of_bytes(const std::string& bytes);
 /// The bytes a text in GPT-2's form stands for; false when it is not in that form.
 bool bytes_of_printable(const std::string& text, std::string* bytes);
 

@@ -1,6 +1,9 @@
 // tokenizer.json with byte-pair encodings of words of bytes.
 
+#include <algorithm>
+
 #include "converter/text/tokenizer/byte_bpe.h"
+#include "converter/text/tokenizer/normal_steps.h"
 #include "converter/text/tokenizer/tokenizer_json.h"
 #include "host/errors.h"
 
@@ -26,14 +29,22 @@ class Reader {
 
   ByteBpeVocabulary read() {
     read_model(in_.model());
-    for (const json* part : in_.normalizers()) in_.add_normalizer(*part, out_.form);
+    for (const json* part : in_.normalizers()) steps_.add(*part);
     for (const json* part : in_.pre_tokenizers()) read_split(*part);
+    if (steps_.is_form()) {
+      out_.form = steps_.form();
+    } else {
+      out_.steps = steps_.take();
+    }
+    // Words of bytes are cut inside of characters, where nothing tells what is malformed.
+    out_.form.repairs = !out_.patterns.empty() && out_.patterns.back().of_bytes;
     if (!byte_level_) {
       in_.fail("the pre_tokenizer does not cut words of bytes, expected ByteLevel");
     }
-    const std::vector<const json*> decoders = in_.decoders();
-    if (decoders.size() != 1 || TokenizerJson::type(*decoders[0]) != "ByteLevel") {
-      in_.fail("the decoder " + (decoders.empty() ? "null" : TokenizerJson::type(*decoders[0])) +
+    // Without one, tokens become text all the same.
+    for (const json* decoder : in_.decoders()) {
+      if (TokenizerJson::type(*decoder) == "ByteLevel") continue;
+      in_.fail("the decoder " + TokenizerJson::type(*decoder) +
                " is not supported, expected ByteLevel");
     }
     out_.added = in_.added();
@@ -41,6 +52,8 @@ class Reader {
     TokenizerJson::Template around = in_.post_processor();
     out_.before = std::move(around.before);
     out_.after = std::move(around.after);
+    out_.pair_between = std::move(around.pair_between);
+    out_.pair_after = std::move(around.pair_after);
     name_split(out_);
     return std::move(out_);
   }
@@ -50,12 +63,14 @@ class Reader {
     if (TokenizerJson::type(model) != "BPE" && !TokenizerJson::optional(model, "type").is_null()) {
       in_.fail("the model is of type " + TokenizerJson::type(model) + ", expected BPE");
     }
-    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (const json& value = TokenizerJson::optional(model, key);
-          !value.is_null() && value != "") {
-        in_.fail(std::string("model.") + key + " is " + TokenizerJson::shown(value) +
-                 ", which is not supported");
-      }
+    if (const json& prefix = TokenizerJson::optional(model, "continuing_subword_prefix");
+        !prefix.is_null() && prefix != "") {
+      in_.fail("model.continuing_subword_prefix is " + TokenizerJson::shown(prefix) +
+               ", which is not supported for words of bytes");
+    }
+    if (const json& suffix = TokenizerJson::optional(model, "end_of_word_suffix");
+        !suffix.is_null()) {
+      out_.suffix = in_.text(suffix, "model.end_of_word_suffix");
     }
     if (const json& dropout = TokenizerJson::optional(model, "dropout");
         !dropout.is_null() && dropout != 0.0) {
@@ -86,22 +101,18 @@ class Reader {
 
   void read_split(const json& part) {
     if (TokenizerJson::type(part) != "ByteLevel") {
-      // Behind it a character is a byte.
-      if (byte_level_) {
-        in_.fail("the pre_tokenizer " + TokenizerJson::type(part) +
-                 " behind ByteLevel is not supported");
-      }
       out_.patterns.push_back(in_.cut(part));
+      // Behind ByteLevel a character is a byte.
+      out_.patterns.back().of_bytes = byte_level_;
       return;
     }
     if (byte_level_) in_.fail("the pre_tokenizer ByteLevel is there twice");
     byte_level_ = true;
     if (in_.flag(part, "add_prefix_space", true)) {
-      if (!out_.patterns.empty() || !out_.form.prefix.empty()) {
+      if (!out_.patterns.empty()) {
         in_.fail("pre_tokenizer.add_prefix_space is true behind another, which is not supported");
       }
-      out_.form.prefix = " ";
-      out_.form.prefix_unless_space = true;
+      steps_.add_space_before_text();
     }
     if (in_.flag(part, "use_regex", true)) {
       out_.patterns.push_back({kGpt2Pattern, false, Behaviour::Isolated});
@@ -110,9 +121,12 @@ class Reader {
 
   /// Texts that are looked for in normalised text are looked for before: the same, when they stay as they are.
   void check_added() const {
-    if (!out_.form.lower_case && !out_.form.strip_accents) return;
+    if (!steps_.changes_letters()) return;
     for (const AddedTokenSetting& token : out_.added) {
-      if (token.normalized) {
+      // What is in lower case stays as it is.
+      if (token.normalized && std::any_of(token.text.begin(), token.text.end(), [](char c) {
+            return (c >= 'A' && c <= 'Z') || static_cast<uint8_t>(c) >= 0x80;
+          })) {
         in_.fail("the added token '" + printable(token.text, 60) +
                  "' is looked for in text whose letters were changed, which is not supported");
       }
@@ -120,6 +134,7 @@ class Reader {
   }
 
   TokenizerJson in_;
+  NormalSteps steps_{in_};
   uint32_t tokens_;
   bool byte_level_ = false;
   ByteBpeVocabulary out_;
@@ -131,7 +146,7 @@ void name_split(ByteBpeVocabulary& vocabulary) {
   std::vector<SplitPattern>& patterns = vocabulary.patterns;
   // These leave no text between their words.
   const auto is = [&](size_t place, const std::string& text) {
-    return patterns[place].text == text && !patterns[place].literal &&
+    return patterns[place].text == text && !patterns[place].literal && !patterns[place].of_bytes &&
            (patterns[place].behaviour == Behaviour::Isolated ||
             patterns[place].behaviour == Behaviour::DropBetween);
   };

@@ -11,9 +11,12 @@
 #include "converter/text/tokenizer/characters.h"
 #include "converter/text/tokenizer/gguf_tokenizer.h"
 #include "converter/text/tokenizer/pieces_json.h"
+#include "converter/text/tokenizer/rank_files.h"
 #include "converter/text/tokenizer/sentencepiece.h"
 #include "converter/text/tokenizer/settings.h"
 #include "converter/text/tokenizer/wordpiece.h"
+#include "converter/text/tokenizer/wordpiece_json.h"
+#include "converter/text/tokenizer/words_json.h"
 #include "converter/text/tokenizer/world.h"
 #include "host/errors.h"
 #include "host/io_file.h"
@@ -30,6 +33,9 @@ using nlohmann::json;
 constexpr size_t kMaxFileBytes = size_t{256} << 20;
 // What T5's own tokenizer adds when nothing else is said.
 constexpr uint32_t kDefaultExtraIds = 100;
+const std::set<std::string> kT5 = {"t5", "mt5", "longt5", "umt5"};
+// Their ids are not those of SentencePiece's file: fairseq's four come first.
+const std::set<std::string> kFairseq = {"xlm-roberta", "xlm-roberta-xl"};
 
 void read_chat(const std::string& chat_template, const std::map<std::string, std::string>& named,
                FoundTokenizer& found) {
@@ -85,16 +91,19 @@ class Finder {
     if (has("char_vocab.json")) return read("char_vocab.json");
     if (has("source.spm") && has("vocab.json")) return read("source.spm");
     for (const char* name : {"tokenizer.json", "spiece.model", "tokenizer.model",
-                             "sentencepiece.bpe.model", "vocab.json", "vocab.txt"}) {
+                             "sentencepiece.bpe.model", "vocab.json", "vocab.txt", "tekken.json"}) {
       if (has(name) && !is_outdone(name)) return read(name);
     }
-    // Its name has a date.
+    // Their names have a date, or that of a model.
     std::set<std::string> worlds;
+    std::set<std::string> ranks;
     for (const auto& file : std::filesystem::directory_iterator(directory_)) {
       const std::string name = file.path().filename().string();
       if (is_world_vocabulary(name)) worlds.insert(name);
+      if (name.ends_with(".tiktoken") || name == "tiktoken.model") ranks.insert(name);
     }
-    return worlds.empty() ? FoundTokenizer() : read(*worlds.rbegin());
+    if (!worlds.empty()) return read(*worlds.rbegin());
+    return ranks.size() == 1 ? read(*ranks.begin()) : FoundTokenizer();
   }
 
   FoundTokenizer read(const std::string& name) {
@@ -107,8 +116,11 @@ class Finder {
       found_.tokenizer = read_world_vocabulary(path, model_.vocabulary);
     } else if (name.ends_with(".txt")) {
       found_.tokenizer = read_wordpiece_vocabulary(path, settings_, model_.vocabulary);
+      if (!settings_.config.contains("do_lower_case")) warn_of_capitals();
     } else if (name == "source.spm") {
       read_two_languages();
+    } else if (const std::string bytes = read_file(path); is_tiktoken(bytes)) {
+      found_.tokenizer = read_tiktoken(path, bytes, settings_, model_.vocabulary);
     } else {
       read_pieces(path);
     }
@@ -130,10 +142,10 @@ class Finder {
     const json file = read_json(directory_ + "/" + name, kMaxFileBytes);
     if (!file.is_object() || !file.contains("model") || !file["model"].is_object()) return false;
     const json& model = file["model"];
-    const bool pieces =
-        model.value("type", json()) == "Unigram" || model.value("byte_fallback", json()) == true;
-    return pieces &&
-           (has("spiece.model") || has("tokenizer.model") || has("sentencepiece.bpe.model"));
+    // Other models of scores do more with text than SentencePiece's file says, or have other ids.
+    const bool t5 = model.value("type", json()) == "Unigram" && is_like(kT5);
+    return (t5 && has("spiece.model")) ||
+           (model.value("byte_fallback", json()) == true && has("tokenizer.model"));
   }
 
   void read_any_json(const std::string& path, const std::string& name) {
@@ -142,6 +154,8 @@ class Finder {
       found_.tokenizer = read_characters(path, file, model_.vocabulary);
     } else if (!file.is_object()) {
       throw InputError(path + " is neither a list of characters nor a vocabulary");
+    } else if (file.contains("config") && file.contains("vocab")) {
+      found_.tokenizer = read_tekken(path, file, model_.vocabulary);
     } else if (!file.contains("model")) {
       if (!has("merges.txt"))
         throw InputError(
@@ -158,17 +172,43 @@ class Finder {
     const json& model = file["model"];
     // Old files do not name the type; they are byte-pair encodings.
     const json type = model.is_object() ? model.value("type", json("BPE")) : json();
-    if (type == "BPE" && is_pieces_json(file)) {
-      found_.tokenizer = read_pieces_json(path, file, model_.vocabulary);
-    } else if (type == "BPE") {
+    const std::string splits = file.value("pre_tokenizer", json()).dump();
+    if (type == "BPE" && splits.find("\"ByteLevel\"") != std::string::npos) {
       found_.tokenizer = read_byte_bpe_json(path, file, settings_, model_.vocabulary);
-    } else if (type == "WordPiece") {
+    } else if (type == "BPE" && is_pieces_json(path, file)) {
+      found_.tokenizer = read_pieces_json(path, file, model_.vocabulary);
+    } else if (type == "WordPiece" && is_bert_json(file)) {
       found_.tokenizer = read_wordpiece_json(path, file, model_.vocabulary);
+    } else if (type == "BPE" || type == "Unigram" || type == "WordLevel" || type == "WordPiece") {
+      const auto mask = settings_.named.find("mask_token");
+      found_.tokenizer = read_words_json(
+          path, file, mask == settings_.named.end() ? "" : mask->second, model_.vocabulary);
     } else {
       throw InputError(path + ": a model of type " + printable(type.dump(-1, ' ', true), 40) +
                        " is not supported in " + name +
-                       ", expected BPE or WordPiece; put SentencePiece's *.model beside it");
+                       ", expected BPE, Unigram, WordPiece or WordLevel");
     }
+  }
+
+  /// Nothing says that text is put in lower case, which is what BERT's files mean then; but a vocabulary of that kind
+  /// has no capitals.
+  void warn_of_capitals() {
+    const schema::TokenizerT& tokenizer = *found_.tokenizer;
+    size_t count = 0;
+    for (size_t id = 0, begin = 0; id < tokenizer.text_ends.size(); ++id) {
+      const size_t end = tokenizer.text_ends[id];
+      const bool plain = tokenizer.roles[id] == schema::TokenRole::Plain &&
+                         (begin == end || tokenizer.texts[begin] != '[');
+      count += plain && std::any_of(tokenizer.texts.begin() + static_cast<ptrdiff_t>(begin),
+                                    tokenizer.texts.begin() + static_cast<ptrdiff_t>(end),
+                                    [](uint8_t c) { return c >= 'A' && c <= 'Z'; });
+      begin = end;
+    }
+    if (count == 0) return;
+    found_.warnings.push_back(
+        "tokenizer: text is put in lower case, which no file says, but " + grouped_text(count) +
+        " tokens have capitals: if the model tells them apart, put {\"do_lower_case\": false} into "
+        "tokenizer_config.json");
   }
 
   void read_two_languages() {
@@ -180,10 +220,14 @@ class Finder {
   bool is_like(const std::set<std::string>& types) const { return types.contains(model_.type); }
 
   void read_pieces(const std::string& path) {
-    const SentencePieceModel pieces = read_sentencepiece_model(path);
+    SentencePieceModel pieces = read_sentencepiece_model(path);
     SentencePieceOptions options;
     options.added = settings_.added;
-    const bool t5 = is_like({"t5", "mt5", "longt5", "umt5"});
+    if (is_like(kFairseq)) {
+      read_fairseq(std::move(pieces), options);
+      return;
+    }
+    const bool t5 = is_like(kT5);
     const bool names_extra =
         std::any_of(options.added.begin(), options.added.end(),
                     [](const auto& token) { return token.text.starts_with("<extra_id_"); });
@@ -205,6 +249,40 @@ class Finder {
     // a space.
     options.space_at_start_only = !settings_.flag("legacy", true);
     found_.tokenizer = make_sentencepiece(pieces, options, model_.vocabulary);
+  }
+
+  /// Begin, padding, end and what is unknown come first, then the pieces of the file behind its own three, and the
+  /// mask at last.
+  void read_fairseq(SentencePieceModel model, SentencePieceOptions& options) {
+    std::vector<SentencePiece> pieces = {{"<s>", 0, PieceType::kControl},
+                                         {"<pad>", 0, PieceType::kControl},
+                                         {"</s>", 0, PieceType::kControl},
+                                         {"<unk>", 0, PieceType::kUnknown}};
+    for (const SentencePiece& piece : model.pieces) {
+      if (piece.type == PieceType::kNormal) pieces.push_back(piece);
+    }
+    if (pieces.size() != model.pieces.size() + 1) {
+      throw InputError(model.name + ": expected three pieces that are not made of text");
+    }
+    model.pieces = std::move(pieces);
+    options.before = {0};
+    options.after = {2};
+    const auto mask = static_cast<uint32_t>(model.pieces.size());
+    if (mask < model_.vocabulary && options.added.empty()) {
+      for (const auto& [text, id] :
+           {std::pair("<s>", 0u), {"<pad>", 1u}, {"</s>", 2u}, {"<unk>", 3u}, {"<mask>", mask}}) {
+        AddedTokenSetting token;
+        token.text = text;
+        token.id = id;
+        token.special = true;
+        token.strip_left = id == mask;
+        options.added.push_back(token);
+      }
+    }
+    found_.tokenizer = make_sentencepiece(model, options, model_.vocabulary);
+    found_.tokenizer->pair_between = {2, 2};
+    found_.tokenizer->pair_after = {2};
+    if (mask < model_.vocabulary) found_.tokenizer->mask_token = static_cast<int32_t>(mask);
   }
 
   /// The id of a token that settings name, or that has its usual text.
@@ -235,7 +313,7 @@ FoundTokenizer find_tokenizer(const std::string& directory, const TokenizerModel
 }
 
 FoundTokenizer read_tokenizer(const std::string& source, const TokenizerModel& model) {
-  if (source == "byte") return {byte_tokenizer(model.vocabulary), {}, {}};
+  if (source == "byte") return {byte_tokenizer(model.vocabulary), {}, {}, {}};
   const std::filesystem::path path(source);
   if (std::filesystem::is_directory(path)) {
     FoundTokenizer found = Finder(source, model).find();

@@ -17,6 +17,8 @@ struct FoundTokenizer {
   std::unique_ptr<schema::TokenizerT> tokenizer;
   /// What was found, in words; and what was left out, and why.
   std::vector<std::string> notes;
+  /// What may be wrong though it can be used.
+  std::vector<std::string> warnings;
   /// Files that were read, without their folder.
   std::vector<std::string> files;
 };

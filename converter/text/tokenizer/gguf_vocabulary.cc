@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "host/errors.h"
 
@@ -13,10 +15,23 @@ using Kind = GgufVocabulary::Kind;
 
 const std::string kPrefix = "tokenizer.ggml.";
 
-/// Keys that change what becomes of a text and that no supported vocabulary has.
-constexpr const char* kUnsupported[] = {"precompiled_charsmap", "normalizer.lowercase",
-                                        "normalizer.strip_accents", "add_sep_token",
-                                        "suppress_tokens"};
+/// The values of tokenizer.ggml.model.
+constexpr std::pair<std::string_view, Kind> kKinds[] = {{"gpt2", Kind::kByteLevel},
+                                                        {"llama", Kind::kSentencePiece},
+                                                        {"t5", Kind::kUnigram},
+                                                        {"bert", Kind::kWordPiece},
+                                                        {"rwkv", Kind::kLongest}};
+
+/// Keys that change what becomes of a text, and the kind whose vocabularies may have them.
+struct OwnKey {
+  const char* name;
+  std::optional<Kind> kind;
+};
+constexpr OwnKey kOwnKeys[] = {{"precompiled_charsmap", Kind::kUnigram},
+                               {"normalizer.lowercase", Kind::kWordPiece},
+                               {"normalizer.strip_accents", Kind::kWordPiece},
+                               {"add_sep_token", Kind::kWordPiece},
+                               {"suppress_tokens", std::nullopt}};
 
 const GgufCut& read_cut(const Gguf& gguf) {
   const std::string key = kPrefix + "pre";
@@ -57,6 +72,15 @@ std::vector<float> read_scores(const Gguf& gguf, size_t count) {
   return std::move(*scores);
 }
 
+std::string read_char_map(const Gguf& gguf) {
+  const auto bytes = gguf.integers(kPrefix + "precompiled_charsmap");
+  std::string out;
+  for (const int64_t byte : bytes.value_or(std::vector<int64_t>())) {
+    out.push_back(static_cast<char>(static_cast<uint8_t>(byte)));
+  }
+  return out;
+}
+
 std::vector<std::string> read_merges(const Gguf& gguf) {
   const std::string key = kPrefix + "merges";
   std::optional<std::vector<std::string>> merges = gguf.texts(key);
@@ -72,8 +96,9 @@ std::optional<uint32_t> read_token(const Gguf& gguf, const std::string& name, si
   return static_cast<uint32_t>(*id);
 }
 
-void refuse_unsupported(const Gguf& gguf) {
-  for (const char* name : kUnsupported) {
+void refuse_unsupported(const Gguf& gguf, Kind kind) {
+  for (const auto& [name, owner] : kOwnKeys) {
+    if (owner == kind) continue;
     const auto found = gguf.values().find(kPrefix + name);
     if (found == gguf.values().end()) continue;
     const GgufValue& value = found->second;
@@ -90,14 +115,13 @@ std::optional<GgufVocabulary> read_gguf_vocabulary(const Gguf& gguf) {
   const std::string model = gguf.text(model_key).value_or("none");
   if (model == "none" || model == "no_vocab") return std::nullopt;
   GgufVocabulary out;
-  if (model == "gpt2") {
-    out.kind = Kind::kByteLevel;
-  } else if (model == "llama") {
-    out.kind = Kind::kSentencePiece;
-  } else {
-    gguf.fail(model_key, "gpt2 or llama; other vocabularies are not supported");
+  const auto* const found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                         [&](const auto& kind) { return kind.first == model; });
+  if (found == std::end(kKinds)) {
+    gguf.fail(model_key, "gpt2, llama, t5, bert or rwkv; other vocabularies are not supported");
   }
-  refuse_unsupported(gguf);
+  out.kind = found->second;
+  refuse_unsupported(gguf, out.kind);
 
   std::optional<std::vector<std::string>> tokens = gguf.texts(kPrefix + "tokens");
   if (!tokens || tokens->empty()) gguf.fail(kPrefix + "tokens", "a list of texts");
@@ -109,8 +133,15 @@ std::optional<GgufVocabulary> read_gguf_vocabulary(const Gguf& gguf) {
     out.cut = &read_cut(gguf);
     adds_begin = out.cut->adds_begin;
     out.merges = read_merges(gguf);
+  } else if (out.kind == Kind::kLongest) {
+    adds_begin = false;
+  } else if (out.kind == Kind::kWordPiece) {
+    out.lower_case = gguf.flag(kPrefix + "normalizer.lowercase").value_or(true);
+    out.strip_accents = gguf.flag(kPrefix + "normalizer.strip_accents").value_or(out.lower_case);
+    out.mask_token = read_token(gguf, "mask_token_id", count);
   } else {
     out.scores = read_scores(gguf, count);
+    out.char_map = read_char_map(gguf);
     out.space_before_text = gguf.flag(kPrefix + "add_space_prefix").value_or(true);
     out.single_spaces = gguf.flag(kPrefix + "remove_extra_whitespaces").value_or(false);
   }
@@ -120,6 +151,13 @@ std::optional<GgufVocabulary> read_gguf_vocabulary(const Gguf& gguf) {
   out.unknown_token = read_token(gguf, "unknown_token_id", count);
   if (gguf.flag(kPrefix + "add_bos_token").value_or(adds_begin)) out.before = out.begin_token;
   if (gguf.flag(kPrefix + "add_eos_token").value_or(false)) out.after = out.end_token;
+  if (out.kind == Kind::kWordPiece) {
+    // What begins and ends a text has other names here; the format itself misspells one of them.
+    const auto begin = read_token(gguf, "cls_token_id", count);
+    const auto end = read_token(gguf, "seperator_token_id", count);
+    out.before = begin ? begin : out.begin_token;
+    out.after = end ? end : out.end_token;
+  }
   out.chat_template = gguf.text("tokenizer.chat_template").value_or("");
   return out;
 }

@@ -20,6 +20,12 @@ struct GgufVocabulary {
     kByteLevel,
     /// tokenizer.ggml.model llama: byte-pair encoding by SentencePiece.
     kSentencePiece,
+    /// t5: pieces of SentencePiece with scores.
+    kUnigram,
+    /// bert: WordPiece, where pieces that begin a word have the mark of a space before them.
+    kWordPiece,
+    /// rwkv: the longest token.
+    kLongest,
   };
   Kind kind = Kind::kByteLevel;
   /// How text is cut into words; kByteLevel only.
@@ -29,9 +35,15 @@ struct GgufVocabulary {
   std::vector<PieceType> types;
   /// Two parts with a space between them, the first to be joined first; kByteLevel only.
   std::vector<std::string> merges;
-  /// One for each token; kSentencePiece only.
+  /// One for each token; kSentencePiece and kUnigram only.
   std::vector<float> scores;
-  /// A space goes before the text; spaces at the ends go and several become one. kSentencePiece only.
+  /// Replacements as SentencePiece's files have them; kUnigram only.
+  std::string char_map;
+  /// kWordPiece only.
+  bool lower_case = true;
+  bool strip_accents = true;
+  std::optional<uint32_t> mask_token;
+  /// A space goes before the text; spaces at the ends go and several become one. kSentencePiece and kUnigram only.
   bool space_before_text = true;
   bool single_spaces = false;
   /// Tokens that a text is put between, or nothing; and those that mean something to others.

@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 
 #include "converter/testing/gguf.h"
+#include "converter/text/tokenizer/gguf_tokenizer.h"
 #include "host/errors.h"
 #include "host/io_file.h"
 #include "host/testing/paths.h"
+#include "runtime/testing/tokenizer.h"
 
 namespace oxbow::convert {
 namespace {
@@ -117,6 +120,72 @@ TEST(GgufVocabulary, OfAGpt2NeedsNoNameOfItsSplit) {
   EXPECT_EQ(read(file).value().cut->name, "gpt-2");
 }
 
+/// The tokens that a vocabulary of such a model makes of a text.
+std::vector<int32_t> ids_of(const std::string& model, const std::vector<std::string>& tokens,
+                            const std::vector<int32_t>& types, const std::string& text,
+                            const std::function<void(GgufBuilder&)>& edit = {}) {
+  GgufBuilder file;
+  file.add("general.architecture", std::string("llama"));
+  file.add("tokenizer.ggml.model", model);
+  file.add_texts("tokenizer.ggml.tokens", tokens);
+  std::string numbers;
+  for (const int32_t type : types) numbers += raw(type);
+  file.add_array("tokenizer.ggml.token_type", GgufType::kI32, types.size(), numbers);
+  if (edit) edit(file);
+  const auto count = static_cast<uint32_t>(tokens.size());
+  const auto table = make_gguf_tokenizer("t.gguf", read(file).value(), count);
+  const OwnedTokenizer tokenizer(*table, count);
+  EXPECT_EQ(tokenizer.status(), Status::kOk) << tokenizer.error();
+  EncodeOptions options;
+  options.add_template = 1;
+  return encode_all(*tokenizer, text, options);
+}
+
+TEST(GgufVocabulary, OfBertHasMarksWhereWordsBegin) {
+  const std::vector<std::string> tokens = {"[UNK]", "[CLS]", "[SEP]", "\u2581he", "llo", "\u2581."};
+  EXPECT_EQ(ids_of("bert", tokens, {2, 3, 3, 1, 1, 1}, "H\u00e9llo. xyz",
+                   [](GgufBuilder& file) {
+                     file.add("tokenizer.ggml.unknown_token_id", 0u);
+                     file.add("tokenizer.ggml.cls_token_id", 1u);
+                     file.add("tokenizer.ggml.seperator_token_id", 2u);
+                   }),
+            (std::vector<int32_t>{1, 3, 4, 5, 0, 2}));
+}
+
+TEST(GgufVocabulary, OfT5HasPiecesWithScores) {
+  const std::vector<std::string> tokens = {"<pad>", "</s>", "<unk>",   "\u2581",
+                                           "a",     "b",    "\u2581ab"};
+  EXPECT_EQ(ids_of("t5", tokens, {3, 3, 2, 1, 1, 1, 1}, "ab  ba z",
+                   [](GgufBuilder& file) {
+                     std::string scores;
+                     for (const float score : {0.0f, 0.0f, 0.0f, -2.0f, -3.0f, -3.0f, -4.0f}) {
+                       scores += raw(score);
+                     }
+                     file.add_array("tokenizer.ggml.scores", GgufType::kF32, 7, scores);
+                     file.add("tokenizer.ggml.eos_token_id", 1u);
+                     file.add("tokenizer.ggml.unknown_token_id", 2u);
+                     file.add("tokenizer.ggml.add_eos_token", true);
+                     file.add("tokenizer.ggml.remove_extra_whitespaces", true);
+                   }),
+            (std::vector<int32_t>{6, 3, 5, 4, 3, 2, 1}));
+}
+
+TEST(GgufVocabulary, OfRwkvHasTheLongestTokens) {
+  std::vector<std::string> tokens = {"<s>"};
+  std::vector<int32_t> types = {3};
+  for (int byte = 0; byte < 256; ++byte) {
+    char text[8];
+    std::snprintf(text, sizeof(text), "\\x%02x", static_cast<unsigned>(byte));
+    tokens.emplace_back(text);
+    types.push_back(1);
+  }
+  tokens.insert(tokens.end(), {"ab", "abc", "\\n\\n", "\\\\"});
+  // The last one is a byte that is there already; the later one is taken.
+  types.insert(types.end(), {1, 1, 1, 1});
+  EXPECT_EQ(ids_of("rwkv", tokens, types, "abcab\n\nx\\"),
+            (std::vector<int32_t>{258, 257, 259, 'x' + 1, 260}));
+}
+
 struct Damage {
   const char* name;
   std::function<void(GgufBuilder&)> edit;
@@ -145,8 +214,8 @@ void as_sentencepiece(GgufBuilder& file) {
 
 const Damage kDamages[] = {
     {"Model",
-     [](GgufBuilder& f) { replace(f, "tokenizer.ggml.model", std::string("bert")); },
-     {"tokenizer.ggml.model", "bert", "gpt2 or llama"}},
+     [](GgufBuilder& f) { replace(f, "tokenizer.ggml.model", std::string("plamo2")); },
+     {"tokenizer.ggml.model", "plamo2", "gpt2, llama, t5, bert or rwkv"}},
     {"Split",
      [](GgufBuilder& f) { replace(f, "tokenizer.ggml.pre", std::string("superbpe")); },
      {"tokenizer.ggml.pre", "superbpe", "llama-bpe"}},

@@ -25,23 +25,6 @@ std::string utf8(const std::u32string& text) {
 
 using Texts = std::map<std::string, std::string>;
 
-std::unique_ptr<schema::CharMapT> char_map(const Texts& texts) {
-  auto map = std::make_unique<schema::CharMapT>();
-  std::map<std::string, uint32_t> places;
-  std::map<std::string, uint32_t> numbers;
-  for (const auto& [text, becomes] : texts) {
-    const auto [place, is_new] =
-        places.emplace(becomes, static_cast<uint32_t>(map->strings.size()));
-    if (is_new) {
-      map->strings.insert(map->strings.end(), becomes.begin(), becomes.end());
-      map->strings.push_back(0);
-    }
-    numbers.emplace(text, place->second);
-  }
-  map->trie = build_double_array(numbers);
-  return map;
-}
-
 class Tables {
  public:
   explicit Tables(const NormalForm& form) : form_(form) {
@@ -59,9 +42,9 @@ class Tables {
   void write(schema::NormalizationT& out) const {
     out.prefix = form_.prefix;
     out.prefix_unless_space = form_.prefix_unless_space;
-    if (!decomposed_.empty()) out.decompose = char_map(decomposed_);
-    if (!composed_.empty()) out.compose = char_map(composed_);
-    if (!replaced_.empty()) out.replace = char_map(replaced_);
+    if (!decomposed_.empty()) out.decompose = make_char_map(decomposed_);
+    if (!composed_.empty()) out.compose = make_char_map(composed_);
+    if (!replaced_.empty()) out.replace = make_char_map(replaced_);
     out.marks = marks_;
     // What is taken apart and put together again needs neither.
     out.split_hangul = form_.decompose != NormalForm::Decompose::kNone && !form_.compose;
@@ -98,17 +81,42 @@ class Tables {
 
 }  // namespace
 
-void write_normal_form(const NormalForm& form, std::vector<ClassRule> rules,
-                       schema::TokenizerT& tokenizer) {
+std::unique_ptr<schema::CharMapT> make_char_map(const std::map<std::string, std::string>& texts) {
+  auto map = std::make_unique<schema::CharMapT>();
+  std::map<std::string, uint32_t> places;
+  std::map<std::string, uint32_t> numbers;
+  for (const auto& [text, becomes] : texts) {
+    const auto [place, is_new] =
+        places.emplace(becomes, static_cast<uint32_t>(map->strings.size()));
+    if (is_new) {
+      map->strings.insert(map->strings.end(), becomes.begin(), becomes.end());
+      map->strings.push_back(0);
+    }
+    numbers.emplace(text, place->second);
+  }
+  map->trie = build_double_array(numbers);
+  return map;
+}
+
+FormTables make_form(const NormalForm& form, std::vector<ClassRule> rules) {
+  FormTables out;
   std::vector<CodePointRange> changed;
   if (!form.empty()) {
     const Tables tables(form);
-    tokenizer.normalization = std::make_unique<schema::NormalizationT>();
-    tables.write(*tokenizer.normalization);
+    out.form = std::make_unique<schema::NormalizationT>();
+    tables.write(*out.form);
     changed = tables.changed();
     rules.push_back({changed, kChanged});
   }
-  tokenizer.classes = std::make_unique<schema::CharClassesT>(build_char_classes(rules));
+  out.classes = std::make_unique<schema::CharClassesT>(build_char_classes(rules));
+  return out;
+}
+
+void write_normal_form(const NormalForm& form, std::vector<ClassRule> rules,
+                       schema::TokenizerT& tokenizer) {
+  FormTables tables = make_form(form, std::move(rules));
+  tokenizer.normalization = std::move(tables.form);
+  tokenizer.classes = std::move(tables.classes);
 }
 
 }  // namespace oxbow::convert

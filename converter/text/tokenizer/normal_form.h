@@ -3,6 +3,8 @@
 // The tables of Unicode's normal forms for the runtime (runtime/text/normalizer.h).
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,13 +24,24 @@ struct NormalForm {
   /// Before each text.
   std::string prefix;
   bool prefix_unless_space = false;
+  /// What is malformed becomes U+FFFD, as it does by any of the others.
+  bool repairs = false;
 
   bool empty() const {
-    return decompose == Decompose::kNone && !strip_accents && !lower_case && prefix.empty();
+    return decompose == Decompose::kNone && !strip_accents && !lower_case && prefix.empty() &&
+           !repairs;
   }
-  /// Whether a text may become another, but for its prefix.
-  bool changes() const { return decompose != Decompose::kNone || strip_accents || lower_case; }
 };
+
+/// Texts of single characters and what they become.
+std::unique_ptr<schema::CharMapT> make_char_map(const std::map<std::string, std::string>& texts);
+
+/// The tables of a form, and the classes of characters it needs with those of `rules`.
+struct FormTables {
+  std::unique_ptr<schema::NormalizationT> form;
+  std::unique_ptr<schema::CharClassesT> classes;
+};
+FormTables make_form(const NormalForm& form, std::vector<ClassRule> rules);
 
 /// Fills `normalization` and the classes of characters; `rules` are the other classes that the tokenizer needs.
 void write_normal_form(const NormalForm& form, std::vector<ClassRule> rules,

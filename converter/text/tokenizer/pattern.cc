@@ -228,12 +228,9 @@ class Automaton {
 
 }  // namespace
 
-void write_patterns(const std::string& source, const std::vector<SplitPattern>& patterns,
-                    schema::TokenizerT& tokenizer) {
-  if (patterns.size() > kMaxPatterns) {
-    throw InputError(source + ": text is cut in " + std::to_string(patterns.size()) +
-                     " ways, expected " + std::to_string(kMaxPatterns) + " at most");
-  }
+CompiledPatterns compile_patterns(const std::string& source,
+                                  const std::vector<SplitPattern>& patterns) {
+  CompiledPatterns compiled;
   try {
     std::vector<PatternNode> nodes;
     for (const SplitPattern& pattern : patterns) {
@@ -241,18 +238,31 @@ void write_patterns(const std::string& source, const std::vector<SplitPattern>& 
                                       : parse_pattern(pattern.text));
     }
     const Classes classes(nodes);
-    tokenizer.pattern_classes =
-        std::make_unique<schema::CharClassesT>(pack_char_classes(classes.of()));
-    tokenizer.pattern_class_count = static_cast<uint32_t>(classes.count());
+    compiled.classes = std::make_unique<schema::CharClassesT>(pack_char_classes(classes.of()));
+    compiled.class_count = static_cast<uint32_t>(classes.count());
     for (size_t i = 0; i < nodes.size(); ++i) {
       auto out = std::make_unique<schema::WordPatternT>();
       out->next = Automaton(Program(nodes[i], classes), classes.count()).take();
       out->behaviour = patterns[i].behaviour;
-      tokenizer.patterns.push_back(std::move(out));
+      out->of_bytes = patterns[i].of_bytes;
+      compiled.patterns.push_back(std::move(out));
     }
   } catch (const InputError& error) {
     throw InputError(source + ": " + error.what());
   }
+  return compiled;
+}
+
+void write_patterns(const std::string& source, const std::vector<SplitPattern>& patterns,
+                    schema::TokenizerT& tokenizer) {
+  if (patterns.size() > kMaxPatterns) {
+    throw InputError(source + ": text is cut in " + std::to_string(patterns.size()) +
+                     " ways, expected " + std::to_string(kMaxPatterns) + " at most");
+  }
+  CompiledPatterns compiled = compile_patterns(source, patterns);
+  tokenizer.pattern_classes = std::move(compiled.classes);
+  tokenizer.pattern_class_count = compiled.class_count;
+  tokenizer.patterns = std::move(compiled.patterns);
 }
 
 }  // namespace oxbow::convert

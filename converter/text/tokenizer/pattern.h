@@ -2,6 +2,7 @@
 
 // Patterns that cut text, made automata of for the runtime (runtime/text/pattern.h).
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,22 @@ struct SplitPattern {
   std::string text;
   bool literal = false;
   schema::SplitBehaviour behaviour = schema::SplitBehaviour::Isolated;
+  /// See the schema.
+  bool of_bytes = false;
 };
 
-/// Fills `patterns` and the classes of characters they need. Throws InputError for what is not supported: see
-/// pattern_syntax.h, and patterns that match nothing at all or need too many states.
+struct CompiledPatterns {
+  std::unique_ptr<schema::CharClassesT> classes;
+  uint32_t class_count = 0;
+  std::vector<std::unique_ptr<schema::WordPatternT>> patterns;
+};
+
+/// Throws InputError for what is not supported: see pattern_syntax.h, and patterns that match nothing at all or need too
+/// many states.
+CompiledPatterns compile_patterns(const std::string& source,
+                                  const std::vector<SplitPattern>& patterns);
+
+/// Fills `patterns` and the classes of characters they need. Throws InputError.
 void write_patterns(const std::string& source, const std::vector<SplitPattern>& patterns,
                     schema::TokenizerT& tokenizer);
 

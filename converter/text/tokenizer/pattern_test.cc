@@ -23,13 +23,18 @@ class Cutter {
     schema::TokenizerT table;
     write_patterns("test", patterns, table);
     builder_.Finish(schema::CreateTokenizer(builder_, &table));
-    tokenizer_.table = flatbuffers::GetRoot<schema::Tokenizer>(builder_.GetBufferPointer());
-    const auto* classes = tokenizer_.table->pattern_classes();
-    tokenizer_.pattern_classes =
-        CharClasses({classes->block_of()->data(), classes->block_of()->size()},
-                    {classes->blocks()->data(), classes->blocks()->size()});
+    table_ = flatbuffers::GetRoot<schema::Tokenizer>(builder_.GetBufferPointer());
     Error error;
-    EXPECT_EQ(check_patterns(tokenizer_, &error), Status::kOk) << error.text;
+    const auto* classes = table_->pattern_classes();
+    EXPECT_EQ(
+        set_.set_classes(CharClasses({classes->block_of()->data(), classes->block_of()->size()},
+                                     {classes->blocks()->data(), classes->blocks()->size()}),
+                         table_->pattern_class_count(), &error),
+        Status::kOk)
+        << error.text;
+    for (const schema::WordPattern* pattern : *table_->patterns()) {
+      EXPECT_EQ(set_.add(*pattern, &error), Status::kOk) << error.text;
+    }
   }
 
   /// Words of a text of which `chunk` more bytes are there at each call; words are taken in parts of at most `most`.
@@ -39,7 +44,7 @@ class Cutter {
     bool begun = false;
     for (size_t taken = 0, there = 0; taken < text.size();) {
       const bool last = there == text.size();
-      PatternCutter cutter(tokenizer_, state, std::span(text).subspan(taken, there - taken), last);
+      PatternCutter cutter(set_, state, std::span(text).subspan(taken, there - taken), last);
       const PatternWord word = there == taken ? PatternWord{0, true} : cutter.next(most);
       if (word.open && word.bytes <= most) {
         if (last) {
@@ -69,7 +74,8 @@ class Cutter {
 
  private:
   flatbuffers::FlatBufferBuilder builder_;
-  Tokenizer tokenizer_;
+  const schema::Tokenizer* table_ = nullptr;
+  PatternSet set_;
 };
 
 Words cut(const std::vector<SplitPattern>& patterns, const std::string& text) {

@@ -1,30 +1,20 @@
 #include "converter/text/tokenizer/pieces_json.h"
 
-#include <cstdio>
-#include <set>
-#include <unordered_map>
-
-#include "converter/text/tokenizer/byte_bpe.h"
-#include "converter/text/tokenizer/merge_table.h"
-#include "converter/text/tokenizer/piece_tables.h"
-#include "converter/text/tokenizer/tokenizer_json.h"
-#include "converter/text/tokenizer/unicode.h"
+#include "converter/text/tokenizer/pieces_model.h"
 #include "host/errors.h"
 #include "runtime/text/sentencepiece.h"
-#include "runtime/text/tables/char_classes.h"
 
 namespace oxbow::convert {
 namespace {
 
 using nlohmann::json;
-using schema::TokenRole;
 
 const std::string kMark(kSpaceMark);
 
 class Reader {
  public:
   Reader(const std::string& path, const json& file, uint32_t tokens)
-      : in_(path, file, tokens), tokens_(tokens) {}
+      : in_(path, file, tokens), pieces_(in_, tokens) {}
 
   std::unique_ptr<schema::TokenizerT> read() {
     out_->kind = schema::TokenizerKind::Bpe;
@@ -33,15 +23,11 @@ class Reader {
     if (!marks_spaces_) in_.fail("nothing marks spaces by U+2581, which is not supported here");
     read_model(in_.model());
     read_decoders();
-    const TokenizerJson::Template around = in_.post_processor();
-    out_->before = around.before;
-    out_->after = around.after;
+    in_.post_processor().write(*out_);
     return std::move(out_);
   }
 
  private:
-  static std::string quoted(const std::string& text) { return "'" + printable(text, 60) + "'"; }
-
   void read_normalizer(const json& part) {
     const std::string name = TokenizerJson::type(part);
     if (name == "Prepend" && TokenizerJson::optional(part, "prepend") == kMark && !marks_spaces_) {
@@ -99,128 +85,25 @@ class Reader {
                  ", which is not supported here");
       }
     }
-    texts_ = read_vocabulary(in_.path(), in_.member(model, "model.", "vocab"), tokens_);
-    for (uint32_t id = 0; id < texts_.size(); ++id) {
-      if (!texts_[id].empty()) ids_[texts_[id]] = id;
-    }
-    tables_.tokens.resize(texts_.size());
-    for (const auto& [text, id] : ids_) tables_.tokens[id] = {text, TokenRole::Plain, 0};
-    read_unknown(model);
-    read_added();
-    read_merges();
-    tables_.write(*out_, false);
-    out_->classes =
-        std::make_unique<schema::CharClassesT>(build_char_classes(std::vector<ClassRule>{
-            {CodePoints::white_space(), kSpace}, {CodePoints::word_characters(), kWordCharacter}}));
-  }
-
-  void read_unknown(const json& model) {
-    const std::string unknown =
-        in_.text(in_.member(model, "model.", "unk_token"), "model.unk_token");
-    const auto found = ids_.find(unknown);
-    if (found == ids_.end()) in_.fail("the unknown token " + quoted(unknown) + " is no token");
-    out_->unknown_token = static_cast<int32_t>(found->second);
-    out_->unknown_text = unknown;
-    tables_.tokens[found->second].role = TokenRole::Unknown;
+    pieces_.read_vocabulary();
+    pieces_.read_unknown(in_.text(in_.member(model, "model.", "unk_token"), "model.unk_token"),
+                         *out_);
     const bool bytes = in_.flag(model, "byte_fallback", false);
     if (!bytes && !in_.flag(model, "fuse_unk", false)) {
       in_.fail("model.fuse_unk is false, which is not supported here");
     }
-    if (!bytes) return;
-    for (uint32_t byte = 0; byte < 256; ++byte) {
-      char name[8];
-      std::snprintf(name, sizeof(name), "<0x%02X>", byte);
-      auto found_byte = ids_.find(name);
-      if (found_byte != ids_.end()) {
-        tables_.tokens[found_byte->second] = {std::string(1, static_cast<char>(byte)),
-                                              TokenRole::Byte, 0};
-      } else if (byte < 0x80) {
-        // Nobody asks for the byte of a character that is a token.
-        found_byte = ids_.find(std::string(1, static_cast<char>(byte)));
-      }
-      // The table of texts has none with a zero byte.
-      if (const auto zero = ids_.find(std::string(1, '\0')); byte == 0 && zero != ids_.end()) {
-        found_byte = zero;
-      }
-      if (found_byte == ids_.end()) {
-        in_.fail(std::string("model.byte_fallback is true, and ") + name + " is no token");
-      }
-      out_->byte_pieces.push_back(found_byte->second);
-    }
-  }
-
-  void read_added() {
+    if (bytes) pieces_.read_bytes(*out_);
     for (const AddedTokenSetting& token : in_.added()) {
-      if (token.text.empty()) continue;
-      const uint32_t id = *token.id;
-      if (id >= tables_.tokens.size()) tables_.tokens.resize(id + 1);
-      const auto known = ids_.find(token.text);
-      PieceTables::Piece& piece = tables_.tokens[id];
-      if ((known != ids_.end() && known->second != id) ||
-          (known == ids_.end() && !piece.text.empty() && piece.text != token.text)) {
-        in_.fail("added token " + quoted(token.text) + " has id " + std::to_string(id) +
-                 ", which is not its id in the vocabulary");
-      }
-      if (token.text.find('\0') != std::string::npos) {
-        in_.fail("added token " + quoted(token.text) + " has a zero byte");
-      }
       // Its text is normalised before it is looked for: no space is left in it.
       if (token.normalized && token.text.find(' ') != std::string::npos) {
-        in_.fail("added token " + quoted(token.text) + " is looked for in text without spaces");
-      }
-      const bool byte = piece.role == TokenRole::Byte;
-      if (!byte) piece.text = token.text;
-      if (piece.role != TokenRole::Unknown && !byte) {
-        piece.role = token.special ? TokenRole::Special : TokenRole::Added;
-      }
-      tables_.add_added(token, id);
-    }
-  }
-
-  /// The piece that text is joined from and to. A token that is also added has another, for where its text comes up
-  /// inside of a word.
-  uint32_t piece_of(size_t merge, const std::string& text) {
-    const auto found = ids_.find(text);
-    if (found == ids_.end()) {
-      in_.fail("merge " + std::to_string(merge + 1) + ": " + quoted(text) +
-               " is not in the vocabulary");
-    }
-    return piece(text, found->second);
-  }
-
-  uint32_t piece(const std::string& text, uint32_t id) {
-    const auto known = pieces_.find(id);
-    if (known != pieces_.end()) return known->second;
-    const bool plain = tables_.tokens[id].role == TokenRole::Plain;
-    const uint32_t number = plain ? id : tables_.add_alias({text, TokenRole::Plain, 0}, id);
-    pieces_.emplace(id, number);
-    // The table of texts has none with a zero byte; no merge gives one.
-    if (text.find('\0') == std::string::npos) tables_.look_up(text, number);
-    return number;
-  }
-
-  void read_merges() {
-    for (uint32_t id = 0; id < texts_.size(); ++id) {
-      if (!texts_[id].empty() && character_bytes(texts_[id][0]) == texts_[id].size()) {
-        piece(texts_[id], id);
+        in_.fail("added token '" + printable(token.text, 60) +
+                 "' is looked for in text without spaces");
       }
     }
-    std::vector<schema::Merge> merges;
-    std::set<std::pair<uint32_t, uint32_t>> seen;
-    const auto list = in_.merges();
-    for (size_t i = 0; i < list.size(); ++i) {
-      const auto& [left, right] = list[i];
-      if (left.empty() || right.empty()) in_.fail("merge " + std::to_string(i + 1) + " is empty");
-      // A word ends before each mark.
-      if (splits_ && (left + right).find(kMark, 1) != std::string::npos) continue;
-      const uint32_t a = piece_of(i, left);
-      const uint32_t b = piece_of(i, right);
-      if (!seen.emplace(a, b).second) {
-        in_.fail("merge " + std::to_string(i + 1) + " is there twice");
-      }
-      merges.emplace_back(a, b, static_cast<uint32_t>(i), piece_of(i, left + right));
-    }
-    out_->merges = build_merge_table(merges);
+    pieces_.read_added();
+    // A word ends before each mark.
+    pieces_.read_merges(splits_ ? kMark : "", "", "", *out_);
+    pieces_.write(false, *out_);
   }
 
   void read_decoders() {
@@ -250,25 +133,48 @@ class Reader {
   }
 
   TokenizerJson in_;
-  uint32_t tokens_;
+  PiecesModel pieces_;
   bool marks_spaces_ = false;
   bool splits_ = false;
-  /// By id; empty where there is none.
-  std::vector<std::string> texts_;
-  std::unordered_map<std::string, uint32_t> ids_;
-  std::unordered_map<uint32_t, uint32_t> pieces_;
-  PieceTables tables_;
   std::unique_ptr<schema::TokenizerT> out_ = std::make_unique<schema::TokenizerT>();
 };
 
 }  // namespace
 
-bool is_pieces_json(const json& tokenizer) {
-  const json& model = TokenizerJson::optional(tokenizer, "model");
-  if (TokenizerJson::optional(model, "byte_fallback") == true) return true;
-  const std::string splits = TokenizerJson::optional(tokenizer, "pre_tokenizer").dump();
-  return splits.find("\"ByteLevel\"") == std::string::npos &&
-         splits.find("\"Metaspace\"") != std::string::npos;
+bool is_pieces_json(const std::string& path, const json& tokenizer) {
+  const TokenizerJson in(path, tokenizer, UINT32_MAX);
+  const json& model = in.model();
+  const auto off = [&](const char* key) {
+    const json& value = TokenizerJson::optional(model, key);
+    return value.is_null() || value == false || value == "";
+  };
+  const auto pattern_is = [](const json& part, const char* text) {
+    return TokenizerJson::optional(TokenizerJson::optional(part, "pattern"), "String") == text;
+  };
+  if (!off("ignore_merges") || !off("continuing_subword_prefix") || !off("end_of_word_suffix") ||
+      off("unk_token") || (off("byte_fallback") && off("fuse_unk"))) {
+    return false;
+  }
+  bool marks = false;
+  for (const json* part : in.normalizers()) {
+    const std::string name = TokenizerJson::type(*part);
+    marks |= name == "Replace";
+    const bool known =
+        (name == "Prepend" && TokenizerJson::optional(*part, "prepend") == kMark && !marks) ||
+        (name == "Replace" && pattern_is(*part, " ") &&
+         TokenizerJson::optional(*part, "content") == kMark);
+    if (!known) return false;
+  }
+  for (const json* part : in.pre_tokenizers()) {
+    const std::string name = TokenizerJson::type(*part);
+    if (name == "Metaspace") {
+      if (marks || TokenizerJson::optional(*part, "replacement") != kMark) return false;
+      marks = true;
+    } else if (name != "Split" || !marks || !pattern_is(*part, " ")) {
+      return false;
+    }
+  }
+  return marks;
 }
 
 std::unique_ptr<schema::TokenizerT> read_pieces_json(const std::string& path, const json& tokenizer,

@@ -13,7 +13,7 @@
 namespace oxbow::convert {
 
 /// Whether the model is a byte-pair encoding of characters and not of bytes.
-bool is_pieces_json(const nlohmann::json& tokenizer);
+bool is_pieces_json(const std::string& path, const nlohmann::json& tokenizer);
 
 /// Throws InputError.
 std::unique_ptr<schema::TokenizerT> read_pieces_json(const std::string& path,

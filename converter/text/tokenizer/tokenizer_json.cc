@@ -80,8 +80,18 @@ std::vector<const json*> TokenizerJson::normalizers() const {
   return out;
 }
 std::vector<const json*> TokenizerJson::pre_tokenizers() const {
-  std::vector<const json*> out;
-  flatten(optional(file_, "pre_tokenizer"), "pre_tokenizer", "pretokenizers", 0, out);
+  // BERT's is two of the others.
+  static const json kBert[] = {{{"type", "WhitespaceSplit"}},
+                               {{"type", "Punctuation"}, {"behavior", "Isolated"}}};
+  std::vector<const json*> parts, out;
+  flatten(optional(file_, "pre_tokenizer"), "pre_tokenizer", "pretokenizers", 0, parts);
+  for (const json* part : parts) {
+    if (type(*part) == "BertPreTokenizer") {
+      out.insert(out.end(), {&kBert[0], &kBert[1]});
+    } else {
+      out.push_back(part);
+    }
+  }
   return out;
 }
 std::vector<const json*> TokenizerJson::decoders() const {
@@ -110,30 +120,6 @@ std::vector<std::pair<std::string, std::string>> TokenizerJson::merges() const {
   return out;
 }
 
-void TokenizerJson::add_normalizer(const json& part, NormalForm& form) const {
-  const std::string name = type(part);
-  const auto refuse = [&](const std::string& why) {
-    fail("the normalizer " + name + " is not supported" + why);
-  };
-  if (name == "NFC" || name == "NFD" || name == "NFKC" || name == "NFKD") {
-    if (form.changes()) refuse(" behind another");
-    form.decompose =
-        name[2] == 'K' ? NormalForm::Decompose::kCompatible : NormalForm::Decompose::kCanonical;
-    form.compose = name.back() == 'C';
-  } else if (name == "Lowercase") {
-    form.lower_case = true;
-  } else if (name == "StripAccents") {
-    form.strip_accents = true;
-  } else if (name == "Prepend") {
-    if (!form.prefix.empty()) refuse(" twice");
-    form.prefix = text(optional(part, "prepend"), "normalizer.prepend");
-    // The table's own limit.
-    if (form.prefix.size() > 24) refuse(" with so long a text");
-  } else {
-    refuse(" here; expected NFC, NFD, NFKC, NFKD, Lowercase, StripAccents or Prepend");
-  }
-}
-
 SplitPattern TokenizerJson::cut(const json& part) const {
   const std::string name = type(part);
   SplitPattern out;
@@ -151,10 +137,14 @@ SplitPattern TokenizerJson::cut(const json& part) const {
     out.behaviour = Behaviour::DropHeld;
     return out;
   }
+  if (name == "CharDelimiterSplit") {
+    out.text = text(optional(part, "delimiter"), "pre_tokenizer.delimiter");
+    out.literal = true;
+    out.behaviour = Behaviour::DropHeld;
+    return out;
+  }
   if (name != "Split" && name != "Punctuation") {
-    fail("the pre_tokenizer " + name +
-         " is not supported here; expected ByteLevel, Split, Digits, Punctuation, Whitespace or "
-         "WhitespaceSplit");
+    fail("the pre_tokenizer " + name + " is not supported here");
   }
   const bool inverted = flag(part, "invert", false);
   const json& behavior = optional(part, "behavior");
@@ -246,10 +236,13 @@ void TokenizerJson::add_processor(const json& processor, int depth, Template& ou
     fail("the post_processor adds tokens twice, which is not supported");
   }
   if (name == "RobertaProcessing" || name == "BertProcessing") {
+    const uint32_t sep = pair_id(processor, "sep");
     out.before = {pair_id(processor, "cls")};
-    out.after = {pair_id(processor, "sep")};
+    out.after = out.pair_after = {sep};
+    out.pair_between.assign(name == "RobertaProcessing" ? 2 : 1, sep);
   } else if (name == "TemplateProcessing") {
     read_single(processor, out);
+    read_pair(processor, out);
   } else {
     fail("the post_processor " + name + " is not supported, expected TemplateProcessing");
   }
@@ -264,10 +257,28 @@ uint32_t TokenizerJson::pair_id(const json& processor, const char* key) const {
   return template_id(pair[1]);
 }
 
+void TokenizerJson::Template::write(schema::TokenizerT& tokenizer) const {
+  tokenizer.before = before;
+  tokenizer.after = after;
+  tokenizer.pair_between = pair_between;
+  tokenizer.pair_after = pair_after;
+}
+
+std::vector<uint32_t> TokenizerJson::special_ids(const json& processor, const json& entry) const {
+  const std::string name =
+      text(optional(optional(entry, "SpecialToken"), "id"), "a special token of the template");
+  const json& ids = optional(optional(optional(processor, "special_tokens"), name.c_str()), "ids");
+  if (!ids.is_array()) {
+    fail("post_processor.special_tokens lacks '" + printable(name, 60) + "'");
+  }
+  std::vector<uint32_t> out;
+  for (const json& id : ids) out.push_back(template_id(id));
+  return out;
+}
+
 void TokenizerJson::read_single(const json& processor, Template& out) const {
   const json& single = member(processor, "post_processor.", "single");
   if (!single.is_array()) fail("post_processor.single is not a list");
-  const json& special = optional(processor, "special_tokens");
   bool behind = false;
   for (const json& entry : single) {
     if (const json& sequence = optional(entry, "Sequence"); !sequence.is_null()) {
@@ -275,15 +286,31 @@ void TokenizerJson::read_single(const json& processor, Template& out) const {
       behind = true;
       continue;
     }
-    const std::string name =
-        text(optional(optional(entry, "SpecialToken"), "id"), "a special token of the template");
-    const json& ids = optional(optional(special, name.c_str()), "ids");
-    if (!ids.is_array()) {
-      fail("post_processor.special_tokens lacks '" + printable(name, 60) + "'");
+    for (const uint32_t id : special_ids(processor, entry)) {
+      (behind ? out.after : out.before).push_back(id);
     }
-    for (const json& id : ids) (behind ? out.after : out.before).push_back(template_id(id));
   }
   if (!behind) fail("the template lacks the text");
+}
+
+/// Templates of pairs that do not begin as those of a text do are left out.
+void TokenizerJson::read_pair(const json& processor, Template& out) const {
+  const json& pair = optional(processor, "pair");
+  if (!pair.is_array()) return;
+  // Before the first text, between the two, and behind the second.
+  std::vector<uint32_t> parts[3];
+  size_t texts = 0;
+  for (const json& entry : pair) {
+    if (const json& sequence = optional(entry, "Sequence"); !sequence.is_null()) {
+      if (texts == 2 || optional(sequence, "id") != (texts == 0 ? "A" : "B")) return;
+      ++texts;
+      continue;
+    }
+    for (const uint32_t id : special_ids(processor, entry)) parts[texts].push_back(id);
+  }
+  if (texts != 2 || parts[0] != out.before) return;
+  out.pair_between = parts[1];
+  out.pair_after = parts[2];
 }
 
 }  // namespace oxbow::convert

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "converter/text/tokenizer/normal_form.h"
 #include "converter/text/tokenizer/pattern.h"
 #include "converter/text/tokenizer/settings.h"
 
@@ -38,17 +37,20 @@ class TokenizerJson {
   std::vector<const json*> decoders() const;
 
   std::vector<AddedTokenSetting> added() const;
+  /// Tokens around a text, and between two and behind the second; those of pairs are empty when there are none.
   struct Template {
     std::vector<uint32_t> before;
     std::vector<uint32_t> after;
+    std::vector<uint32_t> pair_between;
+    std::vector<uint32_t> pair_after;
+
+    void write(schema::TokenizerT& tokenizer) const;
   };
   Template post_processor() const;
 
   /// Two texts, or in older files one with a space between them.
   std::vector<std::pair<std::string, std::string>> merges() const;
 
-  /// Adds what a normalizer does; refuses what is none of a normal form.
-  void add_normalizer(const json& part, NormalForm& form) const;
   /// The pattern of a pre-tokenizer that only cuts; refuses others.
   SplitPattern cut(const json& part) const;
 
@@ -59,6 +61,8 @@ class TokenizerJson {
   uint32_t template_id(const json& id) const;
   uint32_t pair_id(const json& processor, const char* key) const;
   void read_single(const json& processor, Template& out) const;
+  void read_pair(const json& processor, Template& out) const;
+  std::vector<uint32_t> special_ids(const json& processor, const json& entry) const;
 
   std::string path_;
   const json& file_;

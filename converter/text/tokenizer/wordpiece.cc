@@ -117,12 +117,10 @@ class Builder {
     for (const AddedTokenSetting& token : parts_.added) add(token);
     out_->unknown_token = static_cast<int32_t>(id_of(parts_.unknown, "token for unknown words"));
     if (ids_.contains(parts_.mask)) out_->mask_token = static_cast<int32_t>(ids_[parts_.mask]);
-    for (const std::string& text : parts_.before) {
-      out_->before.push_back(id_of(text, "token before a text"));
-    }
-    for (const std::string& text : parts_.after) {
-      out_->after.push_back(id_of(text, "token behind a text"));
-    }
+    out_->before = ids_of(parts_.before, "token before a text");
+    out_->after = ids_of(parts_.after, "token behind a text");
+    out_->pair_between = ids_of(parts_.pair_between, "token between two texts");
+    out_->pair_after = ids_of(parts_.pair_after, "token behind two texts");
     add_texts();
     return std::move(out_);
   }
@@ -140,12 +138,27 @@ class Builder {
     return found->second;
   }
 
+  std::vector<uint32_t> ids_of(const std::vector<std::string>& texts,
+                               const std::string& what) const {
+    std::vector<uint32_t> ids;
+    for (const std::string& text : texts) ids.push_back(id_of(text, what));
+    return ids;
+  }
+
+  /// Whether a text that is looked for in normalised text stays as it is, so that it can be looked for before.
+  bool stays(const std::string& text) const {
+    return std::none_of(text.begin(), text.end(), [&](char c) {
+      const bool capital = c >= 'A' && c <= 'Z' && parts_.normalizer.lower_case;
+      return capital || static_cast<uint8_t>(c) <= ' ' || static_cast<uint8_t>(c) >= 0x80;
+    });
+  }
+
   /// White space around such a token gives no tokens anyway, so whether it belongs to the token
   /// makes no difference.
   void add(const AddedTokenSetting& token) {
     const std::string name = "the added token " + quoted(token.text);
     if (token.text.empty()) fail("an added token is empty");
-    if (token.normalized) {
+    if (token.normalized && !stays(token.text)) {
       fail(name + " is looked for in normalized text, which is not supported");
     }
     const auto known = ids_.find(token.text);
@@ -223,8 +236,18 @@ std::unique_ptr<schema::TokenizerT> read_wordpiece_vocabulary(const std::string&
   parts.unknown = name("unk_token", "[UNK]");
   parts.before = {name("cls_token", "[CLS]")};
   parts.after = {name("sep_token", "[SEP]")};
+  parts.pair_between = parts.pair_after = parts.after;
   parts.mask = name("mask_token", "[MASK]");
   name("pad_token", "[PAD]");
+  return make_wordpiece_tokenizer(std::move(parts), vocabulary);
+}
+
+std::unique_ptr<schema::TokenizerT> make_wordpiece_tokenizer(WordPieceParts parts,
+                                                             uint32_t vocabulary) {
+  if (parts.tokens.size() > vocabulary) {
+    throw InputError(parts.path + ": " + std::to_string(parts.tokens.size()) +
+                     " tokens for a model of " + std::to_string(vocabulary));
+  }
   return Builder(std::move(parts), vocabulary).build();
 }
 

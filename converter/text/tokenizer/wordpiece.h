@@ -8,6 +8,7 @@
 #include <string>
 
 #include "converter/text/tokenizer/settings.h"
+#include "converter/text/tokenizer/wordpiece_json.h"
 #include "schema/model_generated.h"
 
 namespace oxbow::convert {
@@ -23,5 +24,9 @@ std::unique_ptr<schema::TokenizerT> read_wordpiece_vocabulary(const std::string&
 std::unique_ptr<schema::TokenizerT> read_wordpiece_json(const std::string& path,
                                                         const nlohmann::json& file,
                                                         uint32_t vocabulary);
+
+/// From parts, wherever they come from.
+std::unique_ptr<schema::TokenizerT> make_wordpiece_tokenizer(WordPieceParts parts,
+                                                             uint32_t vocabulary);
 
 }  // namespace oxbow::convert

@@ -110,6 +110,25 @@ std::string special_token(const Part& processor, const Part& item) {
   return tokens[0].text();
 }
 
+/// Templates of pairs that do not begin as those of a text do are left out.
+void read_pair(const Part& processor, WordPieceParts* parts) {
+  if (!processor.at("pair").value().is_array()) return;
+  // Before the first text, between the two, and behind the second.
+  std::vector<std::string> around[3];
+  size_t texts = 0;
+  for (const Part& item : processor.at("pair").list()) {
+    if (item.at("Sequence").is_null()) {
+      around[texts].push_back(special_token(processor, item));
+      continue;
+    }
+    if (texts == 2 || item.at("Sequence").at("id").value() != (texts == 0 ? "A" : "B")) return;
+    ++texts;
+  }
+  if (texts != 2 || around[0] != parts->before) return;
+  parts->pair_between = around[1];
+  parts->pair_after = around[2];
+}
+
 void read_template(const Part& processor, WordPieceParts* parts) {
   if (processor.is_null()) return;
   if (processor.type_is("BertProcessing")) {
@@ -118,6 +137,7 @@ void read_template(const Part& processor, WordPieceParts* parts) {
       if (token.size() != 2) processor.at(key).fail("a token and its id");
       place->push_back(token[0].text());
     }
+    parts->pair_between = parts->pair_after = parts->after;
     return;
   }
   if (!processor.type_is("TemplateProcessing")) {
@@ -133,9 +153,18 @@ void read_template(const Part& processor, WordPieceParts* parts) {
     }
   }
   if (!behind) processor.at("single").fail("a Sequence in it");
+  read_pair(processor, parts);
 }
 
 }  // namespace
+
+bool is_bert_json(const json& file) {
+  const Part root("", file);
+  const auto cleans = root.at("normalizer").at("clean_text");
+  return root.at("normalizer").type_is("BertNormalizer") && cleans.value() == true &&
+         root.at("pre_tokenizer").type_is("BertPreTokenizer") &&
+         root.at("decoder").type_is("WordPiece");
+}
 
 WordPieceParts parse_wordpiece_json(const std::string& path, const json& file,
                                     uint32_t vocabulary) {

@@ -28,8 +28,14 @@ struct WordPieceParts {
   /// What a text is put between.
   std::vector<std::string> before;
   std::vector<std::string> after;
+  /// Between two texts, and behind the second.
+  std::vector<std::string> pair_between;
+  std::vector<std::string> pair_after;
   bool tidy = true;
 };
+
+/// Whether text is cut and put together as BERT does it, so that the kind of tokenizer made for that will do.
+bool is_bert_json(const nlohmann::json& file);
 
 /// Throws InputError.
 WordPieceParts parse_wordpiece_json(const std::string& path, const nlohmann::json& file,

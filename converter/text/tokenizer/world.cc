@@ -83,19 +83,7 @@ class Reader {
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (!line.empty()) add(line);
     }
-    auto tokenizer = std::make_unique<schema::TokenizerT>();
-    tokenizer->kind = schema::TokenizerKind::Longest;
-    for (size_t byte = 0; byte < 256; ++byte) {
-      if (bytes_[byte] == kNone) {
-        throw InputError(path_ + " has no token for the byte " + std::to_string(byte) +
-                         ", expected one for each");
-      }
-    }
-    tokenizer->byte_pieces = bytes_;
-    // The end of a text, which the file does not list.
-    if (tables_.tokens[0].text.empty()) tables_.tokens[0].role = schema::TokenRole::Control;
-    tables_.write(*tokenizer, false);
-    return tokenizer;
+    return make_world_tokenizer(path_, tokens_);
   }
 
  private:
@@ -121,30 +109,54 @@ class Reader {
       refuse("id " + std::to_string(*id) + " is not below " + std::to_string(vocabulary_) +
              ", the model's vocabulary");
     }
-    if (*id >= tables_.tokens.size()) tables_.tokens.resize(size_t{*id} + 1);
-    if (!tables_.tokens[*id].text.empty()) refuse("id " + std::to_string(*id) + " is there twice");
-    tables_.tokens[*id] = {*text, schema::TokenRole::Plain, 0};
-    // The tables cannot look up a byte of 0.
-    if (text->size() == 1) {
-      bytes_[static_cast<uint8_t>((*text)[0])] = *id;
-    } else if (text->find('\0') != std::string::npos) {
-      refuse("a byte of 0 inside a longer text is not supported");
-    } else {
-      tables_.look_up(*text, *id);
-    }
+    if (*id >= tokens_.size()) tokens_.resize(size_t{*id} + 1);
+    if (!tokens_[*id].empty()) refuse("id " + std::to_string(*id) + " is there twice");
+    tokens_[*id] = *text;
   }
 
   std::string path_;
   uint32_t vocabulary_;
   size_t line_ = 0;
-  PieceTables tables_;
-  std::vector<uint32_t> bytes_ = std::vector<uint32_t>(256, kNone);
+  std::vector<std::string> tokens_;
 };
 
 }  // namespace
 
 bool is_world_vocabulary(const std::string& name) {
   return name.starts_with("rwkv_vocab") && name.ends_with(".txt");
+}
+
+std::unique_ptr<schema::TokenizerT> make_world_tokenizer(const std::string& source,
+                                                         const std::vector<std::string>& tokens) {
+  auto tokenizer = std::make_unique<schema::TokenizerT>();
+  tokenizer->kind = schema::TokenizerKind::Longest;
+  tokenizer->byte_pieces.assign(256, kNone);
+  PieceTables tables;
+  tables.tokens.resize(std::max<size_t>(tokens.size(), 1));
+  for (uint32_t id = 0; id < tokens.size(); ++id) {
+    const std::string& text = tokens[id];
+    if (text.empty()) continue;
+    tables.tokens[id] = {text, schema::TokenRole::Plain, 0};
+    // The tables cannot look up a byte of 0.
+    if (text.size() == 1) {
+      tokenizer->byte_pieces[static_cast<uint8_t>(text[0])] = id;
+    } else if (text.find('\0') != std::string::npos) {
+      throw InputError(source + ": token " + std::to_string(id) +
+                       " has a byte of 0 inside a longer text, which is not supported");
+    } else {
+      tables.look_up(text, id);
+    }
+  }
+  for (size_t byte = 0; byte < 256; ++byte) {
+    if (tokenizer->byte_pieces[byte] == kNone) {
+      throw InputError(source + " has no token for the byte " + std::to_string(byte) +
+                       ", expected one for each");
+    }
+  }
+  // The end of a text, which the file does not list.
+  if (tables.tokens[0].text.empty()) tables.tokens[0].role = schema::TokenRole::Control;
+  tables.write(*tokenizer, false);
+  return tokenizer;
 }
 
 std::unique_ptr<schema::TokenizerT> read_world_vocabulary(const std::string& path,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "schema/model_generated.h"
 
@@ -12,6 +13,10 @@ namespace oxbow::convert {
 
 /// Whether a file of this name is one.
 bool is_world_vocabulary(const std::string& name);
+
+/// From tokens by their ids, each the bytes it stands for; empty: no token. `source` is for messages. Throws InputError.
+std::unique_ptr<schema::TokenizerT> make_world_tokenizer(const std::string& source,
+                                                         const std::vector<std::string>& tokens);
 
 /// Throws InputError.
 std::unique_ptr<schema::TokenizerT> read_world_vocabulary(const std::string& path,

@@ -17,10 +17,14 @@ constexpr uint32_t kMaxDigits = 8;
 
 Status check(Tokenizer& tokenizer, Error* error) {
   const schema::Tokenizer& table = *tokenizer.table;
-  const auto* byte_pieces = table.byte_pieces();
-  if (byte_pieces == nullptr || byte_pieces->size() != 256 ||
-      std::any_of(byte_pieces->begin(), byte_pieces->end(),
-                  [&](uint32_t piece) { return piece != kNoPiece && piece >= tokenizer.pieces; })) {
+  const auto are_pieces = [&](const flatbuffers::Vector<uint32_t>& list) {
+    return list.size() == 256 && std::all_of(list.begin(), list.end(), [&](uint32_t piece) {
+             return piece == kNoPiece || piece < tokenizer.pieces;
+           });
+  };
+  const auto* last_pieces = table.last_byte_pieces();
+  if (table.byte_pieces() == nullptr || !are_pieces(*table.byte_pieces()) ||
+      (last_pieces != nullptr && !are_pieces(*last_pieces))) {
     return fail(error, Status::kFileCorrupt, "tokenizer: the bytes have no pieces");
   }
   if (tokenizer.classes.empty()) {
@@ -95,20 +99,26 @@ size_t safe_cut(const Tokenizer& tokenizer, const Word& word, size_t limit) {
   return safe;
 }
 
-bool drops_bytes(const Tokenizer& tokenizer) {
+/// Whether what stands beside a byte may not be what stands beside it in the text, or its piece not that of the byte.
+bool needs_whole_words(const Tokenizer& tokenizer) {
   const auto* pieces = tokenizer.table->byte_pieces();
-  return tokenizer.table->unknown_token() < 0 &&
-         std::find(pieces->begin(), pieces->end(), kNoPiece) != pieces->end();
+  return tokenizer.table->last_byte_pieces() != nullptr ||
+         (tokenizer.table->unknown_token() < 0 &&
+          std::find(pieces->begin(), pieces->end(), kNoPiece) != pieces->end());
 }
 
-void add_merged(EncoderState& state, std::span<const char> text) {
+/// `ends`: the text ends the word.
+void add_merged(EncoderState& state, std::span<const char> text, bool ends) {
   const Tokenizer& tokenizer = *state.tokenizer;
   const uint32_t* byte_pieces = tokenizer.table->byte_pieces()->data();
+  const auto* last_pieces = ends ? tokenizer.table->last_byte_pieces() : nullptr;
   const int32_t unknown = tokenizer.table->unknown_token();
   auto* symbols = reinterpret_cast<Symbol*>(state.scratch.data());
   size_t count = 0;
-  for (const char byte : text) {
-    const uint32_t piece = byte_pieces[static_cast<uint8_t>(byte)];
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(text[i]);
+    const bool last = last_pieces != nullptr && i + 1 == text.size();
+    const uint32_t piece = last ? last_pieces->Get(byte) : byte_pieces[byte];
     // Without a token for what is unknown it is as if it were not there.
     if (piece != kNoPiece || unknown >= 0) symbols[count++] = {piece, 1};
   }
@@ -153,7 +163,8 @@ class Words {
 
   SplitWord next(std::span<const char> text, bool last, size_t enough, bool* dropped) {
     if (tokenizer_.table->patterns() == nullptr) return splitter_.next(text, last, state_.rest);
-    const PatternWord word = PatternCutter(tokenizer_, state_.patterns, text, last).next(enough);
+    const PatternWord word =
+        PatternCutter(tokenizer_.patterns, state_.patterns, text, last).next(enough);
     *dropped = word.dropped;
     return {word.bytes, word.malformed, word.open, WordRest::kNone};
   }
@@ -162,7 +173,7 @@ class Words {
     state_.begun = !whole;
     state_.rest = whole ? WordRest::kNone : word.rest;
     if (tokenizer_.table->patterns() == nullptr) return;
-    PatternCutter(tokenizer_, state_.patterns, taken, false).take(taken.size());
+    PatternCutter(tokenizer_.patterns, state_.patterns, taken, false).take(taken.size());
   }
   bool begun() const { return state_.begun; }
 
@@ -206,19 +217,19 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
       continue;
     }
     if (!word.cut_off && word.text.size() <= most) {
-      add_merged(state, word.text);
+      add_merged(state, word.text, true);
       words.take(rest.first(next.bytes), next, true);
       *consumed += next.bytes;
       continue;
     }
-    const size_t cut = drops_bytes(tokenizer) ? 0 : safe_cut(tokenizer, word, most);
+    const size_t cut = needs_whole_words(tokenizer) ? 0 : safe_cut(tokenizer, word, most);
     if (cut == 0) {
       return fail(error, Status::kInvalidArgument,
                   "text, byte %zu: a word of more than %zu bytes; give the encoder a larger "
                   "max_word_bytes",
                   *consumed, most);
     }
-    add_merged(state, word.text.first(cut));
+    add_merged(state, word.text.first(cut), false);
     const size_t taken = next.malformed ? bytes_before_repair(rest, cut) : cut;
     words.take(rest.first(taken), next, false);
     *consumed += taken;

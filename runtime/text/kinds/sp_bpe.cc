@@ -39,6 +39,7 @@ bool is_mark(const char* at) { return std::memcmp(at, kSpaceMark.data(), kSpaceM
 /// The end of the word that begins at `done`; `done` itself when it cannot be seen yet.
 size_t find_word(const PieceTraits& traits, const char* text, SentencePieceState& state) {
   const size_t mark = kSpaceMark.size();
+  if (traits.has_affixes) return state.complete ? state.filled : state.done;
   size_t at = std::max(state.frontier, state.done + 1);
   // One mark must be seen behind the place, and no byte of one before it is lost.
   for (; at + mark <= state.filled; ++at) {
@@ -68,22 +69,54 @@ size_t find_cut(const Tokenizer& tokenizer, const char* text, const SentencePiec
   return cut;
 }
 
-Symbol find_character(const Tokenizer& tokenizer, std::span<const char> text) {
+/// Goes on by all of some bytes, unless no piece does.
+bool step(Trie::Walk& walk, std::span<const char> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [&](char byte) { return walk.step(byte); });
+}
+
+std::span<const char> view(const flatbuffers::String* text) {
+  return text == nullptr ? std::span<const char>() : std::span(text->data(), text->size());
+}
+
+/// The first character of a text, with what pieces have there when it begins a word, or does not, and when it ends one.
+Symbol find_character(const Tokenizer& tokenizer, std::span<const char> text, bool begins,
+                      bool ends) {
   const size_t bytes = std::min(character_bytes(text[0]), text.size());
   Trie::Walk walk = tokenizer.trie.walk();
-  size_t used = 0;
-  while (used < bytes && walk.step(text[used])) ++used;
-  const bool found = used == bytes && walk.ends() && walk.value() < tokenizer.pieces;
+  const bool found = (begins || step(walk, view(tokenizer.table->inner_prefix()))) &&
+                     step(walk, text.first(bytes)) &&
+                     (!ends || step(walk, view(tokenizer.table->word_suffix()))) && walk.ends() &&
+                     walk.value() < tokenizer.pieces;
   return {found ? walk.value() : kNoPiece, static_cast<uint32_t>(bytes)};
+}
+
+/// A word that is a token as it stands.
+uint32_t find_whole_word(const Tokenizer& tokenizer, std::span<const char> text) {
+  Trie::Walk walk = tokenizer.trie.walk();
+  const bool found = step(walk, text) && walk.ends() && walk.value() < tokenizer.pieces;
+  return found ? walk.value() : kNoPiece;
 }
 
 /// Makes the symbols of the text up to `end` those to be given out.
 void join_word(const Tokenizer& tokenizer, const Parts& parts, size_t end,
                SentencePieceState& state) {
+  const bool has_affixes = piece_traits(tokenizer).has_affixes;
+  const bool keeps_unknown =
+      tokenizer.table->unknown_token() >= 0 || tokenizer.table->byte_pieces() != nullptr;
   size_t count = 0;
-  for (size_t at = state.done; at < end;) {
+  size_t at = state.done;
+  if (tokenizer.table->words() && tokenizer.table->whole_words() && at < end) {
+    const uint32_t whole = find_whole_word(tokenizer, parts.buffer.subspan(at, end - at));
+    if (whole != kNoPiece) {
+      parts.symbols[count++] = {whole, static_cast<uint32_t>(end - at)};
+      at = end;
+    }
+  }
+  while (at < end) {
     const std::span<const char> left = parts.buffer.subspan(at, end - at);
-    Symbol symbol = find_character(tokenizer, left);
+    const size_t bytes = std::min(character_bytes(left[0]), left.size());
+    Symbol symbol = find_character(tokenizer, left, !has_affixes || at == state.done,
+                                   has_affixes && bytes == left.size());
     if (may_begin_whole(tokenizer, left[0])) {
       bool open = false;
       const uint32_t whole = find_whole_piece(tokenizer, left, &open);
@@ -91,7 +124,8 @@ void join_word(const Tokenizer& tokenizer, const Parts& parts, size_t end,
         symbol = {whole, static_cast<uint32_t>(tokenizer.text(whole).size())};
       }
     }
-    parts.symbols[count++] = symbol;
+    // Without a token for what is unknown it is as if it were not there.
+    if (symbol.piece != kNoPiece || keeps_unknown) parts.symbols[count++] = symbol;
     at += symbol.bytes;
   }
   state.emit_from = 0;
@@ -115,7 +149,9 @@ void give(EncoderState& state, const Parts& parts) {
       ++s.emit_from;
       continue;
     }
-    const size_t bytes = std::min<size_t>(symbol.bytes, state.pending.left());
+    const bool as_bytes = tokenizer.table->byte_pieces() != nullptr;
+    const size_t bytes =
+        as_bytes ? std::min<size_t>(symbol.bytes, state.pending.left()) : symbol.bytes;
     add_unknown(state, parts.buffer.subspan(s.emit_end, bytes));
     s.emit_end += bytes;
     symbol.bytes -= static_cast<uint32_t>(bytes);
@@ -142,13 +178,15 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
     if (s.complete) {
       // What follows is a text of its own.
       s = {};
+      if (tokenizer.table->words() && *consumed < text.size()) continue;
       return Status::kOk;
     }
     const size_t filled = s.filled;
-    *consumed += normalise(tokenizer, text.subspan(*consumed), last, parts.buffer, s);
+    *consumed += fill_buffer(state, text.subspan(*consumed), last, parts.buffer);
     if (s.complete || s.filled > filled) continue;
     if (!s.full) return Status::kOk;
-    end = find_cut(tokenizer, parts.buffer.data(), s);
+    const bool whole = piece_traits(tokenizer).has_affixes || tokenizer.table->whole_words();
+    end = whole ? 0 : find_cut(tokenizer, parts.buffer.data(), s);
     if (end == 0) return word_too_long(state, error);
     join_word(tokenizer, parts, end, s);
   }

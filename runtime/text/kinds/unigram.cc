@@ -19,11 +19,11 @@ namespace {
 
 constexpr uint32_t kNowhere = 0xffffffff;
 /// Sums are made smaller when they leave this range, so that they keep their precision.
-constexpr float kLargestSum = 100000.0f;
+constexpr double kLargestSum = 100000.0;
 
 /// The best way to a place.
 struct Place {
-  float score;
+  double score;
   /// Where its last piece begins; once it is to be given out, where the piece behind it ends.
   uint32_t link;
   /// kNoPiece: unknown text.
@@ -68,7 +68,7 @@ Status check(Tokenizer& tokenizer, Error* error) {
 
 /// Takes away from all sums at and behind a place what it has itself.
 void lower_sums(std::span<Place> places, size_t at, size_t frontier) {
-  const float offset = places[at].score;
+  const double offset = places[at].score;
   for (size_t i = at; i <= frontier; ++i) {
     if (i == at || places[i].link != kNowhere) places[i].score -= offset;
   }
@@ -84,9 +84,13 @@ void find_ways(const Tokenizer& tokenizer, const Lattice& lattice, SentencePiece
   const size_t seen = std::max(tokenizer.longest_text, kMaxCharacterBytes);
   size_t frontier = state.frontier;
   size_t at = state.done;
-  if (!state.started) places[0] = {0.0f, kNowhere, kNoPiece};
+  if (!state.started) places[0] = {0.0, kNowhere, kNoPiece};
   state.started = true;
-  const auto extend = [&](size_t end, float score, uint32_t piece) {
+  // SentencePiece has sums of single precision, `tokenizers` has them for each word and in double precision.
+  const bool exact = tokenizer.table->words();
+  const auto extend = [&](size_t end, double more, uint32_t piece) {
+    const double sum = more + places[at].score;
+    const double score = exact ? sum : static_cast<double>(static_cast<float>(sum));
     while (frontier < end) places[++frontier].link = kNowhere;
     Place& place = places[end];
     if (place.link == kNowhere || score > place.score) {
@@ -98,7 +102,6 @@ void find_ways(const Tokenizer& tokenizer, const Lattice& lattice, SentencePiece
     if (places[at].score < -kLargestSum || places[at].score > kLargestSum) {
       lower_sums(places, at, frontier);
     }
-    const float here = places[at].score;
     const size_t character_end = std::min(at + character_bytes(text[at]), filled);
     bool single = false;
     Trie::Walk walk = tokenizer.trie.walk();
@@ -107,10 +110,10 @@ void find_ways(const Tokenizer& tokenizer, const Lattice& lattice, SentencePiece
       if (!walk.ends()) continue;
       const uint32_t piece = walk.value();
       if (piece >= score_of.size() || score_of[piece] == -INFINITY) continue;
-      extend(end, score_of[piece] + here, piece);
+      extend(end, score_of[piece], piece);
       single |= end == character_end;
     }
-    if (!single) extend(character_end, unknown_score + here, kNoPiece);
+    if (!single) extend(character_end, unknown_score, kNoPiece);
     at = character_end;
   }
   state.done = at;
@@ -194,7 +197,7 @@ void give(EncoderState& state, const Lattice& lattice) {
       const uint32_t token =
           ended ? find_unscored(tokenizer, lattice.buffer.subspan(s.emit_from, end - s.emit_from))
                 : kNoPiece;
-      s.after_unknown = true;
+      s.after_unknown = !tokenizer.table->unknown_apart();
       state.pending.add(token == kNoPiece ? tokenizer.table->unknown_token()
                                           : static_cast<int32_t>(token));
     }
@@ -221,6 +224,7 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
               Error* error) {
   const Lattice lattice(state);
   SentencePieceState& s = sentencepiece_state(state);
+  const bool words = state.tokenizer->table->words();
   *consumed = 0;
   for (;;) {
     if (s.emit_end > 0) {
@@ -229,9 +233,9 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
       drop_given(lattice, s);
       // What follows is a text of its own.
       if (s.complete && s.filled == 0) s = {};
-      if (!state.pending.empty()) return Status::kOk;
+      if (!state.pending.empty() && !(words && *consumed < text.size())) return Status::kOk;
     }
-    *consumed += normalise(*state.tokenizer, text.subspan(*consumed), last, lattice.buffer, s);
+    *consumed += fill_buffer(state, text.subspan(*consumed), last, lattice.buffer);
     find_ways(*state.tokenizer, lattice, s);
     if (s.complete) {
       if (s.filled == 0) {

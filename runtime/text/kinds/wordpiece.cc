@@ -3,6 +3,9 @@
 // word of its own. A word is cut into the longest pieces of the vocabulary, from its beginning; when
 // that leaves a rest, all of it is unknown.
 //
+// With Tokenizer.words, text is changed before it comes here and cut by the patterns of the file instead. A word that
+// must be a token as it stands is a special case: no piece is inside of one.
+//
 // All text that is there is taken: the word it ends in is kept, as it was changed, until its end.
 
 #include <algorithm>
@@ -10,6 +13,7 @@
 
 #include "runtime/text/decoder.h"
 #include "runtime/text/encoder.h"
+#include "runtime/text/pattern.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow {
@@ -34,7 +38,8 @@ bool begins_with(std::span<const char> text, std::span<const char> prefix) {
 }
 
 Status check(Tokenizer& tokenizer, Error* error) {
-  if (tokenizer.classes.empty() || tokenizer.table->unknown_token() < 0) {
+  const bool words = tokenizer.table->words();
+  if ((tokenizer.classes.empty() && !words) || tokenizer.table->unknown_token() < 0) {
     return fail(error, Status::kFileCorrupt,
                 "tokenizer: the table of characters or the token for unknown words is missing");
   }
@@ -60,6 +65,8 @@ struct WordPieceState {
   bool given_up = false;
   /// Its end was seen, but there was no room for its tokens.
   bool over = false;
+  /// Tokenizer.words: how far the text is cut.
+  PatternState cutting;
 };
 
 void start(EncoderState& state) { state.kind.make<WordPieceState>(); }
@@ -74,7 +81,8 @@ class Word {
         room_(reinterpret_cast<char*>(state.scratch.data()), state.scratch.size()),
         max_characters_(tokenizer_.table->max_word_characters()),
         prefix_(inner_prefix(tokenizer_)),
-        inner_(tokenizer_.trie.walk()) {
+        inner_(tokenizer_.trie.walk()),
+        has_inner_(!tokenizer_.table->whole_words()) {
     for (const char byte : prefix_) has_inner_ = has_inner_ && inner_.step(byte);
     if (const auto* marks = tokenizer_.table->ordered_marks(); marks != nullptr) {
       marks_ = {marks->data(), marks->size()};
@@ -132,7 +140,9 @@ class Word {
       case Cut::kDone:
         break;
     }
+    const PatternState cutting = word_.cutting;
     word_ = {};
+    word_.cutting = cutting;
     return true;
   }
 
@@ -201,7 +211,7 @@ class Word {
   std::span<const char> prefix_;
   /// Behind the prefix of pieces inside a word, when any piece has it.
   Trie::Walk inner_;
-  bool has_inner_ = true;
+  bool has_inner_;
   std::span<const uint32_t> marks_;
 };
 
@@ -214,8 +224,45 @@ Status no_room(const EncoderState& state, Error* error) {
               state.pending.room.size());
 }
 
+/// Words as the patterns of the file cut them.
+Status encode_words(EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
+                    Error* error) {
+  const PatternSet& patterns = state.tokenizer->patterns;
+  PatternState& cutting = state.kind.as<WordPieceState>().cutting;
+  Word word(state);
+  if (state.kind.as<WordPieceState>().over && !word.finish()) return no_room(state, error);
+  while (*consumed < text.size() || last) {
+    const std::span<const char> rest = text.subspan(*consumed);
+    PatternCutter cutter(patterns, cutting, rest, last);
+    PatternWord next{rest.size(), !last, false, false};
+    if (patterns.count > 0) next = cutter.next(state.word.size());
+    if (next.bytes == 0 && next.open) return Status::kOk;
+    size_t used = next.dropped ? next.bytes : 0;
+    while (used < next.bytes) {
+      const std::span<const char> left = rest.subspan(used, next.bytes - used);
+      const Utf8Character character = read_utf8(left);
+      const bool good = character.kind == Kind::kCharacter;
+      if (character.kind == Kind::kIncomplete && next.open && !last) break;
+      word.add(good ? left.first(character.bytes) : std::span("\xef\xbf\xbd", 3));
+      used += good ? character.bytes : malformed_bytes(left);
+    }
+    const bool ended = used == next.bytes && !next.open;
+    if (patterns.count > 0 && used > 0) {
+      cutter.take(used);
+    } else if (patterns.count > 0 && ended) {
+      cutter.end_word();
+    }
+    *consumed += used;
+    if (ended && !word.finish()) return no_room(state, error);
+    if (!ended && used < next.bytes) return Status::kOk;
+    if (rest.empty()) return Status::kOk;
+  }
+  return Status::kOk;
+}
+
 Status encode(EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
               Error* error) {
+  if (state.tokenizer->table->words()) return encode_words(state, text, last, consumed, error);
   const CharClasses& classes = state.tokenizer->classes;
   Word word(state);
   if (state.kind.as<WordPieceState>().over && !word.finish()) return no_room(state, error);
@@ -262,7 +309,7 @@ void decode(DecoderState& state, uint32_t token) {
   std::span<const char> text = tokenizer.text(token);
   if (!state.text_start) {
     const std::span<const char> prefix = inner_prefix(tokenizer);
-    if (begins_with(text, prefix)) {
+    if (!prefix.empty() && begins_with(text, prefix)) {
       text = text.subspan(prefix.size());
     } else if (!tokenizer.table->tidy() || !follows_closely(text)) {
       state.out.add(' ');
@@ -281,6 +328,7 @@ const TokenizerDef wordpiece_tokenizer = {
     .check = check,
     .scratch_bytes = scratch_bytes,
     .start = start,
+    .behind_token = start,
     .encode = encode,
     .decode = decode,
 };

@@ -43,6 +43,18 @@ class CharMap {
     const char* string = strings_.data() + match.value;
     return {match.bytes, {string, std::strlen(string)}, match.open};
   }
+  /// The same for the shortest sequence.
+  Replacement shortest(std::span<const char> text) const {
+    Trie::Walk walk = trie_.walk();
+    for (size_t used = 0; used < text.size() && walk.step(text[used]);) {
+      ++used;
+      if (!walk.ends()) continue;
+      if (walk.value() >= strings_.size()) break;
+      const char* string = strings_.data() + walk.value();
+      return {used, {string, std::strlen(string)}, false};
+    }
+    return {};
+  }
 
  private:
   bool stands_alone(char c) const {
