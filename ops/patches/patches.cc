@@ -66,7 +66,8 @@ Status bind_patches(BindContext& context, RunFunction* run) {
   if (!checked_mul(options->height(), options->width(), &pixels) ||
       !checked_mul(options->patch_height(), options->patch_width(), &patch) ||
       !checked_mul(patch, options->channels(), &width) ||
-      !checked_mul(p.grid.down(), p.grid.across(), &rows)) {
+      !checked_mul(p.grid.down(), p.grid.across(), &rows) || pixels > UINT32_MAX ||
+      width > UINT32_MAX) {
     return context.fail("has more pixels than there is address space");
   }
   p.rows = options->planar() ? options->channels() : pixels;
