@@ -1,5 +1,7 @@
 // oxbow bench: time and memory of a model on this machine.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -146,7 +148,9 @@ int bench_command(const Args& args) {
   report.involuntary_switches = involuntary_switches() - switches_before;
   if (const std::optional<double> busy = busy_seconds(files); busy && busy_before) {
     const double others = (*busy - *busy_before) - (process_seconds() - own_before);
-    report.other_cores = std::max(0.0, others / std::max(report.seconds, 1e-9));
+    // The kernel counts in hundredths of a second: of a short time more cores than there are.
+    report.other_cores = std::clamp(others / std::max(report.seconds, 1e-9), 0.0,
+                                    static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)));
   }
   report.after = read_device_state(files);
 

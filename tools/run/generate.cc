@@ -114,9 +114,10 @@ static void print_json(const Request& request, const Written& written, const Spe
 int run_generate(const Request& request) {
   const Args& args = request.args;
   oxb::Session session = open_session(request.model, request.path, request.common);
-  // What is saved goes on later, so no limit may end the text: it is only not asked for more.
-  oxb::Generator generator =
-      open_generator(request, session, args.has("save") ? 0 : request.tokens);
+  // What is saved goes on later, and what is resumed has tokens already, which a limit would count: no limit ends such
+  // a text, it is only not asked for more.
+  const bool open_ended = args.has("save") || args.has("resume");
+  oxb::Generator generator = open_generator(request, session, open_ended ? 0 : request.tokens);
   if (args.has("resume")) {
     const std::string path = *args.text("resume");
     check(generator.load(read_state_file(path)), path);
