@@ -206,6 +206,8 @@ void feed(const Runner& runner, std::span<const int32_t> tokens, const std::func
         for (int32_t& token : text) token %= static_cast<int32_t>(std::max(input.limit, 1u));
       }
       run(e, Inputs(runner, e, text).list(), text);
+      // Another form of the same stream: what it read would count.
+      if (runner.entry(e).starts == 0) reset();
     }
   };
   start();
