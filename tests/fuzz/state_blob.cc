@@ -42,10 +42,16 @@ struct Opened {
     if (oxb_model_open_memory(file.data(), file.size(), nullptr, &model, &error) != OXB_OK) {
       broken("a model of the tests opens:", error.text);
     }
+    closed_at_end.reset(model);
     usable = one.create(model, 1, nullptr, 0xaa) && two.create(model, 1, nullptr, 0x55);
   }
+  /// Closed when the sessions, which are declared behind it, are gone.
+  struct Close {
+    void operator()(oxb_model* model) const { oxb_model_close(model); }
+  };
   FileBytes file;
   oxb_model* model = nullptr;
+  std::unique_ptr<oxb_model, Close> closed_at_end;
   FuzzSession one, two;
   bool usable = false;
 };
