@@ -124,7 +124,8 @@ constexpr Feature kTable[] = {
     {"tokenizer.steps", "Tokenizer.steps",
      [](const ModelT& model) { return model.tokenizer && !model.tokenizer->steps.empty(); }},
     {"tokenizer.words",
-     "Tokenizer.words Tokenizer.word_mark Tokenizer.mark_spaces Tokenizer.unknown_apart",
+     "Tokenizer.words Tokenizer.word_mark Tokenizer.mark_spaces Tokenizer.unknown_apart "
+     "Tokenizer.exact_scores",
      [](const ModelT& model) { return model.tokenizer && model.tokenizer->words; }},
     {"tokenizer.word_suffix", "Tokenizer.word_suffix Tokenizer.last_byte_pieces",
      [](const ModelT& model) { return model.tokenizer && !model.tokenizer->word_suffix.empty(); }},

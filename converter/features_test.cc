@@ -156,6 +156,32 @@ TEST(Features, AreNamedByModelsThatUseThemAndByNoOthers) {
          model.tokenizer = std::make_unique<schema::TokenizerT>();
          model.tokenizer->drop_first_space = false;
        }},
+      {"tokenizer.steps",
+       [](auto& model) {
+         model.tokenizer = std::make_unique<schema::TokenizerT>();
+         model.tokenizer->steps.push_back(std::make_unique<schema::NormalStepT>());
+       }},
+      {"tokenizer.words",
+       [](auto& model) {
+         model.tokenizer = std::make_unique<schema::TokenizerT>();
+         model.tokenizer->words = true;
+       }},
+      {"tokenizer.word_suffix",
+       [](auto& model) {
+         model.tokenizer = std::make_unique<schema::TokenizerT>();
+         model.tokenizer->word_suffix = "</w>";
+       }},
+      {"tokenizer.decoding",
+       [](auto& model) {
+         model.tokenizer = std::make_unique<schema::TokenizerT>();
+         model.tokenizer->decoding = schema::TokenDecoding::Spaced;
+       }},
+      {"pattern.of_bytes",
+       [](auto& model) {
+         model.tokenizer = std::make_unique<schema::TokenizerT>();
+         model.tokenizer->patterns.push_back(std::make_unique<schema::WordPatternT>());
+         model.tokenizer->patterns[0]->of_bytes = true;
+       }},
       {"tensor.static_scale", [](auto& model) { model.tensors[0]->static_scale = 1.0f; }},
       {"entry.inputs", [](auto& model) { model.entry_points[0]->inputs = {0}; }},
       {"entry.own_row_inputs",
@@ -226,9 +252,10 @@ TEST(Features, AreNamedByModelsThatUseThemAndByNoOthers) {
     uses.at(feature.name)(model);
     const std::vector<std::string> used = used_features(model);
     EXPECT_NE(std::find(used.begin(), used.end(), feature.name), used.end()) << feature.name;
-    // Inputs with rows of their own are inputs.
-    EXPECT_EQ(used.size(), std::string(feature.name) == "entry.own_row_inputs" ? 2u : 1u)
-        << feature.name;
+    // Inputs with rows of their own are inputs, and patterns of bytes are patterns.
+    const std::string name(feature.name);
+    const bool two = name == "entry.own_row_inputs" || name == "pattern.of_bytes";
+    EXPECT_EQ(used.size(), two ? 2u : 1u) << feature.name;
   }
 }
 #undef OPTION

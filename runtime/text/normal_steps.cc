@@ -68,6 +68,10 @@ size_t TextStep::take_map(std::span<const char> text, bool last) {
     const std::span<const char> rest = text.subspan(at);
     const Character next = read(rest, last);
     if (next.bytes == 0) return at;
+    if (!tables_->clusters && (tables_->classes.of(next.code_point) & kRemoved) != 0) {
+      at += next.bytes;
+      continue;
+    }
     if (tables_->clusters) {
       const bool mark = (tables_->classes.of(next.code_point) & kWordCharacter) != 0;
       if (!mark) long_cluster_ = false;

@@ -195,7 +195,10 @@ size_t TextStep::take_form(std::span<const char> text, bool last) {
     if (!begun_) {
       begun_ = true;
       const auto* prefix = tables_->form->prefix();
-      if (prefix != nullptr && !(tables_->form->prefix_unless_space() && (bits & kSpace) != 0)) {
+      const bool there = prefix != nullptr &&
+                         (next.code_point == ' ' || std::equal(character.begin(), character.end(),
+                                                               prefix->begin(), prefix->end()));
+      if (prefix != nullptr && !(tables_->form->prefix_unless_space() && there)) {
         put({prefix->data(), prefix->size()});
       }
     }

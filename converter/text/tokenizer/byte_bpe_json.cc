@@ -112,7 +112,7 @@ class Reader {
       if (!out_.patterns.empty()) {
         in_.fail("pre_tokenizer.add_prefix_space is true behind another, which is not supported");
       }
-      steps_.add_space_before_text();
+      steps_.add_before_text(" ");
     }
     if (in_.flag(part, "use_regex", true)) {
       out_.patterns.push_back({kGpt2Pattern, false, Behaviour::Isolated});

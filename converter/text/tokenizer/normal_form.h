@@ -18,8 +18,9 @@ struct NormalForm {
   enum class Decompose { kNone, kCanonical, kCompatible };
   Decompose decompose = Decompose::kNone;
   bool compose = false;
-  /// Marks (\p{Mn}) are left out.
+  /// Marks (\p{Mn}) are left out, or all of \p{M}.
   bool strip_accents = false;
+  bool strip_marks = false;
   bool lower_case = false;
   /// Before each text.
   std::string prefix;
@@ -28,8 +29,8 @@ struct NormalForm {
   bool repairs = false;
 
   bool empty() const {
-    return decompose == Decompose::kNone && !strip_accents && !lower_case && prefix.empty() &&
-           !repairs;
+    return decompose == Decompose::kNone && !strip_accents && !strip_marks && !lower_case &&
+           prefix.empty() && !repairs;
   }
 };
 

@@ -26,7 +26,6 @@ constexpr CodePointRange kNmtRemoved[] = {{0x1, 0x8},   {0xb, 0xb},   {0xe, 0x1f
 constexpr CodePointRange kNmtSpaces[] = {{0x9, 0xa},       {0xc, 0xd},       {0x1680, 0x1680},
                                          {0x200b, 0x200f}, {0x2028, 0x2029}, {0x2581, 0x2581},
                                          {0xfeff, 0xfeff}, {0xfffd, 0xfffd}};
-constexpr CodePointRange kSpaces[] = {{' ', ' '}, {0x2581, 0x2581}};
 // Marks of a cluster that are no marks by their category.
 constexpr CodePointRange kJoiners[] = {
     {0x200c, 0x200d}, {0xe33, 0xe33}, {0xeb3, 0xeb3}, {0xff9e, 0xff9f}, {0x1f3fb, 0x1f3ff}};
@@ -65,28 +64,16 @@ schema::NormalStepT& NormalSteps::append() {
 
 void NormalSteps::end_form() {
   if (form_.empty()) return;
-  // The classes tell where a space is.
-  FormTables tables = make_form(form_, {{CodePoints::white_space(), kSpace}});
+  FormTables tables = make_form(form_, {});
   schema::NormalStepT& step = append();
   step.form = std::move(tables.form);
   step.classes = std::move(tables.classes);
   form_ = {};
 }
 
-void NormalSteps::add_mark_before_text(const std::string& mark) {
-  end_form();
-  form_.prefix = mark;
-  form_.prefix_unless_space = true;
-  FormTables tables = make_form(form_, {{kSpaces, kSpace}});
-  schema::NormalStepT& step = append();
-  step.form = std::move(tables.form);
-  step.classes = std::move(tables.classes);
-  form_ = {};
-}
-
-void NormalSteps::add_space_before_text() {
+void NormalSteps::add_before_text(const std::string& text) {
   if (!form_.prefix.empty()) end_form();
-  form_.prefix = " ";
+  form_.prefix = text;
   form_.prefix_unless_space = true;
 }
 
@@ -135,15 +122,18 @@ void NormalSteps::add_bert(const json& part) {
   std::map<std::string, std::string> texts;
   for (uint32_t point = 1; point < 0x110000; ++point) {
     if (!is_code_point(point)) continue;
-    if (clean && contains(CodePoints::bert_controls(), point)) {
-      texts[utf8(point)] = "";
-    } else if (clean && contains(CodePoints::white_space(), point)) {
+    if (clean && contains(CodePoints::bert_controls(), point)) continue;
+    if (clean && contains(CodePoints::white_space(), point)) {
       if (point != ' ') texts[utf8(point)] = " ";
     } else if (chinese && contains(kChinese, point)) {
       texts[utf8(point)] = " " + utf8(point) + " ";
     }
   }
   if (!texts.empty()) add_map(texts);
+  if (clean) {
+    done_.back()->classes = std::make_unique<schema::CharClassesT>(
+        build_char_classes(std::vector<ClassRule>{{CodePoints::bert_controls(), kRemoved}}));
+  }
   end_form();
   form_.strip_accents = in_.flag(part, "strip_accents", lower);
   if (form_.strip_accents) form_.decompose = Decompose::kCanonical;
@@ -163,7 +153,7 @@ void NormalSteps::add(const json& part) {
     changes_letters_ = true;
   } else if (name == "StripAccents") {
     if (!form_.prefix.empty() || form_.lower_case) end_form();
-    form_.strip_accents = true;
+    form_.strip_marks = true;
     changes_letters_ = true;
   } else if (name == "Prepend") {
     if (!form_.prefix.empty()) end_form();

@@ -18,10 +18,8 @@ class NormalSteps {
 
   /// Throws InputError for what is not known.
   void add(const nlohmann::json& part);
-  /// A text before each text, unless it begins with a space or with the mark of one.
-  void add_mark_before_text(const std::string& mark);
-  /// The same for a space, unless the text begins with white space.
-  void add_space_before_text();
+  /// A space or its mark before each text, unless one is there.
+  void add_before_text(const std::string& text);
   void replace(const SplitPattern& pattern, const std::string& content);
 
   /// When a normal form is all there is: it, without any step.

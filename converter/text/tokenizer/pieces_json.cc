@@ -103,7 +103,7 @@ class Reader {
     pieces_.read_added();
     // A word ends before each mark.
     pieces_.read_merges(splits_ ? kMark : "", "", "", *out_);
-    pieces_.write(false, *out_);
+    pieces_.write(*out_);
   }
 
   void read_decoders() {

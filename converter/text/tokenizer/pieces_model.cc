@@ -50,7 +50,8 @@ void PiecesModel::read_scores() {
     }
     // Of two of the same text the last one is meant by it.
     if (!text.empty()) ids_[text] = static_cast<uint32_t>(texts_.size());
-    tables_.tokens.push_back({text, TokenRole::Plain, static_cast<float>(score)});
+    tables_.tokens.push_back({text, TokenRole::Plain, 0});
+    scores_.push_back(score);
     texts_.push_back(text);
   }
 }
@@ -62,9 +63,9 @@ void PiecesModel::read_unknown(const std::string& text, schema::TokenizerT& out)
   out.unknown_text = text;
   PieceTables::Piece& piece = tables_.tokens[found->second];
   piece.role = TokenRole::Unknown;
-  float lowest = piece.score;
-  for (const PieceTables::Piece& each : tables_.tokens) lowest = std::min(lowest, each.score);
-  piece.score = lowest - 10.0f;
+  if (!scores_.empty()) {
+    scores_[found->second] = *std::min_element(scores_.begin(), scores_.end()) - 10.0;
+  }
 }
 
 void PiecesModel::read_bytes(schema::TokenizerT& out) {
@@ -114,6 +115,8 @@ void PiecesModel::read_added() {
 }
 
 void PiecesModel::look_up_all() {
+  const bool scored = !scores_.empty();
+  if (scored) scores_.resize(tables_.tokens.size());
   for (uint32_t id = 0; id < texts_.size(); ++id) {
     const std::string& text = texts_[id];
     if (text.empty() || ids_.at(text) != id || text.find('\0') != std::string::npos) continue;
@@ -121,8 +124,8 @@ void PiecesModel::look_up_all() {
       tables_.look_up(text, id);
     } else if (tables_.tokens[id].role == TokenRole::Added) {
       // Also where it is not taken out of the text first.
-      tables_.look_up(text,
-                      tables_.add_alias({text, TokenRole::Plain, tables_.tokens[id].score}, id));
+      tables_.look_up(text, tables_.add_alias({text, TokenRole::Plain, 0}, id));
+      if (scored) scores_.push_back(scores_[id]);
     }
   }
 }
@@ -183,8 +186,9 @@ void PiecesModel::read_merges(const std::string& no_mark_inside, const std::stri
   out.merges = build_merge_table(merges);
 }
 
-void PiecesModel::write(bool scores, schema::TokenizerT& out) {
-  tables_.write(out, scores);
+void PiecesModel::write(schema::TokenizerT& out) {
+  tables_.write(out, false);
+  out.exact_scores = scores_;
   out.classes = std::make_unique<schema::CharClassesT>(build_char_classes(std::vector<ClassRule>{
       {CodePoints::white_space(), kSpace}, {CodePoints::word_characters(), kWordCharacter}}));
 }

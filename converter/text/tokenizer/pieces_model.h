@@ -34,8 +34,7 @@ class PiecesModel {
   /// pieces inside of words begin with.
   void read_merges(const std::string& no_mark_inside, const std::string& prefix,
                    const std::string& suffix, schema::TokenizerT& out);
-  /// `scores`: they are wanted.
-  void write(bool scores, schema::TokenizerT& out);
+  void write(schema::TokenizerT& out);
 
   const std::vector<std::string>& texts() const { return texts_; }
 
@@ -47,7 +46,8 @@ class PiecesModel {
   uint32_t tokens_;
   /// By id; empty where there is none.
   std::vector<std::string> texts_;
-  std::vector<float> scores_;
+  /// Of tokens, then of those that stand for them.
+  std::vector<double> scores_;
   std::unordered_map<std::string, uint32_t> ids_;
   std::unordered_map<uint32_t, uint32_t> pieces_;
   PieceTables tables_;

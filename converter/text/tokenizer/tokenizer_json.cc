@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "converter/text/tokenizer/unicode.h"
 #include "host/errors.h"
+#include "runtime/text/utf8.h"
 
 namespace oxbow::convert {
 namespace {
@@ -13,8 +15,22 @@ using Behaviour = schema::SplitBehaviour;
 // Sequences inside of each other.
 constexpr int kMaxDepth = 8;
 
-/// \p{P} and the symbols of ASCII: what `tokenizers` takes for punctuation.
-constexpr const char* kPunctuation = R"([\p{P}$+<=>^`|~])";
+/// What `tokenizers` takes for punctuation, which is not \p{P}: its data is older, and it has the symbols of ASCII.
+std::string punctuation_pattern() {
+  const auto add = [](uint32_t point, std::string& text) {
+    char character[4];
+    if (point < 0x80) text.push_back('\\');
+    text.append(character, write_utf8(point, character));
+  };
+  std::string text = "[";
+  for (const CodePointRange& range : CodePoints::bert_punctuation()) {
+    add(range.first, text);
+    if (range.last == range.first) continue;
+    text.push_back('-');
+    add(range.last, text);
+  }
+  return text + "]";
+}
 
 }  // namespace
 
@@ -174,7 +190,7 @@ SplitPattern TokenizerJson::cut(const json& part) const {
          ", which is not supported");
   }
   if (name == "Punctuation") {
-    out.text = kPunctuation;
+    out.text = punctuation_pattern();
     return out;
   }
   const json& pattern = optional(part, "pattern");

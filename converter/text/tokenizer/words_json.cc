@@ -84,7 +84,7 @@ class Reader {
     if (!first || scheme == "first") {
       in_.fail("the pre_tokenizer Metaspace between others is not supported");
     }
-    if (scheme == "always") steps_.add_mark_before_text(kMark);
+    if (scheme == "always") steps_.add_before_text(kMark);
     steps_.replace({" ", true}, kMark);
     if (splits) patterns_.push_back({kMark, true, schema::SplitBehaviour::WithNext});
   }
@@ -108,7 +108,7 @@ class Reader {
     if (in_.flag(in_.model(), "byte_fallback", false)) pieces_.read_bytes(*out_);
     pieces_.read_added();
     pieces_.look_up_all();
-    pieces_.write(true, *out_);
+    pieces_.write(*out_);
   }
 
   void read_word_level() {
@@ -148,7 +148,7 @@ class Reader {
     pieces_.read_unknown(text_or("unk_token", usual_unknown), *out_);
     pieces_.read_added();
     pieces_.look_up_all();
-    pieces_.write(false, *out_);
+    pieces_.write(*out_);
   }
 
   void read_bpe() {
@@ -169,7 +169,7 @@ class Reader {
     if (in_.flag(in_.model(), "byte_fallback", false)) pieces_.read_bytes(*out_);
     pieces_.read_added();
     pieces_.read_merges("", out_->inner_prefix, out_->word_suffix, *out_);
-    pieces_.write(false, *out_);
+    pieces_.write(*out_);
   }
 
   void read_decoders() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <new>
 
 #include "runtime/base/checked.h"
@@ -34,7 +35,7 @@ size_t offload_count(const Model& model) {
 /// And of a kind that this library knows.
 bool is_for(const schema::Offload& offload, const char* target) {
   return target != nullptr && offload.result() <= schema::OffloadResult::MAX &&
-         std::strcmp(offload.target()->c_str(), target) == 0;
+         std::string_view(offload.target()->c_str(), offload.target()->size()) == target;
 }
 
 /// The plug-in's first target that the file has.

@@ -47,17 +47,37 @@ size_t scratch_bytes(const Tokenizer& tokenizer, size_t max_word_bytes) {
   return (bytes + 1) * sizeof(Place) + bytes;
 }
 
-std::span<const float> scores(const Tokenizer& tokenizer) {
-  return {tokenizer.table->scores()->data(), tokenizer.table->scores()->size()};
-}
+/// What decides between pieces. SentencePiece has scores and sums of single precision; `tokenizers` has both in double
+/// precision, and sums for each word.
+class Scores {
+ public:
+  explicit Scores(const schema::Tokenizer& table)
+      : exact_(table.exact_scores()), single_(table.scores()) {}
+
+  size_t size() const {
+    return exact_ != nullptr ? exact_->size() : single_ != nullptr ? single_->size() : 0;
+  }
+  double of(uint32_t piece) const {
+    return exact_ != nullptr ? exact_->Get(piece) : static_cast<double>(single_->Get(piece));
+  }
+  double sum(double a, double b) const {
+    return exact_ != nullptr ? a + b : static_cast<double>(static_cast<float>(a + b));
+  }
+
+ private:
+  const flatbuffers::Vector<double>* exact_;
+  const flatbuffers::Vector<float>* single_;
+};
 
 Status check(Tokenizer& tokenizer, Error* error) {
   OXB_TRY(check_sentencepiece(tokenizer, error));
   // A piece with a score of minus infinity is never taken.
-  if (tokenizer.table->scores() == nullptr ||
-      tokenizer.table->scores()->size() != tokenizer.pieces ||
-      std::any_of(scores(tokenizer).begin(), scores(tokenizer).end(),
-                  [](float score) { return std::isnan(score) || score == INFINITY; })) {
+  const Scores scores(*tokenizer.table);
+  bool good = scores.size() == tokenizer.pieces;
+  for (uint32_t piece = 0; good && piece < tokenizer.pieces; ++piece) {
+    good = !std::isnan(scores.of(piece)) && scores.of(piece) != INFINITY;
+  }
+  if (!good) {
     return fail(error, Status::kFileCorrupt, "tokenizer: pieces and their scores differ");
   }
   if (static_cast<uint32_t>(tokenizer.table->unknown_token()) >= tokenizer.tokens) {
@@ -77,8 +97,8 @@ void lower_sums(std::span<Place> places, size_t at, size_t frontier) {
 /// Extends the best ways by the pieces that begin at each place up to which all of them can be seen.
 void find_ways(const Tokenizer& tokenizer, const Lattice& lattice, SentencePieceState& state) {
   const std::span<Place> places = lattice.places;
-  const std::span<const float> score_of = scores(tokenizer);
-  const float unknown_score = score_of[static_cast<uint32_t>(tokenizer.table->unknown_token())];
+  const Scores scores(*tokenizer.table);
+  const double unknown_score = scores.of(static_cast<uint32_t>(tokenizer.table->unknown_token()));
   const char* const text = lattice.buffer.data();
   const size_t filled = state.filled;
   const size_t seen = std::max(tokenizer.longest_text, kMaxCharacterBytes);
@@ -86,11 +106,8 @@ void find_ways(const Tokenizer& tokenizer, const Lattice& lattice, SentencePiece
   size_t at = state.done;
   if (!state.started) places[0] = {0.0, kNowhere, kNoPiece};
   state.started = true;
-  // SentencePiece has sums of single precision, `tokenizers` has them for each word and in double precision.
-  const bool exact = tokenizer.table->words();
   const auto extend = [&](size_t end, double more, uint32_t piece) {
-    const double sum = more + places[at].score;
-    const double score = exact ? sum : static_cast<double>(static_cast<float>(sum));
+    const double score = scores.sum(more, places[at].score);
     while (frontier < end) places[++frontier].link = kNowhere;
     Place& place = places[end];
     if (place.link == kNowhere || score > place.score) {
@@ -109,8 +126,8 @@ void find_ways(const Tokenizer& tokenizer, const Lattice& lattice, SentencePiece
       ++end;
       if (!walk.ends()) continue;
       const uint32_t piece = walk.value();
-      if (piece >= score_of.size() || score_of[piece] == -INFINITY) continue;
-      extend(end, score_of[piece], piece);
+      if (piece >= scores.size() || scores.of(piece) == -INFINITY) continue;
+      extend(end, scores.of(piece), piece);
       single |= end == character_end;
     }
     if (!single) extend(character_end, unknown_score, kNoPiece);
@@ -170,7 +187,7 @@ uint32_t find_unscored(const Tokenizer& tokenizer, std::span<const char> text) {
   Trie::Match match;
   if (!tokenizer.trie.longest(text, &match) || match.bytes != text.size()) return kNoPiece;
   const bool unscored =
-      match.value < tokenizer.tokens && scores(tokenizer)[match.value] == -INFINITY;
+      match.value < tokenizer.tokens && Scores(*tokenizer.table).of(match.value) == -INFINITY;
   return unscored ? match.value : kNoPiece;
 }
 

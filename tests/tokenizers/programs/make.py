@@ -3,27 +3,15 @@
 
 Usage: make.py programs.json    needs the package `tokenizers` 0.23
 """
-
-import json
-import sys
-
+import json,sys
 from tokenizers import Tokenizer
-
-MARK = "\u2581"
-
-
-def unigram(more=(), **settings):
-    vocabulary = [["<s>", 0.0], ["<pad>", 0.0], ["</s>", 0.0], ["<unk>", 0.0], [MARK, -2.0], ["a", -3.0], ["b", -3.5], ["e", -3.1],
-                  ["l", -3.3], ["h", -3.7], ["o", -3.2], [MARK + "he", -4.0], ["llo", -4.5], [MARK + "hello", -5.0], ["lo", -4.4],
-                  ["\u00e9", -6.0], ["1", -5.0], ["2", -5.0], ["fi", -5.5], ['"', -4.0], [MARK + MARK, -9.0], [".", -4.0], ["ab", -6.5]]
-    return {"type": "Unigram", "unk_id": 3, "vocab": vocabulary + list(more), **settings}
-
-
-def special(*tokens):
-    return [{"id": i, "content": c, "single_word": False, "lstrip": c == "<mask>", "rstrip": False, "normalized": False, "special": True}
-            for i, c in tokens]
-
-
+M="\u2581"
+def uni(extra=(),**o):
+    v=[["<s>",0.0],["<pad>",0.0],["</s>",0.0],["<unk>",0.0],[M,-2.0],["a",-3.0],["b",-3.5],["e",-3.1],["l",-3.3],["h",-3.7],["o",-3.2],[M+"he",-4.0],["llo",-4.5],[M+"hello",-5.0],["lo",-4.4],["é",-6.0],["1",-5.0],["2",-5.0],["fi",-5.5],["\"",-4.0],[M+M,-9.0],[".",-4.0],["ab",-6.5]]
+    v+=list(extra)
+    return {"type":"Unigram","unk_id":3,"vocab":v,**o}
+def special(*names): return [{"id":i,"content":c,"single_word":False,"lstrip":c=="<mask>","rstrip":False,"normalized":False,"special":True} for i,c in names]
+def chars(extra,base="abcdehlo123.,!x"): return {t:i for i,t in enumerate(extra+list(base))}
 def bytefb(): return [["<0x%02X>"%b,-20.0] for b in range(256)]
 meta=lambda s="always",split=True:{"type":"Metaspace","replacement":M,"prepend_scheme":s,"split":split}
 templ=lambda:{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}},{"SpecialToken":{"id":"</s>","type_id":0}}],"pair":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}},{"SpecialToken":{"id":"</s>","type_id":0}},{"SpecialToken":{"id":"</s>","type_id":0}},{"Sequence":{"id":"B","type_id":0}},{"SpecialToken":{"id":"</s>","type_id":0}}],"special_tokens":{"<s>":{"id":"<s>","ids":[0],"tokens":["<s>"]},"</s>":{"id":"</s>","ids":[2],"tokens":["</s>"]}}}
@@ -35,15 +23,16 @@ rep=lambda a,b:{"type":"Replace","pattern":{"String":a},"content":b}
 rex=lambda a,b:{"type":"Replace","pattern":{"Regex":a},"content":b}
 strip={"type":"Strip","strip_left":True,"strip_right":True}
 texts=["hello hello","  hello\n\nhello  ","","HELLO Hé ﬁ e\u0301","``hello''","a<mask>b  <mask>","xyz <s> hello","a1b22.", "\u6f22\u5b57 hello\u00a0a","ab"*20,"hello \t ab","   ","h\u0301\u0323é","a\r\nb", "e\u0301e\u0301 a\u0323\u0301 o\u0308\u0301\u0302\u0303"]
-PROGRAMS={}
-add=lambda name,**f:PROGRAMS.__setitem__(name,{"version":"1.0","truncation":None,"padding":None,"added_tokens":[],"normalizer":None,"pre_tokenizer":None,"post_processor":None,"decoder":None,**f})
+progs={}
+add=lambda name,**f:progs.__setitem__(name,{"version":"1.0","truncation":None,"padding":None,"added_tokens":[],"normalizer":None,"pre_tokenizer":None,"post_processor":None,"decoder":None,**f})
 A=special((0,"<s>"),(1,"<pad>"),(2,"</s>"),(3,"<unk>"))
-add("unigram after white space",added_tokens=A+special((23,"<mask>")),pre_tokenizer=P({"type":"WhitespaceSplit"},meta()),post_processor=templ(),decoder=meta(),model=unigram())
-add("unigram of all text",added_tokens=A,normalizer=N(rep(" ",M)),decoder=D({"type":"Replace","pattern":{"String":M},"content":" "},{"type":"Fuse"}),model=unigram())
-add("unigram at the first word",added_tokens=A,normalizer=N(strip,rex(" {2,}"," ")),pre_tokenizer=meta("first"),decoder=meta("first"),model=unigram())
-add("unigram in lower case",added_tokens=A,normalizer=N(rep("``",'"'),rep("''",'"'),{"type":"NFKD"},{"type":"StripAccents"},{"type":"Lowercase"}),pre_tokenizer=meta(),decoder=meta(),model=unigram())
-add("unigram with bytes",added_tokens=A,pre_tokenizer=meta("never"),decoder=D({"type":"ByteFallback"},meta("never")),model=unigram(bytefb(),byte_fallback=True))
-add("unigram behind other cuts",added_tokens=A,normalizer={"type":"Nmt"},pre_tokenizer=P({"type":"Punctuation","behavior":"Isolated"},{"type":"Digits","individual_digits":True},meta()),decoder=meta(),model=unigram())
+add("unigram after white space",added_tokens=A+special((23,"<mask>")),pre_tokenizer=P({"type":"WhitespaceSplit"},meta()),post_processor=templ(),decoder=meta(),model=uni())
+add("unigram of all text",added_tokens=A,normalizer=N(rep(" ",M)),decoder=D({"type":"Replace","pattern":{"String":M},"content":" "},{"type":"Fuse"}),model=uni())
+add("unigram of stripped text",added_tokens=A,normalizer=N(strip,rex(" {2,}"," ")),pre_tokenizer=meta(),decoder=meta(),model=uni())
+add("unigram at the first word",added_tokens=A,normalizer=N(rex(" {2,}"," ")),pre_tokenizer=meta("first"),decoder=meta("first"),model=uni())
+add("unigram in lower case",added_tokens=A,normalizer=N(rep("``",'"'),rep("''",'"'),{"type":"NFKD"},{"type":"StripAccents"},{"type":"Lowercase"}),pre_tokenizer=meta(),decoder=meta(),model=uni())
+add("unigram with bytes",added_tokens=A,pre_tokenizer=meta("never"),decoder=D({"type":"ByteFallback"},meta("never")),model=uni(bytefb(),byte_fallback=True))
+add("unigram behind other cuts",added_tokens=A,normalizer={"type":"Nmt"},pre_tokenizer=P({"type":"Punctuation","behavior":"Isolated"},{"type":"Digits","individual_digits":True},meta()),decoder=meta(),model=uni())
 add("word level",added_tokens=special((0,"[UNK]")),pre_tokenizer={"type":"Whitespace"},model={"type":"WordLevel","unk_token":"[UNK]","vocab":{"[UNK]":0,"hello":1,"a":2,"b":3,"a1b22":4,".":5}})
 add("word level, lower case",added_tokens=special((0,"[UNK]")),normalizer={"type":"BertNormalizer","clean_text":True,"handle_chinese_chars":True,"strip_accents":None,"lowercase":True},pre_tokenizer={"type":"Whitespace"},model={"type":"WordLevel","unk_token":"[UNK]","vocab":{"[UNK]":0,"hello":1,"a":2,"b":3,"he":4,"e":5,"\u6f22":6}})
 wp={"[UNK]":0,"hel":1,"##lo":2,"a":3,"##b":4,"##a":5,"hello":6,"##1":7,".":8,"e":9,"##2":10,"fi":11,"h":12}
@@ -54,7 +43,7 @@ add("bpe with inner pieces",added_tokens=special((0,"<unk>")),pre_tokenizer={"ty
 add("bpe of whole words, unknown as one",added_tokens=special((0,"<unk>")),normalizer={"type":"NFC"},pre_tokenizer={"type":"Split","pattern":{"Regex":"\\s+"},"behavior":"MergedWithNext","invert":False},decoder={"type":"Fuse"},model=bpe({t:i for i,t in enumerate(["<unk>","a","b","h","e","l","o"," ","lo","hello","é","ab"])},[["l","o"],["a","b"]],fuse_unk=True,ignore_merges=True))
 add("bpe without an unknown token",pre_tokenizer={"type":"CharDelimiterSplit","delimiter":"l"},model=bpe({t:i for i,t in enumerate(["a","b","h","e","o"," ","he"," he","ab"])},[["h","e"],[" ","he"],["a","b"]],unk_token=None))
 out=[]
-for name,t in PROGRAMS.items():
+for name,t in progs.items():
     tk=Tokenizer.from_str(json.dumps(t))
     cases=[]
     for x in texts:
