@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 #include <new>
+#include <string_view>
 
 #include "runtime/base/checked.h"
 #include "runtime/base/hash.h"
