@@ -72,7 +72,8 @@ void NormalSteps::end_form() {
 }
 
 void NormalSteps::add_before_text(const std::string& text) {
-  if (!form_.prefix.empty()) end_form();
+  // Compatible forms make spaces of other characters.
+  if (!form_.prefix.empty() || form_.decompose == Decompose::kCompatible) end_form();
   form_.prefix = text;
   form_.prefix_unless_space = true;
 }

@@ -59,13 +59,14 @@ void PiecesModel::read_scores() {
 void PiecesModel::read_unknown(const std::string& text, schema::TokenizerT& out) {
   const auto found = ids_.find(text);
   if (found == ids_.end()) in_.fail("the unknown token " + quoted(text) + " is no token");
-  out.unknown_token = static_cast<int32_t>(found->second);
-  out.unknown_text = text;
-  PieceTables::Piece& piece = tables_.tokens[found->second];
-  piece.role = TokenRole::Unknown;
-  if (!scores_.empty()) {
-    scores_[found->second] = *std::min_element(scores_.begin(), scores_.end()) - 10.0;
-  }
+  set_unknown(found->second, out);
+}
+
+void PiecesModel::set_unknown(uint32_t id, schema::TokenizerT& out) {
+  out.unknown_token = static_cast<int32_t>(id);
+  out.unknown_text = texts_[id];
+  tables_.tokens[id].role = TokenRole::Unknown;
+  if (!scores_.empty()) scores_[id] = *std::min_element(scores_.begin(), scores_.end()) - 10.0;
 }
 
 void PiecesModel::read_bytes(schema::TokenizerT& out) {

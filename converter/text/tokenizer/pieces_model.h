@@ -23,8 +23,9 @@ class PiecesModel {
   void read_vocabulary();
   void read_scores();
 
-  /// The token for unknown text; `required`: there must be one.
+  /// The token for unknown text, by its text or by its id, which is below texts().size().
   void read_unknown(const std::string& text, schema::TokenizerT& out);
+  void set_unknown(uint32_t id, schema::TokenizerT& out);
   /// A token for each byte, as "<0x41>".
   void read_bytes(schema::TokenizerT& out);
   void read_added();

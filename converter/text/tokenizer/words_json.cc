@@ -104,7 +104,7 @@ class Reader {
     if (!unknown.is_number_unsigned() || unknown.get<uint64_t>() >= pieces_.texts().size()) {
       in_.fail("model.unk_id is " + TokenizerJson::shown(unknown) + ", expected a token");
     }
-    pieces_.read_unknown(pieces_.texts()[unknown.get<size_t>()], *out_);
+    pieces_.set_unknown(unknown.get<uint32_t>(), *out_);
     if (in_.flag(in_.model(), "byte_fallback", false)) pieces_.read_bytes(*out_);
     pieces_.read_added();
     pieces_.look_up_all();
