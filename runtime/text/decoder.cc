@@ -69,11 +69,15 @@ namespace {
 /// Adds the text of a token, as the kind does it or as the file says.
 void decode(oxbow::DecoderState& state, uint32_t token) {
   const oxbow::Tokenizer& tokenizer = *state.tokenizer;
+  if (tokenizer.table->decoding() == oxbow::schema::TokenDecoding::Kind) {
+    // Which may have no texts at all, as bytes have none.
+    tokenizer.def->decode(state, token);
+    return;
+  }
   const auto* suffix = tokenizer.table->word_suffix();
   std::span<const char> text = tokenizer.text(token);
   switch (tokenizer.table->decoding()) {
     case oxbow::schema::TokenDecoding::Kind:
-      tokenizer.def->decode(state, token);
       return;
     case oxbow::schema::TokenDecoding::Plain:
       state.out.add(text);
