@@ -54,7 +54,8 @@ json tekken() {
 
 std::string refusal(const json& file) {
   try {
-    read_tekken("tekken.json", file, 300);
+    // As it is read: numbers that are written here have signs.
+    read_tekken("tekken.json", json::parse(file.dump()), 300);
   } catch (const InputError& error) {
     return error.what();
   }
