@@ -1,6 +1,6 @@
 // All ops, at the places of their opcodes. The build makes ops.inc of the folders that have a traits.cc: a line
 // OXB_OP(layer_norm, LayerNorm) for each, OXB_VULKAN_OP where there is a vulkan.cc, or OXB_LEFT_OUT_OP with the group that
-// OXBOW_OPS leaves out.
+// OXBOW_OPS leaves out. npu_ops.inc has those with an npu.cc.
 
 #include <array>
 
@@ -21,7 +21,9 @@ namespace oxbow {
 #undef OXB_LEFT_OUT_OP
 #undef OXB_VULKAN_OP
 #undef OXB_OP
-Status bind_linear_npu(NpuBindContext& context);
+#define OXB_NPU_OP(op, code) Status bind_##op##_npu(NpuBindContext& context);
+#include "npu_ops.inc"
+#undef OXB_NPU_OP
 
 namespace {
 
@@ -60,11 +62,13 @@ constexpr std::array<OpDef, kCount> make_table() {
 #undef OXB_VULKAN_OP
 #undef OXB_OP
 #if OXB_BUILD_NPU
-  // The one op that accelerators have.
-  table[static_cast<size_t>(schema::OpCode::Linear)]
-      .bind_device[static_cast<size_t>(DeviceKind::kNpu)] = [](DeviceBindContext& context) {
-    return bind_linear_npu(static_cast<NpuBindContext&>(context));
+#define OXB_NPU_OP(op, code)                                                                 \
+  table[static_cast<size_t>(schema::OpCode::code)]                                           \
+      .bind_device[static_cast<size_t>(DeviceKind::kNpu)] = [](DeviceBindContext& context) { \
+    return bind_##op##_npu(static_cast<NpuBindContext&>(context));                           \
   };
+#include "npu_ops.inc"
+#undef OXB_NPU_OP
 #endif
   return table;
 }

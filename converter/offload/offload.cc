@@ -29,7 +29,7 @@ std::vector<Layer> find_layers(const schema::ModelT& model, bool small_too) {
   for (uint32_t e = 0; e < model.entry_points.size(); ++e) {
     const auto& steps = model.entry_points[e]->steps;
     for (uint32_t s = 0; s < steps.size(); ++s) {
-      if (steps[s]->op != schema::OpCode::Linear) continue;
+      if (steps[s]->options.AsLinearOptions() == nullptr) continue;
       const schema::TensorT& x = *model.tensors[steps[s]->inputs[0]];
       const schema::TensorT& weight = *model.tensors[steps[s]->inputs[1]];
       if (x.type != schema::DataType::I8 || weight.type != schema::DataType::I8) continue;

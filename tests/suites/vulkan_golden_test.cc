@@ -18,14 +18,14 @@
 namespace oxbow::testing {
 namespace {
 
-/// Of the architectures whose every step has a shader.
+/// Of the architectures whose every step has a shader; groups of 17 elements, which one norm has, are the CPU's.
 std::vector<std::string> full_cases() {
   std::vector<std::string> found;
   for (const std::string& pack : golden_cases()) {
     for (const char* system :
          {"gpt2/", "labml_aft/", "labml_compressive/", "labml_fast_weights/", "labml_xl/",
           "lite_transformer/", "llama/", "mamba/", "mamba2/", "rwkv/", "rwkv7/", "xlstm/"}) {
-      if (pack.rfind(system, 0) == 0) found.push_back(pack);
+      if (pack.rfind(system, 0) == 0 && pack != "mamba2/m2c_gelu") found.push_back(pack);
     }
   }
   return found;

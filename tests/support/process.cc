@@ -75,6 +75,13 @@ CommandResult wait_for(pid_t pid) {
 
 }  // namespace
 
+uint64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t pages = 0, resident = 0;
+  statm >> pages >> resident;
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 std::string other_converter() {
   const char* path = std::getenv("OXB_TEST_CONVERTER");
   return path == nullptr ? "" : path;

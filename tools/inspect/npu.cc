@@ -34,7 +34,7 @@ uint64_t macs_per_cycle(const std::string& target) {
 
 /// Why a step is on the CPU; empty: an offload stands for it.
 std::string why_left(const schema::ModelT& model, const schema::StepT& step) {
-  if (step.op != schema::OpCode::Linear) return "not dense";
+  if (step.options.AsLinearOptions() == nullptr) return "not dense";
   const schema::TensorT& x = *model.tensors[step.inputs[0]];
   const schema::TensorT& weight = *model.tensors[step.inputs[1]];
   if (weight.type != schema::DataType::I8) return "dense, weights are not int8";
