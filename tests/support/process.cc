@@ -61,6 +61,15 @@ std::string file_text(const std::string& path) {
   return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+/// The most memory a process had so far; `pid` may be "self".
+uint64_t peak_of(const std::string& pid) {
+  std::ifstream status("/proc/" + pid + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
 /// Exit code and memory of a program that ends, or has ended.
 CommandResult wait_for(pid_t pid) {
   int status = 0;
@@ -75,12 +84,7 @@ CommandResult wait_for(pid_t pid) {
 
 }  // namespace
 
-uint64_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  uint64_t pages = 0, resident = 0;
-  statm >> pages >> resident;
-  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-}
+uint64_t own_peak_bytes() { return peak_of("self"); }
 
 std::string other_converter() {
   const char* path = std::getenv("OXB_TEST_CONVERTER");
@@ -123,13 +127,7 @@ bool PipedProgram::write(std::string_view text) {
   return true;
 }
 
-uint64_t PipedProgram::peak_bytes() const {
-  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) * 1024;
-  }
-  return 0;
-}
+uint64_t PipedProgram::peak_bytes() const { return peak_of(std::to_string(pid_)); }
 
 void PipedProgram::interrupt() const { ::kill(pid_, SIGINT); }
 

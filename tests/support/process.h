@@ -17,13 +17,13 @@ struct CommandResult {
   int exit_code = 0;
   std::string out;
   std::string err;
-  /// The most memory it had at a time; never less than resident_bytes() were when it was started, for the system
-  /// counts what a program inherits until it is replaced.
+  /// The most memory it had at a time; never less than own_peak_bytes() when it was started, for the system
+  /// counts the process that starts a program as part of it.
   uint64_t peak_bytes = 0;
 };
 
-/// Of this process.
-uint64_t resident_bytes();
+/// The most memory this process had so far.
+uint64_t own_peak_bytes();
 
 /// Runs a program of the build with arguments (no shell) and waits. OXB_TEST_CONVERTER names another oxbow-convert, of
 /// this machine, for builds that are about what happens to converted files.

@@ -34,7 +34,7 @@ inline void expect_refused(const TemporaryDirectory& directory, const std::strin
   const std::set<std::string> before = files();
   std::vector<std::string> arguments = {source, "-o", (directory / "model.oxb").string()};
   arguments.insert(arguments.end(), options.begin(), options.end());
-  const uint64_t inherited = resident_bytes() + (uint64_t{1} << 20);
+  const uint64_t inherited = own_peak_bytes() + (uint64_t{1} << 20);
   const CommandResult result = run_program("oxbow-convert", arguments);
   EXPECT_EQ(result.exit_code, 3) << result.err;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
