@@ -343,6 +343,7 @@ Status oxb_generator::take_picked(int32_t token, oxb_piece* piece, Error* error)
 
 Status oxb_generator::next(oxb_piece* piece, Error* error) {
   *piece = OXB_PIECE_INIT;
+  piece->text = "";
   follow_session();
   stop_.drop(shown_);
   shown_ = 0;

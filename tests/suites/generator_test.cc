@@ -265,7 +265,11 @@ TEST_F(GeneratorTest, IsCancelledByACallbackAndFromAnotherThreadAndThenGoesOn) {
   endless.generator.cancel();
   ASSERT_TRUE(endless.generator.add(std::string(1000, 'a')).ok());
   EXPECT_LE(endless.generator.progress().position, 9u);
-  EXPECT_EQ(endless.generator.next()->end, OXB_END_CANCELLED);
+  const oxb::Expected<oxb::Piece> last = endless.generator.next();
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->end, OXB_END_CANCELLED);
+  // No text is no null either: fwrite() and the like may not be given one.
+  EXPECT_NE(last->text, nullptr);
   EXPECT_EQ(endless.generator.next()->end, OXB_END_NONE);
 }
 
