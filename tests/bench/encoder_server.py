@@ -32,6 +32,22 @@ class OnnxRuntime:
         return self._session.run(None, {"tokens": tokens})[0]
 
 
+def quantise(core, path, quantised):
+    # What these libraries print is no answer.
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    import nncf
+    import openvino
+
+    random = numpy.random.default_rng(1)
+    texts = [random.integers(0, VOCABULARY, (1, 128)) for _ in range(8)]
+    model = nncf.quantize(core.read_model(path), nncf.Dataset(texts), subset_size=len(texts),
+                          model_type=nncf.ModelType.TRANSFORMER)
+    openvino.save_model(model, quantised, compress_to_fp16=False)
+    sys.stdout.flush()
+    os.dup2(answers, 1)
+
+
 class OpenVino:
     def __init__(self, path, threads, int8):
         import openvino
@@ -39,13 +55,7 @@ class OpenVino:
         core = openvino.Core()
         quantised = path + ".int8.xml"
         if int8 and not os.path.exists(quantised):
-            import nncf
-
-            random = numpy.random.default_rng(1)
-            texts = [random.integers(0, VOCABULARY, (1, 128)) for _ in range(8)]
-            model = nncf.quantize(core.read_model(path), nncf.Dataset(texts), subset_size=len(texts),
-                                  model_type=nncf.ModelType.TRANSFORMER)
-            openvino.save_model(model, quantised, compress_to_fp16=False)
+            quantise(core, path, quantised)
         settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
         self._model = core.compile_model(core.read_model(quantised if int8 else path), "CPU", settings)
         self._request = self._model.create_infer_request()
