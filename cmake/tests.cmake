@@ -62,7 +62,7 @@ if(OXBOW_WITH_VULKAN)
 endif()
 oxbow_glob(runtime_tests RECURSE runtime/*_test.cc EXCLUDE ${unbuilt_tests})
 oxbow_glob(converter_tests RECURSE host/*_test.cc converter/*_test.cc)
-set(model_suites "/(api|arena_size|beam_search|entry_points|golden|same_bits|session)_test\\.cc$")
+set(model_suites "/(api|arena_size|beam_search|entry_points|golden|lockstep|same_bits|session)_test\\.cc$")
 oxbow_glob(end_to_end_tests tests/suites/*_test.cc EXCLUDE "/alloc_trap_test\\.cc$" "/npu[a-z_]*_test\\.cc$" ${model_suites}
            ${unbuilt_tests})
 oxbow_glob(model_tests tests/suites/*_test.cc)

@@ -115,6 +115,8 @@ class BindContext {
   /// When placing a session that uses the working memory of another: that one's params of this step,
   /// which outlive these. Otherwise null.
   virtual const void* lender_params() const = 0;
+  /// Each row of the output comes from the same row of the inputs and from weights alone.
+  virtual void set_by_row() {}
   /// At least this many bytes of scratch, aligned to 64, during run.
   virtual void request_scratch(size_t bytes) = 0;
   /// Fails with a message that already names the step and its op.

@@ -52,6 +52,7 @@ Status run_activate(RunContext& context, const void* params) {
 
 constexpr OpSignature kActivateSignature = {
     .options = schema::OpOptions::ActivateOptions,
+    .by_row = true,
     .inputs = {{.name = "x"}},
     .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::of(0)}},
 };

@@ -45,6 +45,7 @@ AdaptiveSoftmaxKernel pick_kernel(bool reference_only) {
 }  // namespace
 
 constexpr OpSignature kAdaptiveSoftmaxSignature = {
+    .by_row = true,
     .inputs = {{.name = "head"},
                {.name = "cluster", .rows = Rows::of(0), .least = 0, .most = kMaxClusters}},
     .outputs = {{.name = "y", .rows = Rows::of(0), .to_caller = true}},

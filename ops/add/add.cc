@@ -41,6 +41,7 @@ Status run_broadcast_add(RunContext& context, const void* params) {
 }  // namespace
 
 constexpr OpSignature kAddSignature = {
+    .by_row = true,
     .inputs = {{.name = "a"}, {.name = "b"}},
     .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::of(0)}},
 };

@@ -186,14 +186,14 @@ constexpr decltype(&accumulate_f32_block<1>) kAccumulateF32[kTileQueries] = {
     accumulate_f32_block<1>, accumulate_f32_block<2>, accumulate_f32_block<3>,
     accumulate_f32_block<4>, accumulate_f32_block<5>, accumulate_f32_block<6>};
 
-/// exp_f32 in each lane.
+/// exp_f32 in each lane, of numbers that are not positive: 2^n is then one factor, and what is too small need not be
+/// bounded, since it becomes 0 in the end.
 [[gnu::always_inline]] inline __m256 exp_lanes(__m256 x) {
-  const __m256 lowest = _mm256_set1_ps(-87.33654f), magic = _mm256_set1_ps(kRoundMagic);
-  const __m256 v = _mm256_max_ps(lowest, _mm256_min_ps(_mm256_set1_ps(89.0f), x));
+  const __m256 magic = _mm256_set1_ps(kRoundMagic);
   const __m256 shifted =
-      _mm256_add_ps(_mm256_mul_ps(v, _mm256_set1_ps(1.44269504088896341f)), magic);
+      _mm256_add_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504088896341f)), magic);
   const __m256 n = _mm256_sub_ps(shifted, magic);
-  const __m256 r = _mm256_sub_ps(_mm256_sub_ps(v, _mm256_mul_ps(n, _mm256_set1_ps(0.693359375f))),
+  const __m256 r = _mm256_sub_ps(_mm256_sub_ps(x, _mm256_mul_ps(n, _mm256_set1_ps(0.693359375f))),
                                  _mm256_mul_ps(n, _mm256_set1_ps(-2.12194440e-4f)));
   constexpr float kFactors[] = {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
                                 1.6666665459e-1f, 5.0000001201e-1f};
@@ -204,12 +204,9 @@ constexpr decltype(&accumulate_f32_block<1>) kAccumulateF32[kTileQueries] = {
       _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(p, _mm256_mul_ps(r, r)), r), _mm256_set1_ps(1.0f));
   const __m256i exponent =
       _mm256_sub_epi32(_mm256_castps_si256(shifted), _mm256_castps_si256(magic));
-  const __m256i half = _mm256_srai_epi32(exponent, 1), rest = _mm256_sub_epi32(exponent, half);
-  const auto power = [](__m256i of) {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(of, _mm256_set1_epi32(127)), 23));
-  };
-  const __m256 scaled = _mm256_mul_ps(_mm256_mul_ps(e, power(half)), power(rest));
-  return _mm256_andnot_ps(_mm256_cmp_ps(x, lowest, _CMP_LT_OQ), scaled);
+  const __m256i power = _mm256_slli_epi32(_mm256_add_epi32(exponent, _mm256_set1_epi32(127)), 23);
+  return _mm256_andnot_ps(_mm256_cmp_ps(x, _mm256_set1_ps(-87.33654f), _CMP_LT_OQ),
+                          _mm256_mul_ps(e, _mm256_castsi256_ps(power)));
 }
 
 /// The largest lane, none of which is NaN.
@@ -280,9 +277,9 @@ struct Avx2Rows : Avx2 {
   }
 };
 
-/// Widths that are no multiple of a vector go one query at a time.
-template <typename MultiplyAdd>
-struct Avx2Blocks : Avx2Rows {
+/// Widths that are no multiple of a vector go one query at a time. `Rows` has the loops over a row of scores.
+template <typename MultiplyAdd, typename Rows = Avx2Rows>
+struct Avx2Blocks : Rows {
   static void dots_block(const float* const* x, size_t queries, const float* rows, size_t stride,
                          size_t count, size_t head_width, float* dots) {
     const size_t fours = head_width % kLanes == 0 ? count / 4 * 4 : 0;
@@ -320,8 +317,8 @@ struct Avx2Blocks : Avx2Rows {
     }
     if (whole == width) return;
     for (size_t q = 0; q < queries; ++q) {
-      accumulate(weights + q * kBlockStride, rows + whole, stride, count, width - whole,
-                 acc[q] + whole);
+      Avx2::accumulate(weights + q * kBlockStride, rows + whole, stride, count, width - whole,
+                       acc[q] + whole);
     }
   }
 
@@ -369,7 +366,7 @@ struct Avx2Blocks : Avx2Rows {
     }
     if (whole == width) return;
     for (size_t q = 0; q < queries; ++q) {
-      accumulate(codes[q], rows + whole, stride, count, width - whole, acc[q] + whole);
+      Avx2::accumulate(codes[q], rows + whole, stride, count, width - whole, acc[q] + whole);
     }
   }
 
@@ -377,7 +374,7 @@ struct Avx2Blocks : Avx2Rows {
   template <typename X, typename Row, typename Dot>
   static void dots_one(const X* x, const Row* rows, size_t stride, size_t count, size_t head_width,
                        Dot* dots_of_query) {
-    dots(x, rows, static_cast<ptrdiff_t>(stride), count, head_width, dots_of_query);
+    Avx2::dots(x, rows, static_cast<ptrdiff_t>(stride), count, head_width, dots_of_query);
   }
 
   static void add_tiles(const int16_t* const* x, size_t queries, const int32_t* wide, size_t stride,

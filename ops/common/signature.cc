@@ -202,6 +202,7 @@ class Checker {
 }  // namespace
 
 Status check_signature(BindContext& context, const OpSignature& signature) {
+  if (signature.by_row) context.set_by_row();
   return Checker(context, signature).check();
 }
 

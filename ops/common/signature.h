@@ -137,6 +137,9 @@ struct OpSignature {
   /// What the tensors must be depends on the options in more ways than lines can say: bind checks by itself, and this
   /// tells tools only what there is.
   bool for_tools = false;
+  /// Row r of the output comes from row r of the inputs and from weights alone, in the same bits whatever other rows
+  /// there are: rows of several streams may be given at once.
+  bool by_row = false;
   /// A line without a name ends the list.
   Place inputs[kMaxPlaces] = {};
   Place outputs[1] = {};

@@ -30,6 +30,7 @@ Status run_concat_columns(RunContext& context, const void* params) {
 }  // namespace
 
 constexpr OpSignature kConcatColumnsSignature = {
+    .by_row = true,
     .inputs = {{.name = "x", .rows = Rows::of(0), .most = kMaxConcatInputs}},
     .outputs = {{.name = "y", .rows = Rows::of(0)}},
 };

@@ -76,6 +76,7 @@ Status keep(BindContext& context, const Tensor& tokens, const Tensor& table, con
 
 constexpr OpSignature kEmbeddingSignature = {
     .options = schema::OpOptions::EmbeddingOptions,
+    .by_row = true,
     .inputs = {{.name = "ids", .role = Role::kIds, .types = kI32, .width = Width::exactly(1)},
                // Row counts that change with a run would make the limit of the ids meaningless.
                {.name = "table",

@@ -30,6 +30,7 @@ Status run_feature_map(RunContext& context, const void* params) {
 
 constexpr OpSignature kFeatureMapSignature = {
     .options = schema::OpOptions::FeatureMapOptions,
+    .by_row = true,
     .inputs = {{.name = "x"}},
     .outputs = {{.name = "y", .rows = Rows::of(0)}},
 };

@@ -28,6 +28,7 @@ GruGateKernel pick_kernel(bool reference_only) {
 }  // namespace
 
 constexpr OpSignature kGruGateSignature = {
+    .by_row = true,
     .inputs = {{.name = "input_gates", .width = Width::times(3, 2), .rows = Rows::of(2)},
                {.name = "hidden_gates", .width = Width::times(3, 2), .rows = Rows::of(2)},
                {.name = "x"}},

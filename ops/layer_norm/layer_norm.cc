@@ -28,6 +28,7 @@ bool has_weight(const schema::Step& step) {
 
 constexpr OpSignature kLayerNormSignature = {
     .options = schema::OpOptions::LayerNormOptions,
+    .by_row = true,
     .inputs = {{.name = "x"},
                {.name = "weight", .role = Role::kWeight, .rows = Rows::one(), .wanted = has_weight},
                {.name = "bias", .role = Role::kWeight, .rows = Rows::one(), .wanted = has_weight}},

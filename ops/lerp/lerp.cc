@@ -31,6 +31,7 @@ LerpKernel pick_kernel(bool reference_only) {
 }  // namespace
 
 constexpr OpSignature kLerpSignature = {
+    .by_row = true,
     .inputs = {{.name = "a"},
                {.name = "b", .width = Width::of(0), .rows = Rows::of(0)},
                {.name = "mix", .width = Width::of(0)}},

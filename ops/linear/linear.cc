@@ -197,6 +197,7 @@ bool has_residual(const schema::Step& step) {
 
 constexpr OpSignature kLinearSignature = {
     .options = schema::OpOptions::LinearOptions,
+    .by_row = true,
     .inputs = {{.name = "x", .types = kF32 | kI8OneScale, .turns = true},
                {.name = "weight",
                 .role = Role::kWeight,

@@ -28,6 +28,7 @@ Status run_mask_rows(RunContext& context, const void* params) {
 }  // namespace
 
 constexpr OpSignature kMaskRowsSignature = {
+    .by_row = true,
     .inputs = {{.name = "x"},
                {.name = "mask",
                 .role = Role::kIds,

@@ -41,6 +41,7 @@ MultiplyKernel pick_kernel(bool reference_only) {
 }  // namespace
 
 constexpr OpSignature kMultiplySignature = {
+    .by_row = true,
     .inputs = {{.name = "a"}, {.name = "b"}},
     .outputs = {{.name = "y",
                  .types = kF32 | kI8,

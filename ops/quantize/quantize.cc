@@ -31,6 +31,7 @@ Status run_quantize(RunContext& context, const void* params) {
 }  // namespace
 
 constexpr OpSignature kQuantizeSignature = {
+    .by_row = true,
     .inputs = {{.name = "x"}},
     .outputs =
         {{.name = "y", .types = kI8, .width = Width::of(0), .rows = Rows::of(0), .turns = true}},

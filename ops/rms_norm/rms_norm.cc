@@ -27,6 +27,7 @@ bool has_weight(const schema::Step& step) {
 
 constexpr OpSignature kRmsNormSignature = {
     .options = schema::OpOptions::RmsNormOptions,
+    .by_row = true,
     .inputs =
         {{.name = "x"},
          {.name = "weight", .role = Role::kWeight, .rows = Rows::one(), .wanted = has_weight}},

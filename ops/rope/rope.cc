@@ -35,6 +35,7 @@ RopeKernel pick_kernel(bool reference_only) {
 
 constexpr OpSignature kRopeSignature = {
     .options = schema::OpOptions::RopeOptions,
+    .by_row = true,
     .inputs = {{.name = "x"}, {.name = "angles", .rows = Rows::of(0)}},
     .outputs = {{.name = "y",
                  .types = kF32 | kI8,

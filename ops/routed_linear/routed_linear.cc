@@ -174,6 +174,7 @@ bool has_bias(const schema::Step& step) {
 
 constexpr OpSignature kRoutedLinearSignature = {
     .options = schema::OpOptions::RoutedLinearOptions,
+    .by_row = true,
     .inputs = {{.name = "x", .types = kF32 | kI8OneScale, .turns = true},
                {.name = "routes",
                 .role = Role::kIds,

@@ -26,6 +26,7 @@ Status run_slice_columns(RunContext& context, const void* params) {
 
 constexpr OpSignature kSliceColumnsSignature = {
     .options = schema::OpOptions::SliceColumnsOptions,
+    .by_row = true,
     .inputs = {{.name = "x"}},
     .outputs = {{.name = "y", .rows = Rows::of(0)}},
 };

@@ -24,6 +24,7 @@ Status run_token_mask(RunContext& context, const void* params) {
 
 constexpr OpSignature kTokenMaskSignature = {
     .options = schema::OpOptions::TokenMaskOptions,
+    .by_row = true,
     .inputs = {{.name = "tokens", .role = Role::kIds, .types = kI32, .width = Width::exactly(1)}},
     .outputs = {{.name = "mask",
                  .role = Role::kIds,

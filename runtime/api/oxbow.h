@@ -404,10 +404,13 @@ typedef struct oxb_session_options {
   /* Not 0: the CPU computes what the accelerator does as well, its results are used, and
    * oxb_session_npu_report tells how they differ. */
   oxb_bool npu_shadow;
+  /* Not 0: creation touches every page of the weights and of the arena, so that the first run costs what later ones do.
+   * It then takes as long as reading the file. */
+  oxb_bool warm_up;
 } oxb_session_options;
 
 #define OXB_SESSION_OPTIONS_INIT \
-  { sizeof(oxb_session_options), 1, OXB_BACKEND_AUTO, NULL, 0, NULL, 0, NULL, 0, 0 }
+  { sizeof(oxb_session_options), 1, OXB_BACKEND_AUTO, NULL, 0, NULL, 0, NULL, 0, 0, 0 }
 
 /* All that a session takes, told before anything is created. */
 typedef struct oxb_plan {
@@ -510,6 +513,17 @@ OXB_API oxb_status oxb_session_encode(oxb_session* session, const int32_t* token
 OXB_API oxb_status oxb_session_run_batch(oxb_session* session, const int32_t* tokens,
                                          const size_t* lengths, size_t texts, float* output,
                                          size_t output_capacity, oxb_error* error);
+
+#define OXB_MAX_SESSIONS_RUN 256
+/* Feeds tokens[i] to sessions[i]: `count` different sessions of one model, a token each. Writes their logits to `logits`,
+ * [count][output_width], which has room for `logits_capacity` numbers; null: none are wanted. A lender and its borrowers
+ * go through the model together, so that its weights are read once for all of them: several streams cost little more
+ * than one. Other sessions run one after the other. The results are the same bits. What is refused changes nothing; a
+ * failure half-way leaves all of them as it leaves the session of oxb_session_run, and oxb_session_cancel of the first
+ * ends the run of all. */
+OXB_API oxb_status oxb_sessions_run(oxb_session* const* sessions, size_t count,
+                                    const int32_t* tokens, float* logits, size_t logits_capacity,
+                                    oxb_error* error);
 
 typedef int32_t oxb_pooling;
 enum { OXB_POOLING_MEAN = 0, OXB_POOLING_FIRST = 1, OXB_POOLING_LAST = 2, OXB_POOLING_MAX = 3 };
@@ -947,7 +961,7 @@ enum {
 /* A token that was picked, and what can be shown now that it was: whole characters, often none. */
 typedef struct oxb_piece {
   size_t size;
-  /* Not terminated; the generator's own until it is used again. */
+  /* Not terminated and never null; the generator's own until it is used again. */
   const char* text;
   size_t text_bytes;
   /* -1: none was picked, or one that ends the text. */

@@ -455,6 +455,19 @@ class Session {
                                    output.data(), output.size(), error);
     });
   }
+  /// Feeds tokens[i] to sessions[i]; logits: [sessions][output_width], or empty.
+  static Status run_together(std::span<Session* const> sessions, std::span<const int32_t> tokens,
+                             std::span<float> logits = {}) {
+    if (tokens.size() < sessions.size()) {
+      return Status(OXB_INVALID_ARGUMENT, "fewer tokens than sessions");
+    }
+    std::vector<oxb_session*> handles;
+    for (const Session* session : sessions) handles.push_back(session->get());
+    return Status::of([&](oxb_error* error) {
+      return oxb_sessions_run(handles.data(), handles.size(), tokens.data(), logits.data(),
+                              logits.size(), error);
+    });
+  }
   /// One row for a whole text. Allocates.
   Expected<std::vector<float>> embed(std::span<const int32_t> tokens,
                                      const oxb_embed_options& options = EmbedOptions()) {

@@ -10,6 +10,7 @@
 #include "runtime/device/backends.h"
 #include "runtime/model/model.h"
 #include "runtime/session/draft.h"
+#include "runtime/session/lockstep.h"
 #include "runtime/session/pooling.h"
 #include "runtime/session/session.h"
 #include "runtime/session/state.h"
@@ -37,6 +38,7 @@ Status convert(const oxb_session_options* given, SessionOptions* converted, Erro
   converted->threads = options.threads == 0 ? 1 : options.threads;
   converted->lender = inner(options.lender);
   converted->cpu_mask = options.cpu_mask;
+  converted->warm_up = options.warm_up != 0;
   if (found->backend == oxbow::Backend::kNpu) {
     converted->device_options = {reinterpret_cast<oxbow::NpuHandle*>(options.npu),
                                  options.npu_least_rows, options.npu_shadow != 0};
@@ -244,6 +246,29 @@ oxb_status oxb_session_run_batch(oxb_session* session, const int32_t* tokens, co
     output += numbers;
   }
   return status;
+}
+
+oxb_status oxb_sessions_run(oxb_session* const* sessions, size_t count, const int32_t* tokens,
+                            float* logits, size_t logits_capacity, oxb_error* error) {
+  if (sessions == nullptr) return missing(error, "sessions");
+  if (tokens == nullptr) return missing(error, "tokens");
+  if (std::find(sessions, sessions + count, nullptr) != sessions + count) {
+    return missing(error, "one of the sessions");
+  }
+  if (count == 0) return OXB_OK;
+  Session* all[OXB_MAX_SESSIONS_RUN];
+  if (count > std::size(all)) {
+    return outer(oxbow::fail(words(error), Status::kInvalidArgument,
+                             "%zu sessions at once; at most %d", count, OXB_MAX_SESSIONS_RUN));
+  }
+  std::transform(sessions, sessions + count, all, [](oxb_session* each) { return inner(each); });
+  const Model& model = *all[0]->model;
+  if (logits != nullptr) {
+    const oxb_status room = check_room(tensor_at(model, model.main_entry().logits()), count, logits,
+                                       logits_capacity, error);
+    if (room != OXB_OK) return room;
+  }
+  return outer(oxbow::run_lockstep({all, count}, {tokens, count}, logits, words(error)));
 }
 
 oxb_status oxb_session_embed(oxb_session* session, const int32_t* tokens, size_t count,

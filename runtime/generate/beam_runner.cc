@@ -6,6 +6,7 @@
 
 #include "runtime/base/checked.h"
 #include "runtime/base/tensor.h"
+#include "runtime/session/lockstep.h"
 #include "runtime/session/state.h"
 #include "schema/model_generated.h"
 
@@ -95,7 +96,7 @@ struct oxb_beam_search::Layout {
     search = oxbow::round_up(sizeof(oxb_beam_search), oxbow::kTensorAlignment);
     sessions = oxbow::round_up(search + BeamSearch::bytes(rules), oxbow::kTensorAlignment);
     logits = sessions + 2 * uint64_t{rules.beams} * sizeof(Session*);
-    borrowers = logits + uint64_t{rules.vocabulary} * sizeof(float);
+    borrowers = logits + uint64_t{rules.beams} * rules.vocabulary * sizeof(float);
     borrower_bytes = borrower;
     return oxbow::checked_mul(borrower, rules.beams - 1, &bytes) &&
            oxbow::checked_add(bytes, borrowers + oxbow::kTensorAlignment, &bytes) &&
@@ -147,7 +148,8 @@ Status oxb_beam_search::place(Session& session, const oxb_beam_options& options,
                                     2 * size_t { rules.beams }};
   made->sessions_ = both.first(rules.beams);
   made->next_ = both.last(rules.beams);
-  made->logits_ = {new (base + layout.logits) float[rules.vocabulary], rules.vocabulary};
+  const size_t logits = size_t{rules.beams} * rules.vocabulary;
+  made->logits_ = {new (base + layout.logits) float[logits], logits};
   made->sessions_[0] = &session;
   for (uint32_t i = 1; i < rules.beams; ++i) {
     std::byte* arena = base + layout.borrowers + (i - 1) * layout.borrower_bytes;
@@ -177,19 +179,15 @@ Status oxb_beam_search::check_prompt(std::span<const int32_t> prompt, Error* err
   return Status::kOk;
 }
 
-/// Leaves the last token's logits in logits_.
-Status oxb_beam_search::feed(Session& session, std::span<const int32_t> tokens, Error* error) {
-  const Model& model = *session.model;
-  const char* name = model.graph->tensors()->Get(model.main_entry().tokens())->name()->c_str();
-  const oxbow::InputValues input = {name, tokens.data(), tokens.size()};
-  return oxbow::run_session(session, static_cast<uint32_t>(model.entry_count() - 1), {&input, 1},
-                            logits_.data(), 1, error);
-}
-
+/// Leaves the last token's logits in the first row of logits_.
 Status oxb_beam_search::feed_prompt(std::span<const int32_t> prompt, Error* error) {
+  const Model& model = *session_.model;
+  const char* name = model.graph->tensors()->Get(model.main_entry().tokens())->name()->c_str();
   while (!prompt.empty()) {
-    const size_t count = std::min<size_t>(prompt.size(), session_.model->max_segment);
-    OXB_TRY(feed(session_, prompt.first(count), error));
+    const size_t count = std::min<size_t>(prompt.size(), model.max_segment);
+    const oxbow::InputValues input = {name, prompt.data(), count};
+    OXB_TRY(oxbow::run_session(session_, static_cast<uint32_t>(model.entry_count() - 1),
+                               {&input, 1}, logits_.data(), 1, error));
     prompt = prompt.subspan(count);
   }
   return Status::kOk;
@@ -237,14 +235,20 @@ Status oxb_beam_search::run(std::span<const int32_t> prompt, Error* error) {
   std::swap(sessions_[0], *std::find(sessions_.begin(), sessions_.end(), &session_));
   search_->begin(prompt);
   OXB_TRY(feed_prompt(prompt, error));
-  OXB_TRY(search_->add_row(0, logits_, error));
+  const auto row = [this](size_t beam) {
+    const size_t width = session_.model->vocabulary;
+    return logits_.subspan(beam * width, width);
+  };
+  OXB_TRY(search_->add_row(0, row(0), error));
   search_->advance();
   for (bool first_round = true; !search_->done(); first_round = false) {
     OXB_TRY(give_sessions(first_round, error));
-    for (uint32_t beam = 0; beam < sessions_.size(); ++beam) {
-      const int32_t token = search_->token(beam);
-      OXB_TRY(feed(*sessions_[beam], {&token, 1}, error));
-      OXB_TRY(search_->add_row(beam, logits_, error));
+    int32_t tokens[BeamSearch::kMaxBeams];
+    const auto beams = static_cast<uint32_t>(sessions_.size());
+    for (uint32_t beam = 0; beam < beams; ++beam) tokens[beam] = search_->token(beam);
+    OXB_TRY(oxbow::run_lockstep(sessions_, {tokens, beams}, logits_.data(), error));
+    for (uint32_t beam = 0; beam < beams; ++beam) {
+      OXB_TRY(search_->add_row(beam, row(beam), error));
     }
     search_->advance();
   }

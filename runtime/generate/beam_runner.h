@@ -3,9 +3,10 @@
 // A beam search over sessions: the inside of oxb_beam_search, which oxbow.h documents.
 //
 // Each beam has a session, the caller's or one that borrows from it. A beam that goes on with its text keeps its
-// session; only a text that several beams go on with is copied, to the sessions of those that ended.
+// session; only a text that several beams go on with is copied, to the sessions of those that ended. A round is one run
+// in lockstep (session/lockstep.h).
 //
-//   memory:  oxb_beam_search | BeamSearch | Session*[B] | Session*[B] | logits[V] | borrower | ...
+//   memory:  oxb_beam_search | BeamSearch | Session*[B] | Session*[B] | logits[B][V] | borrower | ...
 
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +34,6 @@ struct oxb_beam_search {
 
   explicit oxb_beam_search(oxbow::Session& session) : session_(session) {}
   oxbow::Status check_prompt(std::span<const int32_t> prompt, oxbow::Error* error) const;
-  oxbow::Status feed(oxbow::Session& session, std::span<const int32_t> tokens, oxbow::Error* error);
   oxbow::Status feed_prompt(std::span<const int32_t> prompt, oxbow::Error* error);
   oxbow::Status give_sessions(bool first_round, oxbow::Error* error);
 
@@ -43,5 +43,6 @@ struct oxb_beam_search {
   /// Of each beam; the caller's is among them.
   std::span<oxbow::Session*> sessions_;
   std::span<oxbow::Session*> next_;
+  /// A row for each beam.
   std::span<float> logits_;
 };

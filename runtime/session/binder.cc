@@ -51,7 +51,8 @@ Status Binder::bind(BoundStep* bound) {
   }
   mark_symbols();
   if (bound != nullptr) {
-    *bound = {on_device_ ? nullptr : run, params_, op_name(), output_name(), provider()};
+    *bound = {on_device_ ? nullptr : run, params_, op_name(), output_name(), provider(),
+              by_row_ && !touches_state()};
   }
   return Status::kOk;
 }
@@ -95,6 +96,16 @@ void Binder::mark_symbols() {
       }
     }
   }
+}
+
+bool Binder::touches_state() const {
+  for (const auto* list : {step_.inputs(), step_.outputs()}) {
+    for (uint32_t i = 0; list != nullptr && i < list->size(); ++i) {
+      if (session_.model->graph->tensors()->Get(list->Get(i))->kind() == schema::TensorKind::State)
+        return true;
+    }
+  }
+  return false;
 }
 
 uint32_t Binder::ring_capacity(int32_t ring) const {

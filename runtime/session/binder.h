@@ -52,6 +52,7 @@ class Binder final : public BindContext, public StepPlaces {
   const void* lender_params() const override {
     return lender_ == nullptr ? nullptr : lender_->params;
   }
+  void set_by_row() override { by_row_ = true; }
   void request_scratch(size_t bytes) override;
   [[gnu::format(printf, 2, 3)]] Status fail(const char* format, ...) override;
   TensorPlace place(bool output, size_t index) const override;
@@ -61,6 +62,7 @@ class Binder final : public BindContext, public StepPlaces {
 
  private:
   void mark_symbols();
+  bool touches_state() const;
   const char* op_name() const;
   const char* output_name() const;
   const char* provider() const;
@@ -77,6 +79,7 @@ class Binder final : public BindContext, public StepPlaces {
   size_t scratch_bytes_ = 0;
   const OwnedObject* owned_ = nullptr;
   bool on_device_ = false;
+  bool by_row_ = false;
   /// The op asked for the caller's memory without being able to write there.
   mutable bool wrote_caller_ = false;
   alignas(kTensorAlignment) std::byte counted_params_[kMaxParamsBytes];

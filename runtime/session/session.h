@@ -38,6 +38,8 @@ struct SessionOptions {
   uint64_t cpu_mask = 0;
   /// Whose shared states, activations, scratch and threads this session uses; null: its own.
   const Session* lender = nullptr;
+  /// Creation touches all weights and the whole arena.
+  bool warm_up = false;
   /// What the device of an earlier session compiled; may be empty. Only read at creation.
   std::span<const std::byte> pipeline_cache;
 };
@@ -68,6 +70,8 @@ struct BoundStep {
   const char* output;
   /// Who computes it: "cpu", "reference", a library or a device.
   const char* provider;
+  /// Rows of several streams can be given at once: none sees another or a state.
+  bool by_row;
 
   bool on_device() const { return run == nullptr; }
 };

@@ -4,6 +4,9 @@ A server is a process that waits for commands, one a line, and answers each with
 
     prompt TOKENS   starts a new stream with them; "seconds" until the logits of the last one are there
     feed TOKENS     the same without a new beginning
+    encode TOKENS   a text through an encoder; "seconds" until all its rows are there
+    translate B N TOKENS
+                    with B beams to N tokens; "seconds" and the best "tokens"
     decode TOKENS   one after another; "seconds" of each, with its logits
     keep N          goes back to a stream of the first N tokens, where the state is no ring
     logits FILE     writes the newest logits, float32
@@ -67,7 +70,7 @@ class Server:
         return json.loads(line)
 
     def ask(self, command, numbers=()):
-        if command in ("prompt", "feed", "decode"):
+        if command in ("prompt", "feed", "encode", "translate", "decode"):
             time.sleep(SETTLE_SECONDS)
         self._process.stdin.write(" ".join([command, *map(str, numbers)]) + "\n")
         self._process.stdin.flush()

@@ -40,7 +40,7 @@ def serve(name, version, load):
         command, *words = line.split()
         if command == "quit":
             break
-        if command in ("prompt", "feed"):
+        if command in ("prompt", "feed", "encode"):
             tokens = [int(word) for word in words]
             if command == "prompt":
                 model.reset()

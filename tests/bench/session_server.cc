@@ -57,12 +57,19 @@ class Stream {
   Stream(const oxb::Model& model, oxb::Session session)
       : session_(std::move(session)),
         max_segment_(model.info().max_segment),
-        logits_(model.info().output_width) {}
+        width_(model.info().output_width),
+        logits_(width_) {}
 
   std::map<std::string, std::vector<std::byte>> states;
 
   oxb::Session& session() { return session_; }
   std::span<const float> logits() const { return logits_; }
+
+  /// A text through an encoder: a row for each token.
+  void encode(std::span<const int32_t> tokens) {
+    logits_.resize(tokens.size() * width_);
+    check(session_.run(tokens, logits_));
+  }
 
   /// The logits of the last token only, as a prompt needs them.
   void feed(std::span<const int32_t> tokens) {
@@ -76,6 +83,7 @@ class Stream {
  private:
   oxb::Session session_;
   size_t max_segment_;
+  size_t width_;
   std::vector<float> logits_;
 };
 
@@ -105,16 +113,38 @@ void print_memory() {
               static_cast<unsigned long long>(status_bytes("RssAnon:")));
 }
 
+/// With the start token a translation has one more than it is long; none may end earlier.
+void print_translation(Stream& stream, uint32_t beams, uint32_t length,
+                       std::span<const int32_t> text) {
+  oxb::BeamOptions options;
+  options.beams = beams;
+  options.max_tokens = options.min_tokens = length + 1;
+  auto search = oxb::BeamSearch::create(stream.session(), options);
+  if (!search) fail(search.status().text());
+  const double processor = processor_seconds();
+  const auto start = Clock::now();
+  check(stream.session().encode(text));
+  check(search->run());
+  const double seconds = seconds_since(start);
+  std::printf("{\"seconds\": %.9f, \"processor\": %.9f, \"tokens\": [", seconds,
+              processor_seconds() - processor);
+  const auto best = search->result(0);
+  for (size_t i = 1; i < best->tokens.size(); ++i) {
+    std::printf("%s%d", i > 1 ? ", " : "", best->tokens[i]);
+  }
+  std::puts("]}");
+}
+
 void answer(Stream& stream, const std::string& line) {
   const size_t space = std::min(line.find(' '), line.size());
   const std::string command = line.substr(0, space);
-  if (command == "prompt" || command == "feed") {
-    // At the beginning of a stream or further on: the time until the logits behind it are there.
+  if (command == "prompt" || command == "feed" || command == "encode") {
+    // At the beginning of a stream or further on: the time until the logits behind it are there. A text of its own: all.
     const std::vector<int32_t> tokens = numbers(line.substr(space));
     if (command == "prompt") stream.session().reset();
     const double processor = processor_seconds();
     const auto start = Clock::now();
-    stream.feed(tokens);
+    command == "encode" ? stream.encode(tokens) : stream.feed(tokens);
     const double seconds = seconds_since(start);
     std::printf("{\"seconds\": %.9f, \"processor\": %.9f}\n", seconds,
                 processor_seconds() - processor);
@@ -132,6 +162,12 @@ void answer(Stream& stream, const std::string& line) {
     for (size_t i = 0; i < seconds.size(); ++i)
       std::printf("%s%.9f", i > 0 ? ", " : "", seconds[i]);
     std::puts("]}");
+  } else if (command == "translate") {
+    // Beams, then the length of the translation, then the text.
+    const std::vector<int32_t> given = numbers(line.substr(space));
+    if (given.size() < 3) fail("translate needs beams, a length and a text");
+    print_translation(stream, static_cast<uint32_t>(given[0]), static_cast<uint32_t>(given[1]),
+                      std::span(given).subspan(2));
   } else if (command == "save" || command == "load") {
     // A state by its name, to go on from it in the same memory.
     std::vector<std::byte>& state = stream.states[line.substr(space)];

@@ -105,7 +105,7 @@ void generator(const char* path) {
             oxb_model_input_info(model, 0, 0, s, nullptr));
   EACH_SIZE(oxb_output_info, OXB_OUTPUT_INFO_INIT, max_rows,
             oxb_model_output_info(model, 0, 0, s, nullptr));
-  EACH_SIZE(oxb_session_options, OXB_SESSION_OPTIONS_INIT, npu_shadow, [&] {
+  EACH_SIZE(oxb_session_options, OXB_SESSION_OPTIONS_INIT, warm_up, [&] {
     oxb_plan plan = OXB_PLAN_INIT;
     return oxb_session_plan(model, s, &plan, nullptr);
   }());

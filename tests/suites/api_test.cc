@@ -2,8 +2,10 @@
 // the model files of tests/compat, so no converter is needed.
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -185,6 +187,35 @@ TEST(Api, ACancelOfAnotherThreadIsSeen) {
   }
   other.join();
   EXPECT_EQ(status.code(), OXB_CANCELLED);
+}
+
+/// Pages of a new mapping that are in memory once a session was created there.
+size_t resident_pages(const oxb::Model& model, const oxb_session_options& options, size_t* pages) {
+  oxb_plan plan = OXB_PLAN_INIT;
+  EXPECT_EQ(oxb_session_plan(model.get(), &options, &plan, nullptr), OXB_OK);
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  *pages = (plan.arena_bytes + page - 1) / page;
+  void* arena =
+      mmap(nullptr, *pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT_NE(arena, MAP_FAILED);
+  oxb_session* session = nullptr;
+  EXPECT_EQ(oxb_session_create(model.get(), &plan, arena, plan.arena_bytes, &session, nullptr),
+            OXB_OK);
+  std::vector<unsigned char> resident(*pages);
+  EXPECT_EQ(mincore(arena, *pages * page, resident.data()), 0);
+  oxb_session_destroy(session);
+  munmap(arena, *pages * page);
+  return static_cast<size_t>(
+      std::count_if(resident.begin(), resident.end(), [](unsigned char r) { return r & 1; }));
+}
+
+TEST(Api, WarmingUpTouchesTheWholeArena) {
+  const oxb::Model model = open(kTranslator);
+  oxb::SessionOptions options;
+  size_t pages = 0;
+  EXPECT_LT(resident_pages(model, options, &pages), pages);
+  options.warm_up = 1;
+  EXPECT_EQ(resident_pages(model, options, &pages), pages);
 }
 
 TEST(Api, AFailedEncodeIsNotForgottenByWhoBorrows) {

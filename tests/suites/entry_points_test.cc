@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/api/oxbow.hpp"
+#include "tests/support/api_refusal.h"
 #include "tests/support/cli.h"
 #include "tests/support/golden.h"
 
@@ -43,12 +44,6 @@ std::vector<float> fed(const Pack& pack, oxb::Session& session,
   const oxb::Status status = session.run(tokens, logits);
   EXPECT_TRUE(status.ok()) << status.text();
   return logits;
-}
-
-void expect_refused(const oxb::Status& status, oxb_status code, const std::string& part) {
-  EXPECT_EQ(status.code(), code) << status.text();
-  EXPECT_NE(std::string(status.text()).find(part), std::string::npos)
-      << status.text() << "\nexpected: " << part;
 }
 
 std::vector<int32_t> counting(size_t count, int32_t limit) {

@@ -8,37 +8,9 @@
 #include "host/exact_rows.h"
 #include "tests/support/edit_model.h"
 #include "tests/support/files.h"
+#include "tests/support/random_inputs.h"
 
 namespace oxbow::testing {
-namespace {
-
-union Value {
-  int32_t number;
-  float real;
-};
-
-/// Random values for the inputs that one run needs.
-struct Inputs {
-  Inputs(const oxb::Model& model, size_t entry, size_t count, std::mt19937& random) {
-    for (size_t i = 0; i < model.entry_info(entry)->input_count; ++i) {
-      const oxb_input_info input = *model.input_info(entry, i);
-      if (i > 0 && input.required == 0) continue;
-      values.emplace_back(count * input.width);
-      for (Value& value : values.back()) {
-        if (input.type == OXB_TYPE_I32) {
-          value.number = static_cast<int32_t>(random() % std::max(input.limit, 1u));
-        } else {
-          value.real = static_cast<float>(random() % 256) / 128.0f - 1.0f;
-        }
-      }
-      list.push_back({sizeof(oxb_input), input.name, values.back().data(), count});
-    }
-  }
-  std::vector<std::vector<Value>> values;
-  std::vector<oxb_input> list;
-};
-
-}  // namespace
 
 std::vector<std::string> npu_cases() {
   return {"bert/b1_cls", "labml_compressive/c1_d32_fullP", "labml_xl/x1_d32_fullP",
@@ -72,7 +44,7 @@ std::vector<float> run_story(const std::string& file, const NpuSetup& setup,
       const size_t count = main && entry.starts == 0 ? std::min(most, room) : most;
       if (count == 0) break;
       if (main && entry.starts == 0) room -= count;
-      const Inputs inputs(*model, e, count, random);
+      const RandomInputs inputs(*model, e, count, random);
       std::vector<float> output((entry.output_rows != 0 ? entry.output_rows : count) *
                                 entry.output_width);
       const oxb::Status status =

@@ -40,13 +40,12 @@ class RandomStream {
     return entry_.any_pieces != 0 && model_.input_info(last_, 0)->type == OXB_TYPE_I32;
   }
 
-  /// All logits, with runs of the lengths that `next` gives.
-  template <typename F>
-  std::vector<float> logits(F&& next, const oxb_session_options& options = oxb::SessionOptions()) {
-    auto session = oxb::Session::create(model_, options);
-    EXPECT_TRUE(session.ok()) << session.status().text();
+  const std::vector<int32_t>& tokens() const { return tokens_; }
+
+  /// Reads the random text or recording, of a model that wants one.
+  void start(oxb::Session& session) const {
     if (!text_.empty()) {
-      const oxb::Status status = session->encode(text_);
+      const oxb::Status status = session.encode(text_);
       EXPECT_TRUE(status.ok()) << status.text();
     }
     if (!recording_.empty()) {
@@ -54,9 +53,17 @@ class RandomStream {
       const oxb_input input = oxb::input(model_.input_info(0, 0)->name,
                                          std::span<const float>(recording_), encoder->max_rows);
       std::vector<float> hidden(size_t{encoder->output_rows} * encoder->output_width);
-      const oxb::Status status = session->run_entry(0, {&input, 1}, hidden, encoder->output_rows);
+      const oxb::Status status = session.run_entry(0, {&input, 1}, hidden, encoder->output_rows);
       EXPECT_TRUE(status.ok()) << status.text();
     }
+  }
+
+  /// All logits, with runs of the lengths that `next` gives.
+  template <typename F>
+  std::vector<float> logits(F&& next, const oxb_session_options& options = oxb::SessionOptions()) {
+    auto session = oxb::Session::create(model_, options);
+    EXPECT_TRUE(session.ok()) << session.status().text();
+    start(*session);
     std::vector<float> logits(tokens_.size() * entry_.output_width);
     for (size_t done = 0; done < tokens_.size();) {
       const size_t count =

@@ -25,7 +25,8 @@ bool allocate_room(JNIEnv* env, oxb_model* model, Session* session) {
 }
 
 jlong create(JNIEnv* env, jobject, jlong model_handle, jint threads, jint backend, jlong cpu_mask,
-             jbyteArray pipeline_cache, jobject arena, jint position, jint length) {
+             jbyteArray pipeline_cache, jboolean warm_up, jobject arena, jint position,
+             jint length) {
   const Use<Model> model(env, model_handle);
   if (!model) return 0;
   oxb_session_options options = session_options(threads, backend, cpu_mask);
@@ -37,6 +38,7 @@ jlong create(JNIEnv* env, jobject, jlong model_handle, jint threads, jint backen
   }
   options.pipeline_cache = cache_bytes == 0 ? nullptr : cache.get();
   options.pipeline_cache_bytes = static_cast<size_t>(cache_bytes);
+  options.warm_up = warm_up == JNI_TRUE;
   oxb_error error = OXB_ERROR_INIT;
   oxb_plan plan = OXB_PLAN_INIT;
   if (!check(env, oxb_session_plan(model->model, &options, &plan, &error), error)) return 0;
@@ -292,7 +294,7 @@ void Session::moved(oxb_status status, bool kept_logits) {
 
 bool register_session(JNIEnv* env) {
   const JNINativeMethod methods[] = {
-      method("create", "(JIIJ[BLjava/nio/ByteBuffer;II)J", create),
+      method("create", "(JIIJ[BZLjava/nio/ByteBuffer;II)J", create),
       method("feed", "(J[III)V", feed),
       method("feedOne", "(JI)V", feed_one),
       method("sample", "(JLdev/oxbow/Sampler;J)I", sample),

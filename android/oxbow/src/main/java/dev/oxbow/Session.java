@@ -42,6 +42,7 @@ public final class Session extends NativeObject {
                         options.backend.ordinal(),
                         options.cpuMask,
                         options.pipelineCache,
+                        options.warmUp,
                         arena,
                         arena == null ? 0 : arena.position(),
                         arena == null ? 0 : arena.remaining()));
@@ -271,6 +272,7 @@ public final class Session extends NativeObject {
             int backend,
             long cpuMask,
             byte[] pipelineCache,
+            boolean warmUp,
             ByteBuffer arena,
             int position,
             int length);

@@ -10,6 +10,7 @@ public final class SessionOptions {
     /** Null: the session allocates its own. */
     ByteBuffer arena;
     byte[] pipelineCache = {};
+    boolean warmUp;
 
     /** Threads that work on a run, the caller's included; 1 unless set. */
     public SessionOptions threads(int count) {
@@ -39,6 +40,15 @@ public final class SessionOptions {
     public SessionOptions arena(ByteBuffer buffer) {
         DirectBuffers.checkWritable(buffer, "the arena");
         arena = buffer;
+        return this;
+    }
+
+    /**
+     * Creation touches every page of the weights and of the arena, so that the first run costs what later ones do. It then
+     * takes as long as reading the file.
+     */
+    public SessionOptions warmUp(boolean on) {
+        warmUp = on;
         return this;
     }
 
