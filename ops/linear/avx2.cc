@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include "ops/linear/float_avx2.h"
 #include "ops/linear/linear.h"
 #include "runtime/base/math.h"
 #include "runtime/base/tensor.h"
@@ -301,86 +302,14 @@ void many_rows(const LinearSlice<int8_t, int8_t>& s) {
   }
 }
 
-// Float . float. A register is the eight lanes of one sum, so that the order is the reference's;
-// speed comes from several sums at once. The end of a row is read under a mask: lanes past it add
-// +0, which leaves any sum that began as +0 as it is.
-
-/// combine_sums of four registers.
-__m128 combine_four(__m256 a, __m256 b, __m256 c, __m256 d) {
-  __m128 r0 = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-  __m128 r1 = _mm_add_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
-  __m128 r2 = _mm_add_ps(_mm256_castps256_ps128(c), _mm256_extractf128_ps(c, 1));
-  __m128 r3 = _mm_add_ps(_mm256_castps256_ps128(d), _mm256_extractf128_ps(d, 1));
-  _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-  return _mm_add_ps(_mm_add_ps(r0, r2), _mm_add_ps(r1, r3));
-}
-
-__m256i first_lanes(size_t count) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
-                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-
-/// Rows by channels; kChannels is a multiple of four, or one.
-template <size_t kRows, size_t kChannels>
-void f32_tile(const LinearSlice<float, float>& s, size_t row, size_t channel) {
-  const float* x = s.x + row * s.x_stride;
-  const float* w = s.weight + channel * s.depth;
-  __m256 acc[kRows][kChannels];
-#pragma GCC unroll 8
-  for (size_t r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-    for (size_t c = 0; c < kChannels; ++c) acc[r][c] = _mm256_setzero_ps();
+struct F32Weights {
+  using Type = float;
+  static constexpr bool kCostly = false;
+  static __m256 load(const float* w) { return _mm256_loadu_ps(w); }
+  static __m256 load_some(const float* w, size_t count) {
+    return _mm256_maskload_ps(w, first_lanes(count));
   }
-  size_t i = 0;
-  for (; i + kLanes <= s.depth; i += kLanes) {
-    __m256 xs[kRows];
-#pragma GCC unroll 8
-    for (size_t r = 0; r < kRows; ++r) xs[r] = _mm256_loadu_ps(x + r * s.x_stride + i);
-#pragma GCC unroll 8
-    for (size_t c = 0; c < kChannels; ++c) {
-      const __m256 ws = _mm256_loadu_ps(w + c * s.depth + i);
-#pragma GCC unroll 8
-      for (size_t r = 0; r < kRows; ++r) {
-        acc[r][c] = _mm256_add_ps(acc[r][c], _mm256_mul_ps(xs[r], ws));
-      }
-    }
-  }
-  if (i < s.depth) {
-    const __m256i mask = first_lanes(s.depth - i);
-#pragma GCC unroll 8
-    for (size_t c = 0; c < kChannels; ++c) {
-      const __m256 ws = _mm256_maskload_ps(w + c * s.depth + i, mask);
-#pragma GCC unroll 8
-      for (size_t r = 0; r < kRows; ++r) {
-        const __m256 xs = _mm256_maskload_ps(x + r * s.x_stride + i, mask);
-        acc[r][c] = _mm256_add_ps(acc[r][c], _mm256_mul_ps(xs, ws));
-      }
-    }
-  }
-#pragma GCC unroll 8
-  for (size_t r = 0; r < kRows; ++r) {
-    float* y = s.y + (row + r) * s.y_stride + channel;
-    if constexpr (kChannels == 1) {
-      const __m256 a = acc[r][0];
-      *y = _mm_cvtss_f32(combine_four(a, a, a, a)) + (s.bias == nullptr ? 0.0f : s.bias[channel]);
-    } else {
-#pragma GCC unroll 8
-      for (size_t c = 0; c < kChannels; c += 4) {
-        const __m128 bias =
-            s.bias == nullptr ? _mm_setzero_ps() : _mm_loadu_ps(s.bias + channel + c);
-        const __m128 sums = combine_four(acc[r][c], acc[r][c + 1], acc[r][c + 2], acc[r][c + 3]);
-        _mm_storeu_ps(y + c, _mm_add_ps(sums, bias));
-      }
-    }
-  }
-}
-
-template <size_t kRows, size_t kChannels>
-void f32_rows(const LinearSlice<float, float>& s, size_t row) {
-  size_t n = 0;
-  for (; n + kChannels <= s.channels; n += kChannels) f32_tile<kRows, kChannels>(s, row, n);
-  for (; n < s.channels; ++n) f32_tile<kRows, 1>(s, row, n);
-}
+};
 
 // Float . int8. The eight lanes of a channel's sum come from two groups of four columns, so a
 // register holds half the lanes of two channels: even groups in one register, odd in another.
@@ -451,10 +380,7 @@ void f32_i8_tile(const LinearSlice<float, int8_t>& s, size_t row, size_t channel
 }  // namespace
 
 void linear_f32_f32_f32_avx2(const LinearSlice<float, float>& s) {
-  size_t m = 0;
-  for (; m + 3 <= s.rows; m += 3) f32_rows<3, 4>(s, m);
-  if (m + 2 == s.rows) f32_rows<2, 4>(s, m);
-  if (m + 1 == s.rows) f32_rows<1, 8>(s, m);
+  FloatLinear<F32Weights>::run(s);
 }
 
 void linear_f32_i8_f32_avx2(const LinearSlice<float, int8_t>& s) {

@@ -169,6 +169,7 @@ void check_all_sizes() {
   }
   // Kernels take rows, channels and columns in parts.
   for (uint32_t depth : {511, 512, 513, 1024, 2100}) check_kernels<X, W>(13, 41, depth, true);
+  for (uint32_t depth : {600, 1024}) check_kernels<X, W>(50, 67, depth, false);
   for (uint32_t rows : {3, 4, 5, 6, 8, 12, 16, 17, 48, 49, 101}) {
     check_kernels<X, W>(rows, 24, 65, true);
   }
