@@ -21,10 +21,7 @@ int main(int argc, char** argv) {
   const auto model = need(oxb::Model::open(argv[1]));
   auto session = need(oxb::Session::create(model));
   auto encoder = need(oxb::Encoder::create(model));
-  std::vector<int32_t> tokens(std::min(model.info().max_segment, 512u));
-  oxb::Encoded encoded;
-  check(encoder.run(argv[2], true, tokens, &encoded));
-  tokens.resize(encoded.count);
+  const std::vector<int32_t> tokens = need(encoder.encode(argv[2]));
   std::vector<float> logits(model.info().output_width);
   check(session.run(tokens, logits));
   const auto best =

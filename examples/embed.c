@@ -27,13 +27,17 @@ int main(int argc, char** argv) {
   check(oxb_model_get_info(model, &info, &error));
   size_t most = info.max_segment < 512 ? info.max_segment : 512;
   size_t count, consumed;
-  int32_t tokens[512];
+  int32_t tokens[513];
   check(oxb_encoder_bytes(model, NULL, &bytes, &error));
   void* memory = malloc(bytes);
   oxb_encoder* encoder;
   check(oxb_encoder_create(model, NULL, memory, bytes, &encoder, &error));
-  check(oxb_encoder_run(encoder, argv[2], strlen(argv[2]), 1, tokens, most, &count, &consumed,
+  check(oxb_encoder_run(encoder, argv[2], strlen(argv[2]), 1, tokens, most + 1, &count, &consumed,
                         &error));
+  if (count > most) {
+    fprintf(stderr, "the text has more than %zu tokens\n", most);
+    return 1;
+  }
 
   size_t width = info.output_width;
   float* rows = malloc(count * width * sizeof(float));

@@ -1,5 +1,4 @@
 // A text as numbers, the mean of its tokens' hidden states: embed model.oxb TEXT.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <oxbow/oxbow.hpp>
@@ -21,10 +20,7 @@ int main(int argc, char** argv) {
   const auto model = need(oxb::Model::open(argv[1]));
   auto session = need(oxb::Session::create(model));
   auto encoder = need(oxb::Encoder::create(model));
-  std::vector<int32_t> tokens(std::min(model.info().max_segment, 512u));
-  oxb::Encoded encoded;
-  check(encoder.run(argv[2], true, tokens, &encoded));
-  tokens.resize(encoded.count);
+  const std::vector<int32_t> tokens = need(encoder.encode(argv[2]));
   const size_t width = model.info().output_width;
   std::vector<float> rows(tokens.size() * width);
   check(session.run(tokens, rows));

@@ -124,11 +124,9 @@ int main(int argc, char** argv) {
   }
   auto encoder = oxb::Encoder::create(large.model());
   if (!encoder) return std::fprintf(stderr, "speculate: %s\n", encoder.status().text()), 1;
-  std::vector<int32_t> prompt(std::string_view(argv[3]).size() + 16);
-  oxb::Encoded encoded;
-  const oxb::Status status = encoder->run(argv[3], true, prompt, &encoded);
-  if (!status.ok()) return std::fprintf(stderr, "speculate: %s\n", status.text()), 1;
-  prompt.resize(encoded.count);
+  const auto encoded = encoder->encode(argv[3]);
+  if (!encoded) return std::fprintf(stderr, "speculate: %s\n", encoded.status().text()), 1;
+  const std::vector<int32_t>& prompt = *encoded;
 
   auto start = std::chrono::steady_clock::now();
   const std::vector<int32_t> plain = alone(large, prompt);

@@ -29,14 +29,18 @@ int main(int argc, char** argv) {
   check(oxb_session_plan(model, NULL, &plan, &error));
   void* arena = malloc(plan.arena_bytes);
   check(oxb_session_create(model, &plan, arena, plan.arena_bytes, &session, &error));
-  int32_t tokens[128];
+  int32_t tokens[512];
   size_t count, consumed;
   check(oxb_encoder_bytes(model, NULL, &bytes, &error));
   void* words = malloc(bytes);
   oxb_encoder* encoder;
   check(oxb_encoder_create(model, NULL, words, bytes, &encoder, &error));
-  check(oxb_encoder_run(encoder, argv[2], strlen(argv[2]), 1, tokens, 128, &count, &consumed,
+  check(oxb_encoder_run(encoder, argv[2], strlen(argv[2]), 1, tokens, 512, &count, &consumed,
                         &error));
+  if (count == 512) {
+    fprintf(stderr, "the text has more than 511 tokens\n");
+    return 1;
+  }
   oxb_generator_options options = OXB_GENERATOR_OPTIONS_INIT;
   options.max_tokens = 60;
   oxb_generator* generator;

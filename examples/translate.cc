@@ -28,10 +28,7 @@ int main(int argc, char** argv) {
   options.max_tokens = 60;
   auto generator = need(oxb::Generator::create(session, options));
   auto encoder = need(oxb::Encoder::create(model));
-  std::vector<int32_t> tokens(128);
-  oxb::Encoded encoded;
-  check(encoder.run(argv[2], true, tokens, &encoded));
-  check(session.encode(std::span(tokens).first(encoded.count)));
+  check(session.encode(need(encoder.encode(argv[2]))));
   need(generator.run(print));
   std::puts("");
 }

@@ -198,7 +198,8 @@ size_t TextReader::read(std::span<int32_t> ids) {
     const oxb::Status status = encoder_.run({buffer_.data() + begin_, end_ - begin_}, source_over_,
                                             ids.subspan(total), &encoded);
     if (!status.ok()) {
-      // The place in the message counts from where this call began; ours from the start of the text.
+      // Line and column tell the place too, so the message's own is left out.
+      advance(encoded.consumed);
       const std::string message = status.text();
       const size_t colon = message.find(": ");
       fail(colon == std::string::npos ? message : message.substr(colon + 2));

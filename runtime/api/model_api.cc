@@ -128,6 +128,8 @@ const char* oxb_status_name(oxb_status status) {
       return "stream full";
     case OXB_CANCELLED:
       return "cancelled";
+    case OXB_TEXT_STOPPED:
+      return "text stopped";
     case OXB_FILE_UNREADABLE:
       return "file unreadable";
     case OXB_FILE_CORRUPT:

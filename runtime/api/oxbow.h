@@ -82,6 +82,8 @@ enum {
   OXB_STREAM_FULL = 14,
   /* oxb_session_cancel ended the run. */
   OXB_CANCELLED = 15,
+  /* The vocabulary lacks a character of the text, or a word is too long; `error` tells the byte. */
+  OXB_TEXT_STOPPED = 16,
   OXB_FILE_UNREADABLE = 20,
   OXB_FILE_CORRUPT = 21,
   OXB_FILE_UNSUPPORTED = 22,
@@ -675,7 +677,7 @@ typedef struct oxb_encoder_options {
   /* Not 0: the text of a special token, such as "<|endoftext|>", becomes that token. 0: it is text like any
    * other, as is right for text of strangers. */
   oxb_bool parse_special;
-  /* Bytes of the longest word, 64 to 2^24. Memory grows with it; a longer word is OXB_INVALID_ARGUMENT unless
+  /* Bytes of the longest word, 64 to 2^24. Memory grows with it; a longer word is OXB_TEXT_STOPPED unless
    * it can be cut without changing its tokens. */
   uint32_t max_word_bytes;
 } oxb_encoder_options;
@@ -694,9 +696,9 @@ OXB_API void oxb_encoder_destroy(oxb_encoder* encoder);
  * were. `last` not 0: the text ends here. What was not taken is given again, with what follows it: a word is
  * taken only when its end was seen, so a call may take nothing until `last` or three times max_word_bytes are
  * there. How a text is cut into calls does not change its ids. A text is over when `last` was set, all of it
- * is taken and there is room left in `ids`; the next call begins another. Text that the vocabulary cannot
- * express is OXB_INVALID_ARGUMENT with its place in `error`, counted from `text`; everything before it was
- * given by earlier calls. */
+ * is taken and there is room left in `ids`; the next call begins another.
+ * Text that the vocabulary cannot express, or a word that is too long, is OXB_TEXT_STOPPED: `consumed` bytes and
+ * `count` ids lie before it, and `error` tells its place, counted from the beginning of the whole text. */
 OXB_API oxb_status oxb_encoder_run(oxb_encoder* encoder, const char* text, size_t bytes,
                                    oxb_bool last, int32_t* ids, size_t capacity, size_t* count,
                                    size_t* consumed, oxb_error* error);

@@ -279,7 +279,8 @@ Status place_in(const Model& model, const SessionOptions& options, std::span<std
                 SessionPlan& plan, Session** session, Error* error) {
   // Again: a plan that the model has kept may have been made without it.
   OXB_TRY(read_cache(plan, options, error));
-  if (arena.data() == nullptr || arena.size() < plan.memory.total) {
+  if (arena.data() == nullptr) return fail(error, Status::kInvalidArgument, "the arena is null");
+  if (arena.size() < plan.memory.total) {
     return fail(error, Status::kArenaTooSmall,
                 "the arena has %zu bytes; this model with these options needs %zu", arena.size(),
                 plan.memory.total);

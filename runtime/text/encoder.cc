@@ -1,6 +1,7 @@
 #include "runtime/text/encoder.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <new>
 
 #include "runtime/base/checked.h"
@@ -10,6 +11,7 @@ using oxbow::AddedNext;
 using oxbow::Encoded;
 using oxbow::Error;
 using oxbow::fail;
+using oxbow::kTextStopped;
 using oxbow::Status;
 using oxbow::Tokenizer;
 
@@ -24,6 +26,15 @@ constexpr size_t kLongWordBytes = 256;
 /// No word needs to see further than this, and no call should look through all of a long text.
 size_t window_bytes(const Tokenizer& tokenizer, size_t word_bytes) {
   return 2 * word_bytes + 2 * tokenizer.longest_text + oxbow::kMaxCharacterBytes;
+}
+
+/// Puts the place before the words that a kind has said.
+Status stopped(Status status, uint64_t place, Error* error) {
+  char words[Error::kCapacity] = {};
+  if (error != nullptr && error->text_room() > 0) {
+    std::snprintf(words, sizeof(words), "%s", error->text);
+  }
+  return fail(error, status, "text, byte %llu: %s", static_cast<unsigned long long>(place), words);
 }
 
 }  // namespace
@@ -108,6 +119,7 @@ void oxb_encoder::reset() {
   added_ = {};
   before_ = after_ = 0;
   ended_ = false;
+  taken_ = 0;
   look_again_at_ = normal_again_at_ = 0;
   normalizer_.begin();
 }
@@ -206,9 +218,8 @@ Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed
   const bool waits = *consumed == 0 && state_.pending.empty() && text.size() >= kLongWordBytes;
   look_again_at_ = waits ? text.size() + text.size() / 2 : 0;
   if (*consumed == 0 && state_.pending.empty() && !whole) {
-    return fail(error, Status::kInvalidArgument,
-                "text, byte 0: a word of more than %zu bytes; give the encoder a larger "
-                "max_word_bytes",
+    return fail(error, kTextStopped,
+                "a word of more than %zu bytes; give the encoder a larger max_word_bytes",
                 state_.word.size());
   }
   return Status::kOk;
@@ -230,12 +241,11 @@ Status oxb_encoder::run(std::span<const char> text, bool last, std::span<int32_t
     size_t taken = 0;
     const Status status = take(text.subspan(encoded->consumed), last, &taken, error);
     encoded->consumed += taken;
+    taken_ += taken;
     if (status != Status::kOk) {
-      // What came before the place is given first; the next call fails at once. Without text left
-      // nobody would call again.
+      // Ids that have no room are given by the next call, which stops here again.
       give(ids, encoded);
-      const bool called_again = !last || encoded->consumed < text.size();
-      return called_again && (taken > 0 || encoded->count > 0) ? Status::kOk : status;
+      return state_.pending.empty() ? stopped(status, taken_, error) : Status::kOk;
     }
     if (taken > 0 || !state_.pending.empty()) continue;
     if (!last || encoded->consumed < text.size()) return Status::kOk;

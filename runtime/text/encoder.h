@@ -17,6 +17,9 @@
 
 namespace oxbow {
 
+/// Only a text can stop, so this status is here and not among those that all parts have.
+inline constexpr Status kTextStopped = static_cast<Status>(OXB_TEXT_STOPPED);
+
 /// How far an encoder came.
 struct Encoded {
   /// Ids written.
@@ -102,6 +105,8 @@ struct oxb_encoder {
   size_t after_ = 0;
   /// All ids of the text were added.
   bool ended_ = false;
+  /// Bytes of the text that were taken by all calls.
+  uint64_t taken_ = 0;
   /// A word whose end is not there yet is looked at again when there are so many bytes from its
   /// beginning on.
   size_t look_again_at_ = 0;

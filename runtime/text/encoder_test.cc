@@ -26,7 +26,8 @@ schema::TokenizerT bytes() {
 /// An encoder that is asked once and may fail.
 class Attempt {
  public:
-  Attempt(const Tokenizer& tokenizer, std::string_view text) : memory_(1 << 20) {
+  Attempt(const Tokenizer& tokenizer, std::string_view text, size_t room = 100)
+      : memory_(1 << 20), ids_(room) {
     const EncodeOptions options;
     if (oxb_encoder::place(tokenizer, options, memory_.data(), memory_.size(), &encoder_,
                            &error_) == Status::kOk) {
@@ -43,7 +44,7 @@ class Attempt {
 
  private:
   std::vector<std::byte> memory_;
-  std::vector<int32_t> ids_ = std::vector<int32_t>(100);
+  std::vector<int32_t> ids_;
   oxb_encoder* encoder_ = nullptr;
   Error error_;
 };
@@ -65,12 +66,27 @@ TEST(TextChars, EncodesAndDecodesInPiecesOfAnySize) {
 
 TEST(TextChars, AnUnknownCharacterIsNamedWithItsPlace) {
   const OwnedTokenizer tokenizer(chars(), 6);
+  const char* words = "text, byte 2: U+00FC 'ü' is not in the vocabulary of 6 characters";
   Attempt attempt(*tokenizer, "abüa");
-  EXPECT_EQ(attempt.status, Status::kOk);
+  EXPECT_EQ(attempt.status, kTextStopped) << "never a part of the text and OK";
   EXPECT_EQ(attempt.encoded.count, 2u);
   EXPECT_EQ(attempt.encoded.consumed, 2u);
-  EXPECT_EQ(attempt.run("üa"), Status::kInvalidArgument);
-  EXPECT_EQ(attempt.error(), "text, byte 0: U+00FC 'ü' is not in the vocabulary of 6 characters");
+  EXPECT_EQ(attempt.error(), words);
+  EXPECT_EQ(attempt.run("üa"), kTextStopped) << "it stays where it is";
+  EXPECT_EQ(attempt.encoded.count, 0u);
+  EXPECT_EQ(attempt.error(), words) << "counted from the beginning of the text";
+}
+
+TEST(TextChars, WhatLiesBeforeAnUnknownCharacterIsGivenFirstWhenThereIsLittleRoom) {
+  const OwnedTokenizer tokenizer(chars(), 6);
+  Attempt attempt(*tokenizer, "abüa", 1);
+  EXPECT_EQ(attempt.status, Status::kOk);
+  EXPECT_EQ(attempt.encoded.count, 1u);
+  ASSERT_EQ(attempt.encoded.consumed, 2u);
+  EXPECT_EQ(attempt.run("üa"), Status::kOk);
+  EXPECT_EQ(attempt.encoded.count, 1u);
+  EXPECT_EQ(attempt.run("üa"), kTextStopped);
+  EXPECT_EQ(attempt.error(), "text, byte 2: U+00FC 'ü' is not in the vocabulary of 6 characters");
 }
 
 TEST(TextChars, MalformedTextIsNamedWithItsPlace) {

@@ -89,6 +89,23 @@ TEST_F(Examples, ClassifyNamesAClassAndEmbedGivesNumbers) {
   both("embed", {lettered("bert/b2_mlm"), "abcab"});
 }
 
+TEST_F(Examples, ATextThatCannotBeTakenWholeIsRefusedAndNotCut) {
+  const auto refused = [](const std::string& name, const Words& words, const std::string& why) {
+    for (const char* language : {"", "_cpp"}) {
+      const CommandResult result = run_program("example_" + name + language, words);
+      EXPECT_EQ(result.exit_code, 1) << name << language;
+      EXPECT_EQ(result.out, "") << name << language;
+      EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+    }
+  };
+  const std::string unknown = "byte 3: U+0043 'C' is not in the vocabulary";
+  refused("classify", {lettered("bert/b1_cls"), "abcCab"}, unknown);
+  const std::string model = lettered("bert/b2_mlm");
+  refused("embed", {model, "abcCab"}, unknown);
+  refused("embed", {model, std::string(600, 'a')}, "token");
+  refused("generate", {demo_, "a river \xe6\xb2\xb3 here"}, "byte 8: U+6CB3");
+}
+
 TEST_F(Examples, TranslateWritesTheTextOfTheCommandLine) {
   const std::string model = hub("marian");
   EXPECT_EQ(both("translate", {model, "The river is long."}),

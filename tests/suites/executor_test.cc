@@ -155,6 +155,16 @@ TEST_F(Executor, FromTheFileToASessionEveryStepIsBoundTwice) {
   destroy_session(second);
 }
 
+TEST_F(Executor, AnArenaThatIsNullIsNotCalledTooSmall) {
+  ASSERT_EQ(open(kCounting), Status::kOk) << error_.text;
+  for (const size_t bytes : {size_t{0}, size_t{1} << 30}) {
+    const std::span<std::byte> none(static_cast<std::byte*>(nullptr), bytes);
+    EXPECT_EQ(create_session(model_, {}, none, &session_, &error_), Status::kInvalidArgument);
+    EXPECT_STREQ(error_.text, "the arena is null");
+    EXPECT_EQ(session_, nullptr);
+  }
+}
+
 TEST_F(Executor, OptionsToldAtOpeningNeedNoBindMoreThanTheDefault) {
   SessionOptions options;
   options.threads = 2;

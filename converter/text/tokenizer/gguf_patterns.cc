@@ -8,17 +8,24 @@ namespace {
 #define OXB_LLAMA3(numbers)                           \
   OXB_ENDINGS R"(|[^\r\n\p{L}\p{N}]?\p{L}+|)" numbers \
               R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
-#define OXB_CASES(endings, numbers)                                                          \
-  R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)" endings  \
-  R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)" endings \
-  "|" numbers R"(| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
+// Words that begin with capitals or go on in small letters, of letters that are also `of`.
+#define OXB_CASES(of, endings, numbers, behind_signs)                                         \
+  R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M})" of R"(]*[\p{Ll}\p{Lm}\p{Lo}\p{M})" of \
+  "]+" endings R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M})" of                      \
+  R"(]+[\p{Ll}\p{Lm}\p{Lo}\p{M})" of "]*" endings "|" numbers                                 \
+  R"(| ?[^\s\p{L}\p{N}]+)" behind_signs R"(|\s*[\r\n]+|\s+(?!\S)|\s+)"
 
 constexpr const char* kGpt2[] = {OXB_GPT2};
 constexpr const char* kDigitsGpt2[] = {R"(\p{N})", OXB_GPT2};
 constexpr const char* kLlama3[] = {OXB_LLAMA3(R"(\p{N}{1,3})")};
 constexpr const char* kQwen2[] = {OXB_LLAMA3(R"(\p{N})")};
-constexpr const char* kTekken[] = {OXB_CASES("", R"(\p{N})")};
-constexpr const char* kGpt4o[] = {OXB_CASES(OXB_ENDINGS "?", R"(\p{N}{1,3})")};
+constexpr const char* kTekken[] = {OXB_CASES("", "", R"(\p{N})", R"([\r\n/]*)")};
+constexpr const char* kGpt4o[] = {OXB_CASES("", OXB_ENDINGS "?", R"(\p{N}{1,3})", R"([\r\n/]*)")};
+constexpr const char* kKimi[] = {
+    R"([\p{Han}]+|)" OXB_CASES(R"(&&[^\p{Han}])", OXB_ENDINGS "?", R"(\p{N}{1,3})", R"([\r\n]*)")};
+constexpr const char* kChameleon[] = {"<sentinel:[0-9]+>",       "IMGIMG[A-I]{1,4}Z",
+                                      R"([\t\n]|    |  )",       R"(\p{N})",
+                                      R"([\p{P}!-/:-@\[-`{-~])", OXB_GPT2};
 constexpr const char* kFalcon[] = {R"([\p{P}$+<=>^~|`]+)", OXB_GPT2, "[0-9][0-9][0-9]"};
 constexpr const char* kDefault[] = {R"([\p{P}$+<=>^~|]+)", OXB_GPT2, R"(\p{N}+)",
                                     "[0-9][0-9][0-9]"};
@@ -83,6 +90,8 @@ constexpr GgufCut kCuts[] = {
     {.name = "tekken", .patterns = kTekken, .whole_words = true, .adds_begin = true},
     {.name = "gpt-4o", .patterns = kGpt4o},
     {.name = "llama4", .patterns = kGpt4o},
+    {.name = "kimi-k2", .patterns = kKimi},
+    {.name = "chameleon", .patterns = kChameleon, .adds_begin = true},
     {.name = "falcon", .patterns = kFalcon},
     {.name = "deepseek-llm", .patterns = kDeepSeekLlm},
     {.name = "deepseek-coder", .patterns = kDeepSeekCoder},

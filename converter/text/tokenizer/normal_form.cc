@@ -67,13 +67,12 @@ class Tables {
     }
     std::u32string last = own;
     if (form_.strip_accents && contains(CodePoints::bert_marks(), point)) last.clear();
-    if (form_.strip_marks && contains(marks_of_all_kinds_, point)) last.clear();
+    if (form_.strip_marks && contains(CodePoints::marks(), point)) last.clear();
     if (form_.lower_case && !last.empty()) last = lower_case(point);
     if (last != own) replaced_[utf8(own)] = utf8(last);
   }
 
   NormalForm form_;
-  std::vector<CodePointRange> marks_of_all_kinds_ = named_code_points("M").value();
   Texts decomposed_;
   Texts composed_;
   Texts replaced_;

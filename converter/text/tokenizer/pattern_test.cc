@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "converter/text/tokenizer/gguf_patterns.h"
 #include "converter/text/tokenizer/unicode.h"
 #include "host/errors.h"
 #include "runtime/text/pattern.h"
@@ -89,6 +90,27 @@ Words cut(const std::vector<SplitPattern>& patterns, const std::string& text) {
 }
 Words cut(const char* pattern, const std::string& text) {
   return cut(std::vector<SplitPattern>{{pattern}}, text);
+}
+
+/// As llama.cpp cuts text for a name.
+Words cut_for(const char* name, const std::string& text) {
+  std::vector<SplitPattern> patterns;
+  for (const char* pattern : find_gguf_cut(name)->patterns) patterns.push_back({pattern});
+  return cut(patterns, text);
+}
+
+TEST(Pattern, OfKimiKeepsChineseApart) {
+  EXPECT_EQ(cut_for("kimi-k2", "ab中文、漢字 Don't HTMLParser 12345/\n/ x"),
+            (Words{"ab", "中文", "、", "漢字", " Don't", " HTMLParser", " ", "123", "45", "/\n",
+                   "/", " x"}));
+  EXPECT_EQ(cut_for("kimi-k2", "カナ漢字かな한국 ÉTÉ'S"),
+            (Words{"カナ", "漢字", "かな한국", " ÉTÉ'S"}));
+}
+
+TEST(Pattern, OfChameleonKeepsImagesAndSingleDigitsAndSigns) {
+  EXPECT_EQ(cut_for("chameleon", "see <sentinel:12>IMGIMGABZ don't\t12   x  y!?"),
+            (Words{"see", " ",  "<", "sentinel", ":",  "1",  "2",  ">", "IMGIMGABZ", " don", "'",
+                   "t",   "\t", "1", "2",        "  ", " x", "  ", "y", "!",         "?"}));
 }
 
 TEST(Pattern, TakesTheFirstAlternativeThatMatches) {

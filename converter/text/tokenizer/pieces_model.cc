@@ -1,8 +1,10 @@
 #include "converter/text/tokenizer/pieces_model.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <set>
 
 #include "converter/text/tokenizer/byte_bpe.h"
@@ -19,6 +21,29 @@ using nlohmann::json;
 using schema::TokenRole;
 
 std::string quoted(const std::string& text) { return "'" + printable(text, 60) + "'"; }
+
+/// A number of the file as `tokenizers` reads it: all digits as an integer, divided by a power of ten. Both steps round,
+/// so that it may be the neighbour of the number that is meant, which decides between ways of equal score.
+double as_read_there(double value) {
+  char text[40];
+  const auto end =
+      std::to_chars(text, std::end(text), std::abs(value), std::chars_format::scientific);
+  uint64_t digits = 0;
+  int exponent = 0;
+  const char* at = text;
+  for (; at != end.ptr && *at != 'e'; ++at) {
+    if (*at == '.') continue;
+    digits = digits * 10 + static_cast<uint64_t>(*at - '0');
+    if (at > text) --exponent;
+  }
+  int written = 0;
+  const bool negative = at[1] == '-';
+  std::from_chars(at + 2, end.ptr, written);
+  exponent += negative ? -written : written;
+  const double power = std::strtod(("1e" + std::to_string(std::abs(exponent))).c_str(), nullptr);
+  const auto whole = static_cast<double>(digits);
+  return std::copysign(exponent < 0 ? whole / power : whole * power, value);
+}
 
 }  // namespace
 
@@ -45,13 +70,14 @@ void PiecesModel::read_scores() {
     }
     const std::string text = in_.text(entry[0], place);
     const auto score = entry[1].get<double>();
-    if (!std::isfinite(score) || std::abs(score) > 1e30) {
+    if (!std::isfinite(score) || std::abs(score) > 1e30 ||
+        (score != 0 && std::abs(score) < 1e-200)) {
       in_.fail(place + " has a score that is no number of use");
     }
     // Of two of the same text the last one is meant by it.
     if (!text.empty()) ids_[text] = static_cast<uint32_t>(texts_.size());
     tables_.tokens.push_back({text, TokenRole::Plain, 0});
-    scores_.push_back(score);
+    scores_.push_back(as_read_there(score));
     texts_.push_back(text);
   }
 }

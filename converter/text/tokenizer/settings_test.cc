@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "converter/text/tokenizer/find.h"
 #include "host/errors.h"
 #include "host/testing/files.h"
 
@@ -96,6 +97,36 @@ TEST_F(Settings, NonsenseIsRefusedWithItsPlace) {
   write("tokenizer_config.json", "{}");
   write("added_tokens.json", R"({"x": 4294967296})");
   EXPECT_THAT(refusal(), HasSubstr("x is 4294967296, expected a token id"));
+}
+
+/// A BERT's list of words, which says nothing of capitals itself.
+class WordList : public Settings {
+ protected:
+  std::vector<std::string> warnings(const std::string& words) {
+    write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n" + words);
+    const FoundTokenizer found = find_tokenizer(directory_ / "", {"bert", 64});
+    EXPECT_TRUE(found.tokenizer);
+    return found.warnings;
+  }
+};
+
+TEST_F(WordList, WithCapitalsThatLowerCaseWouldNeverGiveIsWarnedAbout) {
+  const std::vector<std::string> warned = warnings("river\nRiver\n##A\nflow\n");
+  ASSERT_EQ(warned.size(), 1u);
+  EXPECT_THAT(warned[0], HasSubstr("text is put in lower case, which no file says"));
+  EXPECT_THAT(warned[0], HasSubstr("2 tokens have capitals"));
+  EXPECT_THAT(warned[0], HasSubstr("do_lower_case"));
+}
+
+TEST_F(WordList, WithoutCapitalsIsNotWarnedAbout) {
+  EXPECT_TRUE(warnings("river\nflow\n[unused0]\n[XYZ]\n").empty()) << "brackets are no words";
+}
+
+TEST_F(WordList, WhoseSettingsSayWhatIsMeantIsNotWarnedAbout) {
+  for (const char* value : {"true", "false"}) {
+    write("tokenizer_config.json", std::string(R"({"do_lower_case": )") + value + "}");
+    EXPECT_TRUE(warnings("river\nRiver\n").empty()) << value;
+  }
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ std::span<const CodePointRange> CodePoints::white_space() { return kWhiteSpaceRa
 std::span<const CodePointRange> CodePoints::word_characters() { return kWordRanges; }
 std::span<const CodePointRange> CodePoints::bert_punctuation() { return kBertPunctuationRanges; }
 std::span<const CodePointRange> CodePoints::bert_marks() { return kBertMarkRanges; }
+std::span<const CodePointRange> CodePoints::marks() { return kMarkRanges; }
 std::span<const CodePointRange> CodePoints::bert_controls() { return kBertControlRanges; }
 
 bool contains(std::span<const CodePointRange> ranges, uint32_t code_point) {

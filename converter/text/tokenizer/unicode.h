@@ -34,6 +34,8 @@ struct CodePoints {
   static std::span<const CodePointRange> bert_punctuation();
   static std::span<const CodePointRange> bert_marks();
   static std::span<const CodePointRange> bert_controls();
+  /// What its normalizer StripAccents leaves out.
+  static std::span<const CodePointRange> marks();
 };
 
 bool contains(std::span<const CodePointRange> ranges, uint32_t code_point);

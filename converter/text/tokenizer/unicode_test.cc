@@ -80,6 +80,7 @@ TEST(Unicode, SetsAreThoseOfTheOriginalLibrary) {
   expect_same("bert_white_space", CodePoints::white_space());
   expect_same("bert_punctuation", CodePoints::bert_punctuation());
   expect_same("bert_marks", CodePoints::bert_marks());
+  expect_same("marks", CodePoints::marks());
   expect_same("bert_controls", CodePoints::bert_controls());
 }
 

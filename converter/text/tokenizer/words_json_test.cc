@@ -57,6 +57,46 @@ TEST(WordsJson, GivesTheTokensAndTextsOfTheOriginalHoweverTextComes) {
 /// The first program of the list: Unigram, white space, Metaspace, a template.
 json first_program() { return programs()[0]["tokenizer"]; }
 
+/// The first program with more pieces, which have the ids from `first` on.
+json with_pieces(const json& pieces, int32_t* first) {
+  json file = first_program();
+  json& vocab = file["model"]["vocab"];
+  *first = static_cast<int32_t>(vocab.size());
+  vocab.insert(vocab.end(), pieces.begin(), pieces.end());
+  return file;
+}
+
+TEST(WordsJson, ScoresAreThoseThatTheOriginalReadsAndNotTheNearestToTheDigits) {
+  // Both ways to cut ¤¤¤ have one sum. Rounding decides, and it goes the other way with the nearest numbers.
+  struct Case {
+    double x, one, two;
+    std::vector<int32_t> ids;
+  };
+  for (const Case& c :
+       {Case{-3.7266452928536893, -3.0618329243153015, -4.144004325789165, {0, 2, 1}},
+        {-11.274756314280605, -10.289200487784194, -10.066523467023234, {0, 1, 2}}}) {
+    int32_t first = 0;
+    const auto table = read(with_pieces({{"\u2581§", c.x}, {"¤", c.one}, {"¤¤", c.two}}, &first));
+    const OwnedTokenizer tokenizer(*table, kVocabulary);
+    ASSERT_EQ(tokenizer.status(), Status::kOk) << tokenizer.error();
+    std::vector<int32_t> expected = c.ids;
+    for (int32_t& id : expected) id += first;
+    EXPECT_EQ(encode_all(*tokenizer, "§¤¤¤"), expected);
+  }
+}
+
+TEST(WordsJson, MarksThatTheOriginalDoesNotKnowAreNotStripped) {
+  int32_t first = 0;
+  json file = with_pieces({{"\u2581§", -1.0}, {"\u1df6", -1.0}, {"\u0d3b", -1.0}}, &first);
+  file["normalizer"] = {{"type", "StripAccents"}};
+  const auto table = read(file);
+  const OwnedTokenizer tokenizer(*table, kVocabulary);
+  ASSERT_EQ(tokenizer.status(), Status::kOk) << tokenizer.error();
+  // Unicode 9 has the first two and the last, which is none any more.
+  EXPECT_EQ(encode_all(*tokenizer, "§\u0301\u302e\u1df6\u0d3b\u1cf2"),
+            (std::vector<int32_t>{first, first + 1, first + 2}));
+}
+
 TEST(WordsJson, PutsATextOrTwoBetweenTheTokensOfTheTemplate) {
   const auto table = read(first_program());
   EXPECT_EQ(table->before, (std::vector<uint32_t>{0}));

@@ -218,9 +218,8 @@ class Word {
 Status no_room(const EncoderState& state, Error* error) {
   // What was found before is given out first, which makes room.
   if (!state.pending.empty()) return Status::kOk;
-  return fail(error, Status::kInvalidArgument,
-              "text, byte 0: a word of more than %zu tokens; give the encoder a larger "
-              "max_word_bytes",
+  return fail(error, kTextStopped,
+              "a word of more than %zu tokens; give the encoder a larger max_word_bytes",
               state.pending.room.size());
 }
 

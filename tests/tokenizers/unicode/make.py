@@ -10,7 +10,7 @@ import pathlib
 
 from tokenizers import AddedToken, Regex, Tokenizer
 from tokenizers.models import WordLevel
-from tokenizers.normalizers import NFD, BertNormalizer
+from tokenizers.normalizers import NFD, BertNormalizer, StripAccents
 from tokenizers.pre_tokenizers import BertPreTokenizer, Split
 
 HERE = pathlib.Path(__file__).parent
@@ -101,6 +101,7 @@ def main():
     write_ranges("bert_chinese", lambda c: chinese.normalize_str(chr(c)) == f" {chr(c)} ")
     strip = BertNormalizer(**{**off, "strip_accents": True})
     write_ranges("bert_marks", lambda c: strip.normalize_str(chr(c)) == "")
+    write_ranges("marks", lambda c: StripAccents().normalize_str(chr(c)) == "")
     for point in HANGUL:
         lead, vowel, tail = (point - 0xAC00) // 588, (point - 0xAC00) % 588 // 28, (point - 0xAC00) % 28
         jamo = chr(0x1100 + lead) + chr(0x1161 + vowel) + (chr(0x11A7 + tail) if tail else "")

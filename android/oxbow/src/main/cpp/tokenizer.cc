@@ -84,16 +84,15 @@ jlong encode(JNIEnv* env, jobject, jlong handle, jbyteArray text, jint offset, j
   const size_t room = std::min(kIds, static_cast<size_t>(env->GetArrayLength(ids)));
   size_t count = 0, taken = 0;
   oxb_error error = OXB_ERROR_INIT;
-  const oxb_status status =
-      oxb_encoder_run(tokenizer->encoder, bytes, there, last ? 1 : 0, tokenizer->ids.as<int32_t>(),
-                      room, &count, &taken, &error);
-  if (status != OXB_OK) {
-    throw_java(env, status, "%s (counted from byte %d of the text)", error.text, offset);
+  if (!check(env,
+             oxb_encoder_run(tokenizer->encoder, bytes, there, last ? 1 : 0,
+                             tokenizer->ids.as<int32_t>(), room, &count, &taken, &error),
+             error)) {
     return 0;
   }
   const bool over = last && taken == there && count < room;
   if (count == 0 && taken == 0 && !over) {
-    throw_java(env, OXB_INVALID_ARGUMENT, "a word of more than %zu bytes", there);
+    throw_java(env, OXB_TEXT_STOPPED, "a word of more than %zu bytes", there);
     return 0;
   }
   if (!write_array(env, ids, count, tokenizer->ids.as<int32_t>())) return 0;

@@ -15,6 +15,8 @@ public final class OxbowException extends RuntimeException {
     public static final int STREAM_FULL = 14;
     /** {@link Session#cancel} ended the run. */
     public static final int CANCELLED = 15;
+    /** The vocabulary lacks a character of the text, or a word is too long; the message tells the byte. */
+    public static final int TEXT_STOPPED = 16;
     public static final int FILE_UNREADABLE = 20;
     public static final int FILE_CORRUPT = 21;
     public static final int FILE_UNSUPPORTED = 22;

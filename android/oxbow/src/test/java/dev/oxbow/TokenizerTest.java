@@ -68,7 +68,7 @@ public class TokenizerTest extends Fixture {
                 Tokenizer tokenizer = Tokenizer.create(model)) {
             int[] good = tokenizer.encode("river");
             refused(OxbowException.INVALID_ARGUMENT, () -> tokenizer.encode("half \ud83c"));
-            refused(OxbowException.INVALID_ARGUMENT, () -> tokenizer.encode("no such character: \u6cb3"));
+            refused(OxbowException.TEXT_STOPPED, () -> tokenizer.encode("no such character: \u6cb3"));
             refused(OxbowException.INVALID_ARGUMENT, () -> tokenizer.decode(new int[] {good[0], model.getVocabulary()}));
             refused(OxbowException.INVALID_ARGUMENT, () -> tokenizer.decode(new int[] {-1}));
             refused(OxbowException.INVALID_ARGUMENT, () -> tokenizer.decode(good, 1, good.length));
