@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "ops/common/checks.h"
-#include "ops/ring_push/ring_rule.h"
+#include "runtime/base/ring_rule.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {

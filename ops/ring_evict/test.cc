@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ops/ring_evict/ring_evict.h"
-#include "ops/ring_push/ring_rule.h"
 #include "ops/testing/op_runner.h"
+#include "runtime/base/ring_rule.h"
 
 namespace oxbow {
 namespace {

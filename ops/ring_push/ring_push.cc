@@ -6,8 +6,9 @@
 #include <cstring>
 
 #include "ops/common/checks.h"
-#include "ops/ring_push/ring_rule.h"
 #include "runtime/base/quantize.h"
+#include "runtime/base/ring_rule.h"
+#include "runtime/model/ring_moves.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -103,6 +104,14 @@ RingPushPlan plan_ring_push(RunContext& context, const RingPushParams& params) {
   ring.head = static_cast<uint32_t>((ring.head + step.leaving) % (capacity - pinned));
   ring.count = static_cast<uint32_t>(step.staying);
   return plan;
+}
+
+bool ring_move_of(const schema::Step& step, RingMove* move) {
+  const auto* options = step.options_as_RingPushOptions();
+  if (step.op() != schema::OpCode::RingPush || options == nullptr) return false;
+  *move = {options->group(), options->only_full(), options->first(), options->replace(),
+           options->clear()};
+  return true;
 }
 
 Status bind_ring_push(BindContext& context, RunFunction* run) {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "ops/ring_push/ring_push.h"
-#include "ops/ring_push/ring_rule.h"
 #include "ops/testing/op_runner.h"
 #include "runtime/base/quantize.h"
+#include "runtime/base/ring_rule.h"
 
 namespace oxbow {
 namespace {

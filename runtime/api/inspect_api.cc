@@ -27,38 +27,41 @@ struct Readable {
   bool valid = true;
 };
 
-// The index-th readable tensor: all states, then of each entry point the further outputs and the kept activations.
-bool find_readable(const Session& session, size_t index, Readable* found) {
+// All readable tensors, until visit(index, tensor) is true: the states, then of each entry point the further outputs and
+// the kept activations.
+template <typename Visit>
+bool visit_readable(const Session& session, Visit&& visit) {
   const auto& tensors = *session.model->graph->tensors();
+  size_t index = 0;
   for (uint32_t i = 0; i < tensors.size(); ++i) {
     if (tensors.Get(i)->kind() != oxbow::schema::TensorKind::State) continue;
-    if (index-- == 0) {
-      *found = {i, tensors.Get(i)->name()->c_str(), true};
-      return true;
-    }
+    if (visit(index++, Readable{i, tensors.Get(i)->name()->c_str(), true})) return true;
   }
   for (size_t e = 0; e < session.model->entry_count(); ++e) {
     const oxbow::schema::EntryPoint& entry = session.model->entry(e);
-    const size_t outputs = entry.outputs() == nullptr ? 0 : entry.outputs()->size();
-    if (index < outputs) {
-      const uint32_t tensor = entry.outputs()->Get(static_cast<uint32_t>(index));
-      *found = {tensor, tensors.Get(tensor)->name()->c_str(), session.last_entry == e};
-      return true;
+    const bool valid = session.last_entry == e;
+    const uint32_t outputs = entry.outputs() == nullptr ? 0 : entry.outputs()->size();
+    for (uint32_t i = 0; i < outputs; ++i) {
+      const uint32_t tensor = entry.outputs()->Get(i);
+      if (visit(index++, Readable{tensor, tensors.Get(tensor)->name()->c_str(), valid}))
+        return true;
     }
-    index -= outputs;
-    const size_t kept = entry.kept() == nullptr ? 0 : entry.kept()->size();
-    if (index >= kept) {
-      index -= kept;
-      continue;
-    }
-    const auto i = static_cast<uint32_t>(index);
-    const uint32_t tensor = entry.kept()->Get(i);
+    const uint32_t kept = entry.kept() == nullptr ? 0 : entry.kept()->size();
     const bool named = entry.kept_names() != nullptr && entry.kept_names()->size() == kept;
-    const auto* name = named ? entry.kept_names()->Get(i) : tensors.Get(tensor)->name();
-    *found = {tensor, name->c_str(), session.last_entry == e};
-    return true;
+    for (uint32_t i = 0; i < kept; ++i) {
+      const uint32_t tensor = entry.kept()->Get(i);
+      const auto* name = named ? entry.kept_names()->Get(i) : tensors.Get(tensor)->name();
+      if (visit(index++, Readable{tensor, name->c_str(), valid})) return true;
+    }
   }
   return false;
+}
+
+bool find_readable(const Session& session, size_t index, Readable* found) {
+  return visit_readable(session, [&](size_t i, const Readable& readable) {
+    *found = readable;
+    return i == index;
+  });
 }
 
 // The index-th readable tensor as it lies in memory, under the name it is read by.
@@ -80,7 +83,10 @@ oxb_status oxb_session_tensor_count(const oxb_session* session, size_t* count, o
   if (session == nullptr) return missing(error, "session");
   if (count == nullptr) return missing(error, "count");
   *count = 0;
-  for (Readable found; find_readable(*inner(session), *count, &found);) ++*count;
+  visit_readable(*inner(session), [&](size_t, const Readable&) {
+    ++*count;
+    return false;
+  });
   return OXB_OK;
 }
 
@@ -89,12 +95,11 @@ oxb_status oxb_session_find_tensor(const oxb_session* session, const char* name,
   if (session == nullptr) return missing(error, "session");
   if (name == nullptr) return missing(error, "name");
   if (index == nullptr) return missing(error, "index");
-  Readable found;
-  for (size_t i = 0; find_readable(*inner(session), i, &found); ++i) {
-    if (std::strcmp(found.name, name) != 0) continue;
+  const bool found = visit_readable(*inner(session), [&](size_t i, const Readable& readable) {
     *index = i;
-    return OXB_OK;
-  }
+    return std::strcmp(readable.name, name) == 0;
+  });
+  if (found) return OXB_OK;
   return outer(
       oxbow::fail(words(error), Status::kInvalidArgument, "no tensor '%.80s' to read", name));
 }

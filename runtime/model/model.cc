@@ -16,6 +16,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/model/file_prefix.h"
 #include "runtime/model/plan_check.h"
+#include "runtime/model/ring_moves.h"
 #include "runtime/session/plan.h"
 #include "schema/model_generated.h"
 
@@ -68,6 +69,26 @@ Status check_prefix(std::span<const std::byte> file, FilePrefix* prefix, Error* 
   return Status::kOk;
 }
 
+/// Before all else is verified: the verifier counts the tables it comes to, but not the strings in their lists, which
+/// entry points have.
+Status check_entry_count(const uint8_t* bytes, size_t graph_bytes, Error* error) {
+  flatbuffers::Verifier verifier(bytes, graph_bytes);
+  const auto& root = *reinterpret_cast<const flatbuffers::Table*>(bytes + verifier.VerifyOffset(0));
+  const auto field = schema::Model::VT_ENTRY_POINTS;
+  const bool there = verifier.VerifyOffset(0) != 0 && root.VerifyTableStart(verifier) &&
+                     root.VerifyOffset(verifier, field);
+  using Entries = flatbuffers::Vector<flatbuffers::Offset<schema::EntryPoint>>;
+  const auto* entries = there ? root.GetPointer<const Entries*>(field) : nullptr;
+  if (!there || !verifier.VerifyVector(entries)) {
+    return fail(error, Status::kFileCorrupt, "the graph is not a valid FlatBuffer");
+  }
+  if (entries != nullptr && entries->size() > kMaxEntries) {
+    return fail(error, Status::kFileUnsupported, "%u entry points; this library takes up to %zu",
+                entries->size(), kMaxEntries);
+  }
+  return Status::kOk;
+}
+
 /// What a tokenizer knows: the tokens a model gives, or takes when it gives something else.
 Status open_tokenizer_of(Model* model, Error* error) {
   const schema::Task task = model->graph->task();
@@ -76,6 +97,13 @@ Status open_tokenizer_of(Model* model, Error* error) {
       model->graph->tokenizer(),
       gives_tokens ? std::min(model->output_width, model->vocabulary) : model->vocabulary,
       &model->tokenizer, error);
+}
+
+Status find_ring_moves(Model* model, Error* error) {
+  auto* moves = new (std::nothrow) RingMoves();
+  model->ring_moves = moves;
+  if (moves == nullptr) return fail(error, Status::kOutOfMemory, "no memory for rings");
+  return moves->find(*model->graph, error);
 }
 
 Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model* model,
@@ -94,6 +122,7 @@ Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model
         "the graph's checksum does not match: the file is damaged, copy or convert it again");
   }
   const auto* bytes = reinterpret_cast<const uint8_t*>(file.data());
+  OXB_TRY(check_entry_count(bytes, graph_bytes, error));
   flatbuffers::Verifier verifier(bytes, graph_bytes, kMaxDepth,
                                  static_cast<flatbuffers::uoffset_t>(graph_bytes / kMinTableBytes));
   if (!schema::VerifyModelBuffer(verifier)) {
@@ -131,7 +160,8 @@ Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model
   SessionMemory memory;
   const SessionOptions options = model->planned == nullptr ? SessionOptions{} : *model->planned;
   model->planned = nullptr;
-  return count_session_memory(*model, options, &memory, error);
+  OXB_TRY(count_session_memory(*model, options, &memory, error));
+  return find_ring_moves(model, error);
 }
 
 }  // namespace
@@ -243,6 +273,7 @@ void release_pages(const Model& model, const std::byte* data, size_t bytes) {
 
 void close_model(Model* model) {
   delete model->plans;
+  delete model->ring_moves;
   std::free(model->allocation);
   if (model->mapping != nullptr) munmap(model->mapping, model->mapping_bytes);
   close_tokenizer(&model->tokenizer);

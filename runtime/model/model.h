@@ -19,6 +19,7 @@ struct Model;
 namespace oxbow {
 
 class PlanCache;
+class RingMoves;
 struct SessionOptions;
 
 /// Where the lines of a log go: oxb_log_callback and its context.
@@ -47,6 +48,8 @@ struct Model {
   Tokenizer tokenizer;
   /// What a session with the options asked about last needs (runtime/session/plan.h). The one thing that changes.
   PlanCache* plans = nullptr;
+  /// How its rings move (runtime/model/ring_moves.h).
+  const RingMoves* ring_moves = nullptr;
 
   // Set before opening.
 

@@ -25,6 +25,8 @@ constexpr uint32_t kMaxRings = 16384;
 constexpr uint32_t kMaxRows = 1u << 24;
 constexpr uint32_t kMaxFeatures = 1024;
 constexpr uint32_t kMaxOffloads = 65536;
+// Each token is compared with all of them.
+constexpr uint32_t kMaxEndTokens = 1024;
 constexpr size_t kMaxFeatureName = 64;
 constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 46;
 
@@ -83,7 +85,9 @@ class Budget {
 
 Status check_size(const schema::Model& graph, uint64_t graph_bytes, Error* error) {
   if (graph.tensors()->size() > kMaxTensors || length(graph.symbols()) > kMaxSymbols ||
-      length(graph.rings()) > kMaxRings || graph.entry_points()->size() > kMaxEntries ||
+      length(graph.rings()) > kMaxRings ||
+      (graph.generation() != nullptr &&
+       length(graph.generation()->more_end_tokens()) > kMaxEndTokens) ||
       length(graph.offloads()) > kMaxOffloads || graph.plan()->activations() > kMaxRegionBytes ||
       graph.plan()->states() > kMaxRegionBytes ||
       graph.plan()->shared_states() > graph.plan()->states() ||
@@ -100,9 +104,19 @@ Status check_size(const schema::Model& graph, uint64_t graph_bytes, Error* error
   for (uint32_t i = 0; i < graph.tensors()->size(); ++i) {
     OXB_TRY(budget.name(graph.tensors()->Get(i)->name(), "tensor", i, error));
   }
+  const schema::Metadata& metadata = *graph.metadata();
+  for (const auto* pairs : {metadata.settings(), metadata.sizes(), metadata.quality()}) {
+    for (uint32_t i = 0; i < length(pairs); ++i) {
+      // Keys are copied.
+      if (!budget.take(8 + uint64_t{pairs->Get(i)->key()->size()})) return Budget::spent(error);
+    }
+  }
   for (uint32_t i = 0; i < graph.entry_points()->size(); ++i) {
     const schema::EntryPoint& entry = *graph.entry_points()->Get(i);
     OXB_TRY(budget.name(entry.name(), "entry point", i, error));
+    if (length(entry.kept()) > kMaxTensors) {
+      return refuse(error, "entry point", entry.name()->c_str(), "keeps more than all tensors");
+    }
     for (uint32_t k = 0; k < length(entry.kept_names()); ++k) {
       OXB_TRY(budget.name(entry.kept_names()->Get(k), "kept tensor", k, error));
     }

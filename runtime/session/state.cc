@@ -1,9 +1,11 @@
 #include "runtime/session/state.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/base/hadamard.h"
 #include "runtime/base/hash.h"
+#include "runtime/model/ring_moves.h"
 #include "runtime/session/host_view.h"
 #include "schema/model_generated.h"
 
@@ -24,20 +26,75 @@ constexpr uint32_t kBlobVersion = 1;
 
 const char* magic(StateForm form) { return form == StateForm::kSaved ? "OXBSTATE" : "OXBCHECK"; }
 
+RingPosition ring_of_state(const std::byte* state, size_t ring) {
+  RingPosition position;
+  std::memcpy(&position, state + sizeof(StateHeader) + ring * sizeof(RingPosition),
+              sizeof(position));
+  return position;
+}
+
+/// A borrower has a copy of the positions of what its lender shares: for it they say nothing.
+bool is_lenders(const Session& session, uint32_t ring) {
+  return session.lender != nullptr && session.model->graph->rings()->Get(ring)->shared();
+}
+
+// Far from where sums of positions and rows would overflow.
+constexpr uint64_t kMaxPosition = uint64_t{1} << 62;
+
+/// How many tokens a stream can have had.
+uint64_t most_tokens(const Model& model) {
+  uint64_t most = 0;
+  for (size_t e = 0; e < model.entry_count(); ++e) {
+    const schema::EntryPoint& entry = model.entry(e);
+    if (entry.starts()) continue;
+    most = std::max<uint64_t>(most, entry.capacity() == 0 ? kMaxPosition : entry.capacity());
+  }
+  return most;
+}
+
+/// Where each ring may stand, by itself and beside those that take the same rows.
+Status check_ring(const Session& session, const std::byte* state, uint64_t tokens, uint32_t index,
+                  Error* error) {
+  const schema::Model& graph = *session.model->graph;
+  const schema::Ring& ring = *graph.rings()->Get(index);
+  const RingPosition position = ring_of_state(state, index);
+  const uint32_t capacity = ring.capacity(), pinned = ring.pinned();
+  // While rows are still being pinned none has moved.
+  const bool moved = pinned != 0 && position.count <= pinned && position.head != 0;
+  if (position.count > capacity || position.head >= capacity - pinned || moved) {
+    return fail(error, Status::kStateCorrupt, "the state's memory '%.80s' is out of range",
+                ring.name()->c_str());
+  }
+  const auto is_at = [&](const RingPosition& other) {
+    return position.head == other.head && position.count == other.count;
+  };
+  const uint32_t like = session.model->ring_moves->like(index);
+  if (!is_at(ring_of_state(state, like))) {
+    return fail(error, Status::kStateCorrupt,
+                "the state's memories '%.80s' and '%.80s' take the same rows and do not agree",
+                graph.rings()->Get(like)->name()->c_str(), ring.name()->c_str());
+  }
+  RingPosition place;
+  if (session.model->ring_moves->place_after(graph, index, tokens, &place) && !is_at(place)) {
+    return fail(error, Status::kStateCorrupt,
+                "the state's memory '%.80s' does not fit a stream of %llu tokens",
+                ring.name()->c_str(), static_cast<unsigned long long>(tokens));
+  }
+  return Status::kOk;
+}
+
 // A checksum is no proof: positions index memory and are checked like everything from outside.
-Status check_rings(const Session& session, const std::byte* state, Error* error) {
-  for (size_t i = 0; i < session.rings.size(); ++i) {
-    RingPosition position;
-    std::memcpy(&position, state + sizeof(StateHeader) + i * sizeof(RingPosition),
-                sizeof(position));
-    const uint32_t capacity =
-        session.model->graph->rings()->Get(static_cast<uint32_t>(i))->capacity();
-    const uint32_t pinned = session.model->graph->rings()->Get(static_cast<uint32_t>(i))->pinned();
-    // While rows are still being pinned none has moved.
-    const bool moved = pinned != 0 && position.count <= pinned && position.head != 0;
-    if (position.count > capacity || position.head >= capacity - pinned || moved) {
-      return fail(error, Status::kStateCorrupt, "the state's memory '%.80s' is out of range",
-                  session.model->graph->rings()->Get(static_cast<uint32_t>(i))->name()->c_str());
+Status check_positions(const Session& session, const std::byte* state, Error* error) {
+  StateHeader header;
+  std::memcpy(&header, state, sizeof(header));
+  if (const uint64_t most = most_tokens(*session.model); header.position > most) {
+    return fail(error, Status::kStateCorrupt, "the state has had %llu tokens, the model takes %llu",
+                static_cast<unsigned long long>(header.position),
+                static_cast<unsigned long long>(most));
+  }
+  for (uint32_t i = 0; i < session.rings.size(); ++i) {
+    if (!is_lenders(session, i)) {
+      OXB_TRY(check_ring(session, state, header.position, i, error));
     }
   }
   return Status::kOk;
@@ -49,16 +106,9 @@ Status check_numbers(const Session& session, const std::byte* state, Error* erro
   for (uint32_t i = 0; i < session.model->graph->tensors()->size(); ++i) {
     Tensor tensor;
     if (!view.own_state(i, &tensor) || tensor.type != DataType::kI32) continue;
-    RingPosition position = {0, tensor.rows};
-    if (tensor.ring >= 0) {
-      std::memcpy(
-          &position,
-          state + sizeof(StateHeader) + static_cast<size_t>(tensor.ring) * sizeof(RingPosition),
-          sizeof(position));
-    }
     const std::byte* rows = state + (tensor.data - view.state().data());
-    for (size_t r = 0; r < position.count; ++r) {
-      const size_t slot = tensor.ring < 0 ? r : ring_slot(position, tensor.rows, tensor.pinned, r);
+    // Also those that a ring does not hold: a push that leaves this state out makes them its rows.
+    for (size_t slot = 0; slot < tensor.rows; ++slot) {
       int32_t value = 0;
       std::memcpy(&value, rows + slot * tensor.stride(), sizeof(value));
       if (value < 0 || static_cast<uint32_t>(value) >= tensor.limit) {
@@ -78,7 +128,8 @@ size_t slot_of_row(const Session& session, const Tensor& tensor, size_t row) {
                    row);
 }
 
-/// The rows that are filled; all else is zero, so that a saved state depends on its stream alone.
+/// The rows that are filled; all else is zero, so that a saved state depends on its stream alone. What a push can leave
+/// out is copied whole: rows that left may come back.
 void copy_filled_rows(const Session& session, const HostView& view, std::byte* blob) {
   std::memset(blob, 0, view.state().size());
   const std::byte* from = view.state().data();
@@ -91,10 +142,10 @@ void copy_filled_rows(const Session& session, const HostView& view, std::byte* b
   for (uint32_t i = 0; i < session.model->graph->tensors()->size(); ++i) {
     Tensor state;
     if (!view.own_state(i, &state)) continue;
-    const size_t rows =
-        state.ring < 0 ? state.rows : session.rings[static_cast<size_t>(state.ring)].count;
+    const bool whole = state.ring < 0 || session.partly_written[static_cast<size_t>(state.ring)];
+    const size_t rows = whole ? state.rows : filled_rows(session, state);
     for (size_t r = 0; r < rows; ++r) {
-      const size_t slot = slot_of_row(session, state, r);
+      const size_t slot = whole ? r : slot_of_row(session, state, r);
       copy(state.data + slot * state.stride(), state.stride());
       if (state.scales != nullptr) {
         copy(state.row_scales(slot), state.scale_groups * sizeof(float));
@@ -168,10 +219,13 @@ Status read_state(Session& session, StateForm form, std::span<const std::byte> b
   if (form == StateForm::kSaved && hash_bytes(state, session.state.size()) != header.checksum) {
     return fail(error, Status::kStateCorrupt, "the state's checksum does not match: it is damaged");
   }
-  OXB_TRY(check_rings(session, state, error));
+  OXB_TRY(check_positions(session, state, error));
   OXB_TRY(check_numbers(session, state, error));
   const HostView view = HostView::replace(session);
   std::memcpy(view.state().data(), state, view.state().size());
+  for (uint32_t i = 0; i < session.rings.size(); ++i) {
+    if (is_lenders(session, i)) session.rings[i] = session.lender->rings[i];
+  }
   session.needs_reset = session.shared_needs_reset = false;
   session.draft = nullptr;
   return Status::kOk;

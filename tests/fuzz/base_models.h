@@ -19,7 +19,7 @@ class BaseModels {
   BaseModels() : cases_(golden_cases()), loaded_(cases_.size() * 2) {}
 
   size_t size() const { return loaded_.size(); }
-  const BaseGraph& get(size_t index) {
+  BaseGraph& get(size_t index) {
     std::unique_ptr<BaseGraph>& base = loaded_[index];
     if (base == nullptr) base = load(cases_[index / 2], index % 2 == 0 ? "int8" : "f32");
     return *base;

@@ -44,13 +44,13 @@ class FileBytes {
   size_t size_;
 };
 
-/// A good model: its graph as a FlatBuffer with every field written out, and its weights.
+/// A good model: its graph as a FlatBuffer with every field written out, and its weights, which stay where they are in
+/// the file's bytes while graphs change before them.
 struct BaseGraph {
   std::string name;
   schema::ModelT model;
   GraphBytes graph;
   std::optional<GraphSlots> slots;
-  GraphBytes weights;
 
   BaseGraph(std::string base_name, std::span<const uint8_t> file) : name(std::move(base_name)) {
     FilePrefix prefix;
@@ -60,7 +60,8 @@ struct BaseGraph {
     graph = pack(model);
     slots.emplace(graph);
     const auto data = file.subspan(prefix.data_offset, prefix.data_bytes);
-    weights.assign(data.begin(), data.end());
+    weights_.assign(data.begin(), data.end());
+    weights_hash_ = hash_bytes(weights_.data(), weights_.size());
   }
 
   static GraphBytes pack(const schema::ModelT& model) {
@@ -69,37 +70,51 @@ struct BaseGraph {
     schema::FinishModelBuffer(builder, schema::CreateModel(builder, &model));
     return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
   }
-};
 
-/// A file of a graph and weights, with right checksums.
-inline FileBytes frame(std::span<const uint8_t> graph, std::span<const uint8_t> weights) {
-  constexpr size_t kMoved = sizeof(FilePrefix) - 8;
-  FilePrefix prefix = {};
-  std::memcpy(&prefix, graph.data(), 8);
-  prefix.root_offset += kMoved;
-  prefix.version = kFormatVersion;
-  prefix.prefix_bytes = sizeof(prefix);
-  prefix.graph_bytes = graph.size() + kMoved;
-  prefix.data_offset = round_up(prefix.graph_bytes, kSegmentAlignment);
-  prefix.data_bytes = weights.size();
-  FileBytes file(prefix.data_offset + weights.size());
-  std::memcpy(file.data() + sizeof(prefix), graph.data() + 8, graph.size() - 8);
-  std::memset(file.data() + prefix.graph_bytes, 0, prefix.data_offset - prefix.graph_bytes);
-  if (!weights.empty()) {
-    std::memcpy(file.data() + prefix.data_offset, weights.data(), weights.size());
+  /// A file of this graph and the weights, with right checksums; good until the next.
+  std::span<const uint8_t> frame(std::span<const uint8_t> changed) {
+    constexpr size_t kMoved = sizeof(FilePrefix) - 8;
+    FilePrefix prefix = {};
+    std::memcpy(&prefix, changed.data(), 8);
+    prefix.root_offset += kMoved;
+    prefix.version = kFormatVersion;
+    prefix.prefix_bytes = sizeof(prefix);
+    prefix.graph_bytes = changed.size() + kMoved;
+    make_room(prefix.graph_bytes);
+    prefix.data_offset = weights_at_;
+    prefix.data_bytes = weights_.size();
+    uint8_t* file = file_->data();
+    std::memcpy(file + sizeof(prefix), changed.data() + 8, changed.size() - 8);
+    prefix.graph_hash = hash_bytes(file + sizeof(prefix), prefix.graph_bytes - sizeof(prefix));
+    prefix.data_hash = weights_hash_;
+    prefix.prefix_hash = hash_bytes(&prefix, offsetof(FilePrefix, prefix_hash));
+    std::memcpy(file, &prefix, sizeof(prefix));
+    return {file, file_->size()};
   }
-  prefix.graph_hash = hash_bytes(file.data() + sizeof(prefix), prefix.graph_bytes - sizeof(prefix));
-  prefix.data_hash = hash_bytes(weights.data(), weights.size());
-  prefix.prefix_hash = hash_bytes(&prefix, offsetof(FilePrefix, prefix_hash));
-  std::memcpy(file.data(), &prefix, sizeof(prefix));
-  return file;
-}
+
+ private:
+  /// What lies between graph and weights may be anything.
+  void make_room(size_t graph_bytes) {
+    if (file_ && graph_bytes <= weights_at_) return;
+    weights_at_ = round_up(graph_bytes + graph_bytes / 4, kSegmentAlignment);
+    file_.emplace(weights_at_ + weights_.size());
+    std::memset(file_->data(), 0, weights_at_);
+    if (!weights_.empty()) {
+      std::memcpy(file_->data() + weights_at_, weights_.data(), weights_.size());
+    }
+  }
+
+  GraphBytes weights_;
+  uint64_t weights_hash_ = 0;
+  std::optional<FileBytes> file_;
+  size_t weights_at_ = 0;
+};
 
 class GraphMutation {
  public:
-  GraphMutation(Choices& choices, const BaseGraph& base) : choices_(choices), base_(base) {}
+  GraphMutation(Choices& choices, BaseGraph& base) : choices_(choices), base_(base) {}
 
-  FileBytes make() {
+  std::span<const uint8_t> make() {
     GraphBytes graph = base_.graph;
     const GraphSlots* slots = &*base_.slots;
     std::optional<GraphSlots> own;
@@ -113,7 +128,7 @@ class GraphMutation {
     const size_t most = choices_.one_in(4) ? 6 : 2;
     for (size_t patches = choices_.below(most + 1); patches > 0; --patches) patch(graph, *slots);
     if (choices_.below(4) != 0) repair(graph, choices_.one_in(2));
-    return frame(graph, base_.weights);
+    return base_.frame(graph);
   }
 
  private:
@@ -381,7 +396,7 @@ class GraphMutation {
   }
 
   Choices& choices_;
-  const BaseGraph& base_;
+  BaseGraph& base_;
 };
 
 }  // namespace oxbow::testing

@@ -407,7 +407,7 @@ class ModelRuns {
   bool last_ran_ = false;
 };
 
-/// Opened or refused within the time that docs/limits.md gives it, then used.
+/// Opened or refused within the time that SECURITY.md gives it, then used.
 inline bool open_and_check(std::span<const uint8_t> file, Choices& choices) {
   const double start = cpu_seconds();
   oxb_model* model = nullptr;

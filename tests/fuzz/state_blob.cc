@@ -37,7 +37,8 @@ void change_blob(std::vector<uint8_t>& blob, Choices& choices) {
 
 /// A model that stays open, with two sessions that stay in use.
 struct Opened {
-  explicit Opened(const BaseGraph& base) : file(frame(base.graph, base.weights)) {
+  explicit Opened(BaseGraph& base) {
+    const std::span<const uint8_t> file = base.frame(base.graph);
     oxb_error error = OXB_ERROR_INIT;
     if (oxb_model_open_memory(file.data(), file.size(), nullptr, &model, &error) != OXB_OK) {
       broken("a model of the tests opens:", error.text);
@@ -49,7 +50,6 @@ struct Opened {
   struct Close {
     void operator()(oxb_model* model) const { oxb_model_close(model); }
   };
-  FileBytes file;
   oxb_model* model = nullptr;
   std::unique_ptr<oxb_model, Close> closed_at_end;
   FuzzSession one, two;

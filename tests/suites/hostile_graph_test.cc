@@ -1,9 +1,7 @@
-// Graphs that a converter would not write: names that lie, steps that disagree, parts used without end.
+// Graphs that a converter would not write: names that lie, steps that disagree.
 
 #include <gtest/gtest.h>
 
-#include <array>
-#include <ctime>
 #include <functional>
 #include <string>
 #include <vector>
@@ -171,77 +169,6 @@ void expect_forgotten(bool has_initial) {
 TEST(HostileGraph, RowsThatAPushLeftOutHoldNothingOfAnEarlierStream) {
   expect_forgotten(false);
   expect_forgotten(true);
-}
-
-/// A file whose entry points all are one, whose steps all are one, with many inputs.
-std::vector<std::byte> repeating(uint32_t entries, uint32_t steps, uint32_t inputs) {
-  flatbuffers::FlatBufferBuilder builder;
-  const auto name = builder.CreateString("tokens");
-  const std::vector<flatbuffers::Offset<schema::Symbol>> symbols = {
-      schema::CreateSymbol(builder, name, 1), schema::CreateSymbol(builder, name, 1)};
-  const auto tensor = [&](schema::TensorKind kind, schema::DataType type, int32_t symbol) {
-    schema::TensorBuilder made(builder);
-    made.add_name(name);
-    made.add_kind(kind);
-    made.add_type(type);
-    made.add_rows(1);
-    made.add_width(1);
-    made.add_bytes(4);
-    made.add_rows_symbol(symbol);
-    if (type == schema::DataType::I32) made.add_limit(2);
-    return made.Finish();
-  };
-  const std::vector<flatbuffers::Offset<schema::Tensor>> tensors = {
-      tensor(schema::TensorKind::Input, schema::DataType::I32, 0),
-      tensor(schema::TensorKind::Output, schema::DataType::F32, 1)};
-  const auto indices = builder.CreateVector(std::vector<uint32_t>(inputs, 0));
-  schema::StepBuilder step_builder(builder);
-  step_builder.add_op(OpCode::Add);
-  step_builder.add_inputs(indices);
-  const auto step = step_builder.Finish();
-  const auto list =
-      builder.CreateVector(std::vector<flatbuffers::Offset<schema::Step>>(steps, step));
-  schema::EntryPointBuilder entry_builder(builder);
-  entry_builder.add_name(name);
-  entry_builder.add_steps(list);
-  entry_builder.add_tokens(0);
-  entry_builder.add_logits(1);
-  const auto entry = entry_builder.Finish();
-  const auto all =
-      builder.CreateVector(std::vector<flatbuffers::Offset<schema::EntryPoint>>(entries, entry));
-  const auto symbol_list = builder.CreateVector(symbols);
-  const auto tensor_list = builder.CreateVector(tensors);
-  const auto plan = schema::CreateMemoryPlan(builder, 64, 0, 0);
-  schema::MetadataBuilder metadata_builder(builder);
-  metadata_builder.add_architecture(name);
-  const auto metadata = metadata_builder.Finish();
-  schema::ModelBuilder model(builder);
-  model.add_symbols(symbol_list);
-  model.add_tensors(tensor_list);
-  model.add_entry_points(all);
-  model.add_plan(plan);
-  model.add_metadata(metadata);
-  schema::FinishModelBuffer(builder, model.Finish());
-  return convert::frame_graph(
-      std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize())), {});
-}
-
-TEST(HostileGraph, IsOpenedOrRefusedInTimeInProportionToItsBytes) {
-  for (const auto& [entries, steps, inputs] : {std::array<uint32_t, 3>{1, 65536, 65536},
-                                               {8, 65536, 100000},
-                                               {8, 65536, 0},
-                                               {8, 1000, 2}}) {
-    const std::vector<std::byte> file = repeating(entries, steps, inputs);
-    const std::clock_t start = std::clock();
-    const BuiltModel built(file);
-    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    EXPECT_NE(built.status().code(), OXB_OK);
-    // 50 ms for a megabyte, ten times that in builds with sanitizers.
-    EXPECT_LT(seconds, 0.01 + 0.5 * static_cast<double>(file.size()) / 1e6)
-        << entries << " entry points, " << steps << " steps, " << file.size()
-        << " bytes: " << built.status().text();
-    RecordProperty("seconds", std::to_string(seconds));
-  }
 }
 
 }  // namespace

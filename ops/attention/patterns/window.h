@@ -24,7 +24,9 @@ struct WindowPattern {
   static bool fits_shader(const PatternParams& p) { return p.dilations <= 1; }
 
   static Status check(BindContext& context, const PatternParams& p, bool /*own*/, size_t heads) {
-    if (p.dilations > 1 && p.dilations != heads) {
+    // Many steps may share one long list.
+    constexpr uint32_t kMaxDilations = 4096;
+    if ((p.dilations > 1 && p.dilations != heads) || p.dilations > kMaxDilations) {
       return context.fail("has %u dilations for %zu heads", p.dilations, heads);
     }
     for (uint32_t i = 0; i < p.dilations; ++i) {
