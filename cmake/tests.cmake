@@ -215,6 +215,8 @@ endif()
 
 add_test(NAME Layering.IncludesPointOneWay COMMAND "${PROJECT_SOURCE_DIR}/tests/layering")
 add_test(NAME Layering.CheckerSeesBadIncludes COMMAND "${PROJECT_SOURCE_DIR}/tests/layering" --self-test)
+add_test(NAME Links.LeadSomewhere COMMAND "${PROJECT_SOURCE_DIR}/tests/links")
+add_test(NAME Links.CheckerSeesDeadOnes COMMAND "${PROJECT_SOURCE_DIR}/tests/links" --self-test)
 add_test(NAME Readmes.ListWhatIsInTheirFolders COMMAND "${PROJECT_SOURCE_DIR}/tests/readmes")
 add_test(NAME Readmes.CheckerSeesDifferences COMMAND "${PROJECT_SOURCE_DIR}/tests/readmes" --self-test)
 

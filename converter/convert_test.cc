@@ -13,7 +13,7 @@
 #include "host/describe.h"
 #include "host/errors.h"
 #include "host/io_file.h"
-#include "host/report.h"
+#include "host/page.h"
 #include "host/summary.h"
 #include "host/testing/files.h"
 #include "host/testing/paths.h"
@@ -335,16 +335,16 @@ TEST(Convert, CalibrationTextIsReadThroughTheTokenizer) {
   EXPECT_THROW(convert(options), InputError);
 }
 
-TEST(Convert, TheReportShowsTheFileAndEscapesItsNames) {
+TEST(Convert, TheReportHoldsTheFileAndEscapesItsNames) {
   const TemporaryDirectory directory;
   EditableCheckpoint checkpoint = EditableCheckpoint::read(golden(kCompressive));
   checkpoint.config["licence"] = "<script>alert(1)</script>";
   checkpoint.write(directory / "in");
   convert(int8_options(directory / "in", directory / "model.oxb"));
   const Description d = describe_file(directory / "model.oxb");
-  const std::string page = to_html(d, "a&b<c>.oxb");
+  const std::string page = to_html(page_data({}, {to_json(d)}, {}), "a&b<c>.oxb");
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
-  EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
+  EXPECT_NE(page.find("\\u003cscript>"), std::string::npos);
   EXPECT_NE(page.find("a&amp;b&lt;c&gt;.oxb"), std::string::npos);
   EXPECT_NE(page.find("hidden_states.1"), std::string::npos);
   EXPECT_EQ(page.find("http"), std::string::npos) << "the page must need no network";

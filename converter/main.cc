@@ -17,8 +17,8 @@
 #include "host/errors.h"
 #include "host/io_file.h"
 #include "host/manual.h"
+#include "host/page.h"
 #include "host/progress.h"
-#include "host/report.h"
 #include "host/summary.h"
 
 namespace oxbow::convert {
@@ -287,7 +287,11 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
   }
   if (args.has("report")) {
-    write_atomically(args.text("report", ""), to_html(description, options.output));
+    nlohmann::json described = to_json(description);
+    described["path"] = options.output;
+    write_atomically(
+        args.text("report", ""),
+        to_html(page_data(made_by(kProgram, args.words()), {described}, {}), options.output));
   }
   const std::string text = args.has("json") ? json_text(summary_json(description, warnings, notes))
                                             : summary_table(description);

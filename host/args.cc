@@ -107,6 +107,10 @@ void Args::positional(const std::string& name, const std::string& help, bool req
   positionals_.push_back({name, name, help, 0, required, false, ""});
 }
 
+void Args::positional_list(const std::string& name, const std::string& help) {
+  positionals_.push_back({name, name, help, 0, true, true, ""});
+}
+
 void Args::option(const std::string& name, const std::string& value_name, const std::string& help,
                   char letter) {
   options_.push_back({name, value_name, help, letter, false, false, ""});
@@ -186,7 +190,8 @@ void Args::parse(const std::vector<std::string>& words) {
       if (position == positionals_.size()) {
         throw UsageError("unexpected argument '" + printable(word) + "'; see --help");
       }
-      set(positionals_[position++], word);
+      set(positionals_[position], word);
+      if (!positionals_[position].repeated) ++position;
       continue;
     }
 
@@ -222,6 +227,7 @@ std::string Args::help() const {
   std::vector<std::pair<std::string, std::string>> rows;
   for (const Declared& p : positionals_) {
     usage += p.required ? " " + p.name : " [" + p.name + "]";
+    if (p.repeated) usage += " ...";
     rows.emplace_back(p.name, p.help);
   }
   if (!options_.empty()) usage += " [options]";
@@ -258,6 +264,12 @@ std::optional<std::string> Args::text(const std::string& name) const {
 
 std::string Args::text(const std::string& name, const std::string& fallback) const {
   return text(name).value_or(fallback);
+}
+
+Args Args::with(const std::string& name, const std::string& value) const {
+  Args copy = *this;
+  copy.values_[name] = {value};
+  return copy;
 }
 
 std::vector<std::string> Args::texts(const std::string& name) const {

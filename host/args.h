@@ -39,6 +39,8 @@ class Args {
 
   /// Positional arguments in the order they are declared; all required ones first.
   void positional(const std::string& name, const std::string& help, bool required = true);
+  /// The last of them: one or more.
+  void positional_list(const std::string& name, const std::string& help);
   /// --name VALUE or --name=VALUE, and -x VALUE when `letter` is given.
   void option(const std::string& name, const std::string& value_name, const std::string& help,
               char letter = 0);
@@ -69,6 +71,8 @@ class Args {
   /// Nothing when it was not given.
   std::optional<std::string> text(const std::string& name) const;
   std::string text(const std::string& name, const std::string& fallback) const;
+  /// The same arguments, but that this one was given once with this value.
+  Args with(const std::string& name, const std::string& value) const;
   /// All values of an option that may be repeated, in their order.
   std::vector<std::string> texts(const std::string& name) const;
   /// A decimal integer within [min, max].

@@ -118,5 +118,21 @@ TEST(Errors, TextFromOutsideCannotBreakTheLine) {
   EXPECT_EQ(printable("abcdef", 3), "abc...");
 }
 
+TEST(Args, TheLastPositionalArgumentMayBeAList) {
+  Args args("tool", "does something");
+  args.positional_list("file", "what to read");
+  args.option("number", "N", "a number");
+  args.parse({"a", "--number", "3", "b", "--", "-c"});
+  EXPECT_EQ(args.texts("file"), (std::vector<std::string>{"a", "b", "-c"}));
+  EXPECT_NE(args.help().find("usage: tool file ... [options]"), std::string::npos);
+  const Args one = args.with("file", "b").with("number", "4");
+  EXPECT_EQ(one.texts("file"), (std::vector<std::string>{"b"}));
+  EXPECT_EQ(one.integer("number", 0, 0, 9), 4u);
+  EXPECT_EQ(args.integer("number", 0, 0, 9), 3u);
+  Args none("tool", "does something");
+  none.positional_list("file", "what to read");
+  EXPECT_THROW(none.parse(std::vector<std::string>{}), UsageError);
+}
+
 }  // namespace
 }  // namespace oxbow

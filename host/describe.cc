@@ -7,7 +7,6 @@
 #include "host/args.h"
 #include "host/errors.h"
 #include "host/io_file.h"
-#include "host/macs.h"
 #include "ops/traits.h"
 #include "runtime/model/file_prefix.h"
 
@@ -59,88 +58,6 @@ void make_printable(schema::MetadataT& metadata) {
     }
   }
   for (std::string& label : metadata.labels) clean(label);
-}
-
-nlohmann::json to_json(const KeyValues& list) {
-  nlohmann::json object = nlohmann::json::object();
-  for (const auto& pair : list) object[pair->key] = pair->value;
-  return object;
-}
-
-nlohmann::json tensor_json(const Description& d, size_t index) {
-  const schema::TensorT& tensor = *d.model.tensors[index];
-  nlohmann::json out = {
-      {"name", tensor.name},
-      {"kind", schema::EnumNameTensorKind(tensor.kind)},
-      {"type", schema::EnumNameDataType(tensor.type)},
-      {"rows", tensor.rows},
-      {"width", tensor.width},
-      {"bytes", tensor.bytes},
-      {"offset", tensor.offset},
-  };
-  if (tensor.layout != schema::Layout::RowMajor) {
-    out["layout"] = schema::EnumNameLayout(tensor.layout);
-  }
-  if (tensor.rows_symbol >= 0) {
-    out["rows_symbol"] = d.model.symbols[static_cast<size_t>(tensor.rows_symbol)]->name;
-  }
-  if (tensor.ring >= 0) out["ring"] = d.model.rings[static_cast<size_t>(tensor.ring)]->name;
-  if (tensor.scale_groups != 0) out["scale_groups"] = tensor.scale_groups;
-  if (tensor.kind == schema::TensorKind::Activation || tensor.kind == schema::TensorKind::Input) {
-    out["first_step"] = d.lives[index].first;
-    out["last_step"] = d.lives[index].last;
-  }
-  return out;
-}
-
-nlohmann::json step_json(const schema::ModelT& model, const schema::StepT& step) {
-  const auto names = [&](const std::vector<uint32_t>& list) {
-    nlohmann::json out = nlohmann::json::array();
-    for (const uint32_t index : list) out.push_back(model.tensors[index]->name);
-    return out;
-  };
-  return {{"op", schema::EnumNameOpCode(step.op)},
-          {"inputs", names(step.inputs)},
-          {"outputs", names(step.outputs)},
-          {"options", options_text(step)}};
-}
-
-nlohmann::json entry_json(const schema::ModelT& model, const schema::EntryPointT& entry) {
-  nlohmann::json steps = nlohmann::json::array(), kept = nlohmann::json::array(),
-                 inputs = nlohmann::json::array(), outputs = nlohmann::json::array();
-  for (const uint32_t index : entry.outputs) outputs.push_back(model.tensors[index]->name);
-  for (const auto& step : entry.steps) steps.push_back(step_json(model, *step));
-  for (size_t i = 0; i < entry.kept.size(); ++i) {
-    kept.push_back(i < entry.kept_names.size() ? entry.kept_names[i]
-                                               : model.tensors[entry.kept[i]]->name);
-  }
-  for (const uint32_t index : entry_inputs(entry)) {
-    const schema::TensorT& tensor = *model.tensors[index];
-    nlohmann::json input = {{"name", tensor.name},
-                            {"type", schema::EnumNameDataType(tensor.type)},
-                            {"width", tensor.width},
-                            {"required", index == entry.tokens || tensor.required}};
-    if (tensor.rows_symbol != model.tensors[entry.tokens]->rows_symbol) {
-      input["max_rows"] = tensor.rows;
-    }
-    if (tensor.type == schema::DataType::I32) {
-      input["limit"] = tensor.limit;
-      if (index != entry.tokens) input["default"] = tensor.default_value;
-    }
-    inputs.push_back(input);
-  }
-  return {{"name", entry.name},
-          {"inputs", inputs},
-          {"output", model.tensors[entry.logits]->name},
-          {"output_width", model.tensors[entry.logits]->width},
-          {"more_outputs", outputs},
-          {"max_rows", model.tensors[entry.tokens]->rows},
-          {"macs_per_token", macs_per_token(model, entry)},
-          {"starts", entry.starts},
-          {"any_pieces", entry.any_pieces},
-          {"capacity", entry.capacity},
-          {"steps", steps},
-          {"kept", kept}};
 }
 
 }  // namespace
@@ -220,59 +137,6 @@ Description describe_file(const std::string& path) {
   d.lives = lifetimes(d.model);
   d.worst_weights = read_errors(*d.model.metadata);
   return d;
-}
-
-nlohmann::json to_json(const Description& d) {
-  const schema::MetadataT& metadata = *d.model.metadata;
-  nlohmann::json out = {
-      {"architecture", metadata.architecture},
-      {"parameters", metadata.parameters},
-      {"macs_per_token", metadata.macs_per_token},
-      {"licence", metadata.licence},
-      {"source_hash", metadata.source_hash},
-      {"converter", metadata.converter},
-      {"vocabulary", d.vocabulary},
-      {"max_segment", d.max_segment},
-      {"task", task_text(d.model.task)},
-      {"capacity", d.model.entry_points.back()->capacity},
-      {"hash", d.hash},
-      {"required_features", d.model.required_features},
-      {"settings", to_json(metadata.settings)},
-      {"sizes", to_json(metadata.sizes)},
-      {"quality", to_json(metadata.quality)},
-      {"file", {{"bytes", d.file_bytes}, {"graph", d.graph_bytes}, {"weights", d.weight_bytes}}},
-      {"arena",
-       {{"session", d.memory.session_bytes},
-        {"states", d.memory.state_bytes},
-        {"activations", d.memory.activation_bytes},
-        {"scratch", d.memory.scratch_bytes},
-        {"total", d.memory.arena_bytes}}},
-      {"tokenizer",
-       d.model.tokenizer ? schema::EnumNameTokenizerKind(d.model.tokenizer->kind) : "None"},
-      {"symbols", nlohmann::json::object()},
-      {"rings", nlohmann::json::object()},
-      {"tensors", nlohmann::json::array()},
-      {"entry_points", nlohmann::json::array()},
-  };
-  for (const auto& symbol : d.model.symbols) out["symbols"][symbol->name] = symbol->max;
-  for (const auto& ring : d.model.rings) out["rings"][ring->name] = ring->capacity;
-  for (size_t i = 0; i < d.model.tensors.size(); ++i) out["tensors"].push_back(tensor_json(d, i));
-  for (const auto& entry : d.model.entry_points) {
-    out["entry_points"].push_back(entry_json(d.model, *entry));
-  }
-  if (!metadata.labels.empty()) out["labels"] = metadata.labels;
-  if (const schema::GenerationT* generation = d.model.generation.get()) {
-    out["generation"] = {{"start_token", generation->start_token},
-                         {"end_token", generation->end_token},
-                         {"pad_token", generation->pad_token},
-                         {"forced_last_token", generation->forced_last_token},
-                         {"forbidden_tokens", generation->forbidden_tokens}};
-  }
-  return out;
-}
-
-std::string json_text(const nlohmann::json& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::string type_text(const schema::TensorT& tensor) {

@@ -40,11 +40,14 @@ struct Description {
 /// Opens the file with the runtime, which verifies it. Throws InputError when it is refused.
 Description describe_file(const std::string& path);
 
-/// Everything, for programs.
+/// Everything, for programs (describe_json.cc).
 nlohmann::json to_json(const Description& description);
 
 /// Indented text; names that are not UTF-8 are made so.
 std::string json_text(const nlohmann::json& json);
+
+/// Sixteen hexadecimal digits: JSON's numbers are no place for 64 bits.
+std::string hash_text(uint64_t hash);
 
 /// "generate", "translate", ...
 const char* task_text(schema::Task task);

@@ -3,7 +3,7 @@
 #include "host/macs.h"
 
 #include <cmath>
-#include <vector>
+#include <numeric>
 
 #include "ops/traits.h"
 
@@ -24,17 +24,21 @@ std::vector<double> rows_per_token(const schema::ModelT& model, const schema::En
 
 }  // namespace
 
-uint64_t macs_per_token(const schema::ModelT& model, const schema::EntryPointT& entry) {
+std::vector<double> step_macs(const schema::ModelT& model, const schema::EntryPointT& entry) {
   const std::vector<double> rows = rows_per_token(model, entry);
-  double macs = 0;
+  std::vector<double> macs;
   for (const auto& step : entry.steps) {
     const OpTraits& traits = op_traits(step->op);
-    if (traits.macs == nullptr) continue;
     const schema::TensorT& output = *model.tensors[step->outputs.at(0)];
     const double count = output.rows_symbol < 0 ? output.rows : rows[size_t(output.rows_symbol)];
-    macs += count * traits.macs(model, entry, *step);
+    macs.push_back(traits.macs == nullptr ? 0.0 : count * traits.macs(model, entry, *step));
   }
-  return static_cast<uint64_t>(std::llround(macs));
+  return macs;
+}
+
+uint64_t macs_per_token(const schema::ModelT& model, const schema::EntryPointT& entry) {
+  const std::vector<double> macs = step_macs(model, entry);
+  return static_cast<uint64_t>(std::llround(std::accumulate(macs.begin(), macs.end(), 0.0)));
 }
 
 uint64_t macs_per_token(const schema::ModelT& model) {

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "schema/model_generated.h"
 
 namespace oxbow {
+
+/// What each step contributes to macs_per_token().
+std::vector<double> step_macs(const schema::ModelT& model, const schema::EntryPointT& entry);
 
 /// Multiply-accumulates of matrices and attention for one token that this entry point is given: every memory full, one
 /// row of logits, rows that are compressed shared out over the tokens they come from.

@@ -133,8 +133,8 @@ std::string zsh_arguments(const Args& args, const std::string& indent) {
   add("(-h --help)--help[print this and exit]");
   size_t place = 0;
   for (const Args::Declared& positional : args.positionals()) {
-    add(std::to_string(++place) + (positional.required ? ":" : "::") + zsh_text(positional.name) +
-        ":" + (is_file(positional) ? "_files" : ""));
+    add((positional.repeated ? "*" : std::to_string(++place)) + (positional.required ? ":" : "::") +
+        zsh_text(positional.name) + ":" + (is_file(positional) ? "_files" : ""));
   }
   return out + "\n";
 }
@@ -148,7 +148,7 @@ std::string manual_page(const Args& args, const std::vector<std::string>& see_al
   while (!summary.empty() && summary.back() == '.') summary.pop_back();
   std::string out = head(name, summary) + ".Sh SYNOPSIS\n.Nm " + args.program() + "\n";
   for (const Args::Declared& p : args.positionals()) {
-    out += (p.required ? ".Ar " : ".Op Ar ") + word(p.name) + "\n";
+    out += (p.required ? ".Ar " : ".Op Ar ") + word(p.name) + (p.repeated ? " ...\n" : "\n");
   }
   out += ".Op Ar options\n.Sh DESCRIPTION\n.Bl -tag -width Ds\n";
   for (const Args::Declared& p : args.positionals()) {

@@ -112,16 +112,8 @@ nlohmann::json summary_json(const Description& d, const std::vector<std::string>
   out["bytes_before"] = checkpoint_bytes(d);
   out["bytes_after"] = d.file_bytes;
   out["weight_bytes"] = d.weight_bytes;
-  out["worst_weights"] = nlohmann::json::array();
-  for (const WeightError& weight : d.worst_weights) {
-    out["worst_weights"].push_back({{"name", weight.name}, {"error", weight.error}});
-  }
-  out["quality"] = nlohmann::json::object();
-  for (const auto& [key, value] : all["quality"].items()) {
-    if (key.starts_with(kWeightErrorKey)) continue;
-    const std::optional<double> number = parse_number(value.get<std::string>());
-    out["quality"][key] = number ? nlohmann::json(*number) : value;
-  }
+  out["worst_weights"] = all["weight_errors"];
+  out["quality"] = all["quality"];
   out["warnings"] = warnings;
   out["notes"] = notes;
   return out;

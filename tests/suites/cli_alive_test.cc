@@ -109,7 +109,7 @@ TEST_F(CliAlive, CtrlCInABenchmarkKeepsWhatWasMeasured) {
   const json stream = json::parse(result.out)["stream"];
   EXPECT_TRUE(stream["stopped_early"]);
   EXPECT_GT(stream["tokens"], 0);
-  EXPECT_THAT(text_of(path("b.html")), HasSubstr("<svg"));
+  EXPECT_THAT(text_of(path("b.html")), HasSubstr("\"stream\":{"));
 }
 
 TEST_F(CliAlive, CtrlCInAnEvaluationJudgesWhatWasRead) {

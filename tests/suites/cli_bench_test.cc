@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -122,8 +123,50 @@ TEST_F(CliBench, SeveralBackendsAreMeasuredOneAfterTheOther) {
     EXPECT_LT(first, second) << result.out;
     EXPECT_NE(second, std::string::npos) << result.out;
   }
-  EXPECT_EQ(oxbow({"bench", model_, "--backend", "cpu,cpu", "--json"}).exit_code, 2);
   EXPECT_EQ(oxbow({"bench", model_, "--backend", "cpu,", "--decode", "1"}).exit_code, 2);
+  EXPECT_EQ(oxbow({"bench", model_, "--threads", "1,x", "--decode", "1"}).exit_code, 2);
+}
+
+TEST_F(CliBench, ModelsBackendsAndThreadsStandSideBySide) {
+  const std::string other = (*directory_ / "other.oxb").string(),
+                    page = (*directory_ / "several.html").string();
+  std::filesystem::copy_file(model_, other, std::filesystem::copy_options::overwrite_existing);
+  const Words words = {"bench", model_,      other, "--threads", "1,2", "--decode",
+                       "3",     "--prefill", "4",   "--html",    page,  "--backend=cpu"};
+  Words as_json = words, as_table = words;
+  as_json.push_back("--json");
+  const CommandResult result = oxbow(as_json);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const json all = json::parse(result.out);
+  EXPECT_EQ(all["format"], 1);
+  ASSERT_EQ(all["bench"].size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const json& one = all["bench"][i];
+    EXPECT_EQ(one["model"], i < 2 ? model_ : other);
+    EXPECT_EQ(one["threads"], i % 2 + 1);
+    EXPECT_EQ(one["backend"], "cpu");
+    EXPECT_EQ(one["architecture"], all["bench"][0]["architecture"]);
+    EXPECT_EQ(one["decode"]["tokens"], 3);
+    EXPECT_NE(std::string(one["made"]["command"]).find("--threads 1,2"), std::string::npos);
+  }
+  EXPECT_NE(text_of(page).find("\"bench\":[{"), std::string::npos);
+
+  as_table.push_back("--markdown");
+  std::istringstream lines(oxbow(as_table).out);
+  std::string line;
+  std::vector<std::string> rows;
+  while (std::getline(lines, line)) rows.push_back(line);
+  ASSERT_EQ(rows.size(), 6u);
+  const auto cells = [](const std::string& row) { return std::count(row.begin(), row.end(), '|'); };
+  for (const std::string& row : rows) EXPECT_EQ(cells(row), cells(rows[0])) << row;
+  EXPECT_TRUE(rows[2].starts_with("| model.oxb | cpu | 1 | ")) << rows[2];
+  EXPECT_TRUE(rows[5].starts_with("| other.oxb | cpu | 2 | ")) << rows[5];
+
+  // All are opened before the first is measured, and what is about one run is for one only.
+  EXPECT_EQ(oxbow({"bench", model_, "/nonexistent.oxb", "--decode", "10000000"}).exit_code, 3);
+  EXPECT_EQ(oxbow({"bench", model_, other, "--decode", "1", "--perfetto", page}).exit_code, 2);
+  EXPECT_EQ(oxbow({"bench", model_, "--json", "--markdown"}).exit_code, 2);
+  EXPECT_EQ(oxbow({"bench", model_, other, "--decode", "1", "--html", other}).exit_code, 2);
 }
 
 TEST_F(CliBench, APcTellsWhatItsFirmwareSays) {
@@ -359,6 +402,44 @@ TEST_F(CliBench, EveryStepIsMarkedInTheTrace) {
     EXPECT_GT(runs, 2000u);
     EXPECT_EQ(report["stream"].value("heap_growth", 0), 0) << "marking takes memory";
   }
+}
+
+TEST_F(CliBench, StepsOfAFewRunsAreWrittenForPerfetto) {
+  const std::string path = (*directory_ / "trace.json").string();
+  const json report = bench({"--prefill", "4", "--decode", "2", "--profile", "--perfetto", path});
+  const json trace = json::parse(text_of(path));
+  const size_t steps = report["profile"]["steps"].size();
+  size_t runs = 0, step = steps;
+  double run_start = 0.0, run_end = 0.0, last = 0.0;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") {
+      EXPECT_FALSE(std::string(event["args"]["name"]).empty());
+      continue;
+    }
+    ASSERT_EQ(event["ph"], "X");
+    const double start = event["ts"], end = start + double{event["dur"]};
+    if (event["cat"] == "run") {
+      EXPECT_EQ(step, steps) << "a run without all of its steps";
+      EXPECT_GE(start, run_end);
+      run_start = last = start;
+      run_end = end;
+      step = 0;
+      ++runs;
+    } else {
+      // Steps lie within their run, one behind the other; clocks are rounded to nanoseconds.
+      EXPECT_GE(start, last - 1.0);
+      EXPECT_GE(start, run_start);
+      EXPECT_LE(end, run_end + 0.01);
+      EXPECT_EQ(event["args"]["step"], step);
+      EXPECT_EQ(event["name"], report["profile"]["steps"].at(step)["op"]);
+      EXPECT_EQ(event["args"]["output"], report["profile"]["steps"].at(step)["output"]);
+      last = end;
+      ++step;
+    }
+  }
+  EXPECT_EQ(step, steps);
+  EXPECT_GE(runs, 17u);
+  EXPECT_EQ(oxbow({"bench", model_, "--decode", "1", "--perfetto", model_}).exit_code, 2);
 }
 
 TEST_F(CliBench, NothingIsMarkedUnlessAskedFor) {

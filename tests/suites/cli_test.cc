@@ -296,10 +296,30 @@ TEST_F(CliText, AStreamNeedsNoMoreMemoryAtItsEnd) {
     EXPECT_EQ(tokens, 20000u);
     EXPECT_EQ(stream.value("heap_growth", 0), 0);
     EXPECT_GT(stream["first_tenth"]["median_seconds"], 0.0);
+    uint64_t counted = 0;
+    double edge = 0.0;
+    for (const json& bin : stream["histogram"]) {
+      counted += uint64_t{bin["count"]};
+      EXPECT_GT(bin["to"], bin["from"]);
+      EXPECT_DOUBLE_EQ(bin["from"], edge == 0.0 ? double{bin["from"]} : edge);
+      edge = bin["to"];
+    }
+    EXPECT_EQ(counted, 20000u);
+    const json& p = stream["percentiles"];
+    EXPECT_GE(p["p50"], stream["histogram"][0]["from"]);
+    EXPECT_LE(p["max"], edge);
+    for (const auto& [less, more] : {std::pair("p50", "p90"),
+                                     {"p90", "p95"},
+                                     {"p95", "p99"},
+                                     {"p99", "p999"},
+                                     {"p999", "max"}}) {
+      EXPECT_LE(p[less], p[more]);
+    }
   }
   const std::vector<std::byte> bytes = read_bytes(page);
   const std::string html(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  EXPECT_NE(html.find("<svg"), std::string::npos);
+  EXPECT_NE(html.find("\"stream\":{"), std::string::npos);
+  EXPECT_NE(html.find("\"entry_points\":[{"), std::string::npos);
   EXPECT_EQ(html.find("http"), std::string::npos);  // Needs nothing from elsewhere.
 }
 

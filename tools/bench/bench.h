@@ -4,12 +4,15 @@
 
 #include <array>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/api/oxbow.h"
 #include "tools/bench/device.h"
+#include "tools/bench/timeline.h"
+#include "tools/bench/times.h"
 #include "tools/common.h"
 
 namespace oxbow::tools {
@@ -24,6 +27,8 @@ struct Timing {
   double tokens_per_second = 0.0;
   /// Median of what the calling thread worked in a run: waiting for a core does not count.
   double processor_seconds = 0.0;
+  /// Of all runs.
+  Times times;
   /// Fewer runs than asked for: the time was up.
   bool stopped_early = false;
   /// Of decoding an endless stream: whether all memories were full, as they will be for most of it.
@@ -66,6 +71,8 @@ struct Stream {
   size_t block_count = 0;
   std::array<Block, kBlocks> blocks = {};
   Block first_tenth, last_tenth;
+  /// Of all tokens.
+  Times times;
   /// Nothing when the stream was interrupted, or its state is too large to keep twice.
   std::optional<Turns> turns;
   double seconds = 0.0;
@@ -96,6 +103,8 @@ struct Profile {
 
 struct Report {
   std::string path, backend;
+  /// See host/page.h.
+  nlohmann::json made;
   uint32_t threads = 1;
   /// 0: any core.
   uint64_t cpu_mask = 0;
@@ -108,6 +117,8 @@ struct Report {
   /// Cores that other programs used meanwhile, on average; how often this one had to give up its own.
   std::optional<double> other_cores;
   uint64_t involuntary_switches = 0;
+  /// Of `model` only numbers are kept: its texts end with it.
+  std::string architecture;
   oxb_model_info model = OXB_MODEL_INFO_INIT;
   oxb_plan memory = OXB_PLAN_INIT;
   /// Beside the arena, taken by the library behind the backend.
@@ -117,15 +128,20 @@ struct Report {
   std::optional<Timing> prefill, decode;
   std::optional<Stream> stream;
   std::optional<Profile> profile;
+  std::optional<Timeline> timeline;
 };
+
+/// As the arguments of the command say. `common` are theirs.
+Report measure(const Args& args, const CommonOptions& common);
 
 /// 0 when there is nothing to compare with.
 inline double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
 
 std::string bench_text(const Report& report);
-std::string bench_json(const Report& report);
-/// A page that needs nothing from elsewhere.
-std::string bench_html(const Report& report);
+/// A table with a row for each.
+std::string bench_markdown(const std::vector<Report>& reports);
+/// docs/json.md tells what the keys mean.
+nlohmann::json bench_json(const Report& report);
 /// The memory of a stream as a picture of its own.
 std::string bench_svg(const Stream& stream);
 /// The steps as comma-separated values, a line each.

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "host/describe.h"
-#include "host/svg.h"
+#include "host/escape.h"
 #include "tools/common.h"
 
 namespace oxbow::tools {
@@ -15,7 +15,7 @@ constexpr double kWidth = 860, kHeight = 300, kLeft = 70, kRight = 56, kTop = 34
 constexpr const char* kStyle =
     "<style>svg{background:#fff}text{font:12px system-ui,sans-serif;fill:#333}"
     ".title{font-weight:600;font-size:14px}.grid{stroke:#8884}polyline{fill:none;stroke-width:2}"
-    ".median{stroke:#2a6fb0}.min{stroke:#999;stroke-dasharray:4 3}.cache{stroke:#c4456b}"
+    ".median{stroke:#2a6fb0}.cache{stroke:#c4456b}"
     "@media(prefers-color-scheme:dark){svg{background:#12161c}text{fill:#ddd}"
     ".median{stroke:#6b98ec}.cache{stroke:#ea7d9d}}</style>\n";
 
@@ -45,12 +45,7 @@ std::string to_svg(const Chart& chart) {
       "<svg xmlns=\"%s://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" role=\"img\" "
       "aria-label=\"%s\">\n",
       "http", kWidth, kHeight, escape(chart.title).c_str());
-  if (!chart.alone) {
-    svg = format("<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", kWidth, kHeight,
-                 escape(chart.title).c_str());
-  } else {
-    svg += kStyle;
-  }
+  svg += kStyle;
   svg += format("<text class=\"title\" x=\"%g\" y=\"18\">%s</text>\n", kLeft,
                 escape(chart.title).c_str());
   for (double level = 0.0; level <= top * 1.001; level += step) {

@@ -9,7 +9,7 @@
 namespace oxbow::tools {
 
 struct Series {
-  /// Of the line: "median", "min", "cache".
+  /// Of the line: "median", "cache".
   std::string css;
   /// At its end; empty: none.
   std::string label;
@@ -23,8 +23,6 @@ struct Chart {
   std::string unit;
   double tokens = 0.0;
   std::vector<Series> series;
-  /// With its own colours and background, for a file of its own; else the page brings them.
-  bool alone = false;
 };
 
 /// Every value has its place: the axis goes up to the largest.

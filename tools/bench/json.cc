@@ -15,6 +15,19 @@ void put(nlohmann::json& out, const char* name, const std::optional<T>& value) {
   if (value) out[name] = *value;
 }
 
+void put(nlohmann::json& out, const Times& times) {
+  for (const auto& [name, share] :
+       {std::pair("p50", 0.5), {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p999", 0.999}}) {
+    out["percentiles"][name] = times.percentile(share);
+  }
+  out["percentiles"]["max"] = times.largest();
+  out["histogram"] = nlohmann::json::array();
+  for (size_t i = times.first_bin(); i < times.end_bin(); ++i) {
+    const Times::Bin bin = times.bin(i);
+    out["histogram"].push_back({{"from", bin.from}, {"to", bin.to}, {"count", bin.count}});
+  }
+}
+
 nlohmann::json to_json(const Timing& timing) {
   nlohmann::json out = {{"tokens", timing.tokens},
                         {"runs", timing.runs},
@@ -24,6 +37,7 @@ nlohmann::json to_json(const Timing& timing) {
                         {"processor_seconds", timing.processor_seconds},
                         {"stopped_early", timing.stopped_early}};
   put(out, "memories_full", timing.memories_full);
+  put(out, timing.times);
   return out;
 }
 
@@ -67,6 +81,7 @@ nlohmann::json to_json(const Stream& stream) {
       {"anonymous_at_end", stream.resident_end.anonymous},
       {"cache_bytes_per_token", stream.cache_bytes_per_token},
       {"blocks", nlohmann::json::array()}};
+  put(out, stream.times);
   if (stream.turns) out["turns"] = to_json(*stream.turns);
   if (stream.heap_growth) out["heap_growth"] = *stream.heap_growth;
   for (size_t i = 0; i < stream.block_count; ++i)
@@ -129,10 +144,12 @@ nlohmann::json to_json(const DeviceState& state) {
 
 }  // namespace
 
-std::string bench_json(const Report& report) {
+nlohmann::json bench_json(const Report& report) {
   nlohmann::json out = {{"format", 1},
+                        {"made", report.made},
                         {"model", report.path},
-                        {"architecture", report.model.architecture},
+                        {"hash", hash_text(report.model.hash)},
+                        {"architecture", report.architecture},
                         {"parameters", report.model.parameters},
                         {"macs_per_token", report.model.macs_per_token},
                         {"file_bytes", report.model.file_bytes},
@@ -171,7 +188,7 @@ std::string bench_json(const Report& report) {
                       {"ops", to_json(report.profile->ops)},
                       {"steps", to_json(report.profile->steps)}};
   }
-  return json_text(out);
+  return out;
 }
 
 std::string profile_csv(const Profile& profile) {

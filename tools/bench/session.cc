@@ -138,6 +138,7 @@ Timing Bench::prefill(uint64_t tokens) {
   timing.runs = times.size();
   timing.stopped_early = times.size() < limits_.repeat;
   timing.min_seconds = *std::min_element(times.begin(), times.end());
+  for (const double seconds : times) timing.times.add(seconds);
   timing.median_seconds = median_of(times);
   timing.processor_seconds = median_of(processor);
   timing.tokens_per_second = static_cast<double>(timing.tokens) / timing.median_seconds;
@@ -171,6 +172,7 @@ Timing Bench::decode(uint64_t tokens) {
   timing.stopped_early = times.size() < tokens;
   timing.tokens = timing.runs = times.size();
   timing.min_seconds = *std::min_element(times.begin(), times.end());
+  for (const double seconds : times) timing.times.add(seconds);
   timing.median_seconds = median_of(times);
   timing.processor_seconds = median_of(processor);
   timing.tokens_per_second = 1.0 / timing.median_seconds;
@@ -224,6 +226,7 @@ Stream Bench::stream(uint64_t tokens, const std::string& input) {
       out.tokens += 1;
       out.mean += seconds;
       out.min = std::min(out.min, seconds);
+      stream.times.add(seconds);
       if (out.tokens % every == 0 && kept < sample.size()) sample[kept++] = seconds;
       if (++fed == 1000) stream.resident_early = resident_memory();
       stream.stopped_early =
@@ -373,9 +376,35 @@ Profile Bench::profile(uint64_t prefill_tokens, uint64_t decode_tokens) {
   return profile;
 }
 
+Timeline Bench::timeline(uint64_t prefill_tokens, uint64_t decode_tokens) {
+  const std::unique_ptr<Trace> no_trace = std::move(trace_);
+  Timeline timeline;
+  session_.reset();
+  feed(encoder(), prefill_tokens);
+  session_.reset();
+  timeline_ = &timeline;
+  feed(encoder(), prefill_tokens);
+  timeline_ = nullptr;
+  if (!only_encodes()) {
+    start();
+    fill_memories(kFillTokens, decode_tokens);
+    for (uint64_t i = 0; i < decode_tokens; ++i) {
+      if (is_full()) start();
+      timeline_ = &timeline;
+      step(random_.next());
+      timeline_ = nullptr;
+    }
+  }
+  return timeline;
+}
+
 void Bench::run(EntryFeed& entry, size_t rows, bool last) {
   tokens_fed_ += rows;
   const auto feed_it = [&] { return entry.run(session_, rows, last); };
+  if (timeline_ != nullptr) {
+    check(timeline_->record(session_, entry.info().name, feed_it), path_);
+    return;
+  }
   const auto index = static_cast<size_t>(&entry - entries_.data());
   check(trace_ == nullptr ? feed_it() : trace_->mark(session_, index, feed_it), path_);
 }

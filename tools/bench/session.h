@@ -8,6 +8,7 @@
 
 #include "tools/bench/bench.h"
 #include "tools/bench/feed.h"
+#include "tools/bench/timeline.h"
 #include "tools/bench/trace.h"
 
 namespace oxbow::tools {
@@ -48,6 +49,8 @@ class Bench {
   std::optional<Turns> turns(uint64_t tokens, double seconds);
   /// Measured apart from the rest, since looking at the clock after each step takes time itself.
   Profile profile(uint64_t prefill_tokens, uint64_t decode_tokens);
+  /// A few runs of both kinds, step by step; measured apart for the same reason.
+  Timeline timeline(uint64_t prefill_tokens, uint64_t decode_tokens);
 
  private:
   bool translates() const { return info_.task == OXB_TASK_TRANSLATE; }
@@ -75,6 +78,8 @@ class Bench {
   RandomTokens random_;
   std::vector<EntryFeed> entries_;
   std::unique_ptr<Trace> trace_;
+  /// Not null: of the runs that are going on.
+  Timeline* timeline_ = nullptr;
   uint64_t tokens_fed_ = 0;
   uint64_t cache_bytes_per_token_ = 0;
 };

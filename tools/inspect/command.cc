@@ -7,7 +7,7 @@
 
 #include "host/describe.h"
 #include "host/io_file.h"
-#include "host/report.h"
+#include "host/page.h"
 #include "host/summary.h"
 #include "tools/commands.h"
 #include "tools/common.h"
@@ -118,7 +118,7 @@ std::string text(const Description& description, const std::vector<std::string>&
   add("tokenizer", description.model.tokenizer
                        ? schema::EnumNameTokenizerKind(description.model.tokenizer->kind)
                        : "None");
-  add("hash", format("%016llx", static_cast<unsigned long long>(description.hash)));
+  add("hash", hash_text(description.hash));
   add("made by", metadata.converter);
   add("from", metadata.source_hash);
   add("licence", metadata.licence.empty() ? "not stated" : metadata.licence);
@@ -163,17 +163,19 @@ int inspect_command(const Args& args) {
     }
   }
 
+  nlohmann::json out = to_json(description);
+  out["path"] = path;
+  if (!providers.empty()) {
+    out["backend_bytes"] = backend_bytes;
+    out["step_providers"] = providers;
+  }
+  if (args.has("check")) out["weights_checked"] = true;
   if (args.has("html")) {
     refuse_overwriting(*args.text("html"), {path});
-    write_atomically(*args.text("html"), to_html(description, path));
+    write_atomically(*args.text("html"),
+                     to_html(page_data(made_by(args.program(), args.words()), {out}, {}), path));
   }
   if (args.has("json")) {
-    nlohmann::json out = to_json(description);
-    if (!providers.empty()) {
-      out["backend_bytes"] = backend_bytes;
-      out["step_providers"] = providers;
-    }
-    if (args.has("check")) out["weights_checked"] = true;
     std::fputs(json_text(out).c_str(), stdout);
   } else {
     std::fputs(args.has("npu") ? npu_text(description.model).c_str()

@@ -1,10 +1,9 @@
-// The numbers of oxbow bench as text and as a page.
+// The numbers of oxbow bench as text, and the memory of a stream as a picture.
 
 #include <algorithm>
-#include <cmath>
+#include <functional>
 
 #include "host/describe.h"
-#include "host/svg.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/chart.h"
 #include "tools/common.h"
@@ -41,34 +40,13 @@ std::string heap_text(const Stream& stream) {
                             : "unknown";
 }
 
-/// Median and smallest time per token of each block.
-Chart time_chart(const Stream& stream) {
-  Chart chart;
-  chart.title = "Time per token over the stream";
-  chart.unit = "microseconds per token";
-  chart.tokens = static_cast<double>(stream.tokens);
-  for (const bool median : {false, true}) {
-    Series series{median ? "median" : "min", "", {}};
-    double token = 0.0;
-    for (size_t i = 0; i < stream.block_count; ++i) {
-      const Block& block = stream.blocks[i];
-      series.points.emplace_back(token + static_cast<double>(block.tokens) / 2.0,
-                                 (median ? block.median : block.min) * 1e6);
-      token += static_cast<double>(block.tokens);
-    }
-    chart.series.push_back(std::move(series));
-  }
-  return chart;
-}
-
 /// What the process has, and what it would have with a cache of all keys and values.
-Chart memory_chart(const Stream& stream, bool alone) {
+Chart memory_chart(const Stream& stream) {
   constexpr double kMiB = 1 << 20;
   Chart chart;
   chart.title = "Memory over the stream";
   chart.unit = "MiB";
   chart.tokens = static_cast<double>(stream.tokens);
-  chart.alone = alone;
   Series ours{"median", "", {}}, cache{"cache", "", {}};
   const auto early = static_cast<double>(stream.resident_early.bytes);
   const auto per_token = static_cast<double>(stream.cache_bytes_per_token);
@@ -86,10 +64,6 @@ Chart memory_chart(const Stream& stream, bool alone) {
   if (stream.cache_bytes_per_token != 0) chart.series.push_back(std::move(cache));
   chart.series.push_back(std::move(ours));
   return chart;
-}
-
-std::string row(const std::string& name, const std::string& value) {
-  return "<tr><th>" + escape(name) + "</th><td>" + escape(value) + "</td></tr>\n";
 }
 
 std::string timing_text(const Timing& timing, const char* per) {
@@ -129,12 +103,12 @@ std::string machine_text(const Report& report) {
          "; " + switches;
 }
 
-/// Name and value of every line of the report but the profile: the text and the page show the same.
+/// Name and value of every line of the report but the profile.
 std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
   std::vector<std::pair<std::string, std::string>> out;
   out.emplace_back("model", report.path);
   out.emplace_back("architecture",
-                   format("%s, %s parameters, %s MACs per token", report.model.architecture,
+                   format("%s, %s parameters, %s MACs per token", report.architecture.c_str(),
                           grouped_text(report.model.parameters).c_str(),
                           grouped_text(report.model.macs_per_token).c_str()));
   std::string device = report.device.model;
@@ -250,62 +224,51 @@ std::string bench_text(const Report& report) {
   return out;
 }
 
-std::string bench_svg(const Stream& stream) { return to_svg(memory_chart(stream, true)); }
-
-std::string bench_html(const Report& report) {
-  std::string out =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>Oxbow bench: " +
-      escape(report.path) +
-      "</title>\n<style>\n"
-      ":root { color-scheme: light dark; --line: #8884; --median: #2a6fb0; --min: #999; }\n"
-      "body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 "
-      "1em; }\n"
-      "h1 { font-size: 1.3em; } h2 { font-size: 1.1em; margin-top: 1.8em; }\n"
-      "table { border-collapse: collapse; width: 100%; }\n"
-      "th, td { text-align: left; padding: .3em .8em .3em 0; border-bottom: 1px solid var(--line);"
-      " vertical-align: top; }\n"
-      "th { font-weight: 600; white-space: pre; } td.n, th.n { text-align: right; "
-      "font-variant-numeric: tabular-nums; }\n"
-      ".wide { overflow-x: auto; } @media (max-width: 600px) { body { margin: 1em auto; } .all tr "
-      "{ display: "
-      "grid; } .all th { border: 0; padding-bottom: 0; } .all td { overflow-wrap: anywhere; } }\n"
-      "svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: currentColor; }\n"
-      ".grid { stroke: var(--line); } polyline { fill: none; stroke-width: 1.6; }\n"
-      ".title { font-weight: 600; } .cache { stroke: #c4456b; } .median { stroke: var(--median); } "
-      ".min { stroke: var(--min); stroke-dasharray: 4 3; }\n"
-      ".key { font-size: .9em; } .key b { color: var(--median); } .key i { color: var(--min); }\n"
-      "</style></head><body>\n<h1>Oxbow bench</h1>\n<table class=\"all\">\n";
-  for (const auto& [name, value] : lines(report)) out += row(name, value);
-  out += "</table>\n";
-  if (report.stream) {
-    out += "<h2>The stream</h2>\n" + to_svg(memory_chart(*report.stream, false)) +
-           to_svg(time_chart(*report.stream)) +
-           "<p class=\"key\"><b>line</b>: median of each stretch of the stream; <i>dashes</i>: its "
-           "fastest "
-           "token.</p>\n";
+std::string bench_markdown(const std::vector<Report>& reports) {
+  const auto any = [&](const auto& member) {
+    return std::any_of(reports.begin(), reports.end(), [&](const Report& report) {
+      return std::invoke(member, report).has_value();
+    });
+  };
+  const bool prefill = any(&Report::prefill), decode = any(&Report::decode),
+             stream = any(&Report::stream);
+  std::string head = "| model | backend | threads | file | arena |", line = "|---|---|--:|--:|--:|";
+  const auto column = [&](const char* title) {
+    head += std::string(" ") + title + " |";
+    line += "--:|";
+  };
+  if (prefill) column("prefill, tokens/s");
+  if (decode) {
+    column("decode, tokens/s");
+    column("median of a token");
+    column("99 % take at most");
   }
-  if (report.profile) {
-    const Sums total = sums(*report.profile);
-    out += format(
-        "<h2>Time per op</h2>\n<div class=\"wide\"><table><tr><th>op</th><th "
-        "class=\"n\">steps</th><th "
-        "class=\"n\">prefill of %llu</th><th></th><th class=\"n\">decode, per "
-        "token</th><th></th></tr>\n",
-        static_cast<unsigned long long>(report.profile->prefill_tokens));
-    for (const ProfileRow& op : report.profile->ops) {
-      out += "<tr><td>" + escape(op.name) + "</td>" +
-             format(
-                 "<td class=\"n\">%llu</td><td class=\"n\">%s</td><td class=\"n\">%.1f %%</td>"
-                 "<td class=\"n\">%s</td><td class=\"n\">%.1f %%</td></tr>\n",
-                 static_cast<unsigned long long>(op.steps), time_text(op.prefill_seconds).c_str(),
-                 share(op.prefill_seconds, total.prefill), time_text(op.decode_seconds).c_str(),
-                 share(op.decode_seconds, total.decode));
+  if (stream) column("late / early");
+  std::string out = head + "\n" + line + "\n";
+  for (const Report& report : reports) {
+    std::string name = report.path.substr(report.path.rfind('/') + 1);
+    std::replace(name.begin(), name.end(), '|', '?');
+    out += "| " + name + " | " + report.backend + " | " + std::to_string(report.threads) + " | " +
+           bytes_text(report.model.file_bytes) + " | " + bytes_text(report.memory.arena_bytes) +
+           " |";
+    const auto cell = [&](const std::string& text) { out += " " + text + " |"; };
+    if (prefill) {
+      cell(report.prefill ? format("%.1f", report.prefill->tokens_per_second) : "");
     }
-    out += "</table></div>\n";
+    if (decode) {
+      cell(report.decode ? format("%.1f", report.decode->tokens_per_second) : "");
+      cell(report.decode ? time_text(report.decode->median_seconds) : "");
+      cell(report.decode ? time_text(report.decode->times.percentile(0.99)) : "");
+    }
+    if (stream) {
+      const bool turned = report.stream && report.stream->turns;
+      cell(turned ? format("%.3f", report.stream->turns->quotient) : "");
+    }
+    out += "\n";
   }
-  return out + "</body></html>\n";
+  return out;
 }
+
+std::string bench_svg(const Stream& stream) { return to_svg(memory_chart(stream)); }
 
 }  // namespace oxbow::tools
