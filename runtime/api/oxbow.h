@@ -511,7 +511,8 @@ OXB_API oxb_status oxb_session_encode(oxb_session* session, const int32_t* token
 /* Several texts of different lengths through a model whose runs start anew each time, such as an encoder
  * or a classifier: `lengths[i]` tokens of text i follow those of text i - 1 in `tokens`. Their outputs
  * follow each other in `output`: one row per text where the number of rows is fixed, else one per token.
- * No padding is needed, and none is computed. */
+ * No padding is needed, and none is computed. Where a row is given for each token, texts go through the model together,
+ * as many as have room in max_segment: sort them by their lengths, the longest first. */
 OXB_API oxb_status oxb_session_run_batch(oxb_session* session, const int32_t* tokens,
                                          const size_t* lengths, size_t texts, float* output,
                                          size_t output_capacity, oxb_error* error);

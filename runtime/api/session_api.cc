@@ -236,16 +236,9 @@ oxb_status oxb_session_run_batch(oxb_session* session, const int32_t* tokens, co
     return outer(status);
   }
   const oxbow::schema::Tensor& out = tensor_at(model, entry.logits());
-  oxb_status status = check_batch(out, {lengths, texts}, output, output_capacity, error);
-  for (size_t i = 0; i < texts && status == OXB_OK; ++i) {
-    const size_t rows = out.rows_symbol() < 0 ? out.rows() : lengths[i];
-    const size_t numbers = rows * out.width();
-    status = run_tokens(session, model.entry_count() - 1, tokens, lengths[i], rows, output, numbers,
-                        error);
-    tokens += lengths[i];
-    output += numbers;
-  }
-  return status;
+  const oxb_status status = check_batch(out, {lengths, texts}, output, output_capacity, error);
+  if (status != OXB_OK) return status;
+  return outer(oxbow::run_texts(*inner(session), tokens, {lengths, texts}, output, words(error)));
 }
 
 oxb_status oxb_sessions_run(oxb_session* const* sessions, size_t count, const int32_t* tokens,

@@ -43,6 +43,18 @@ bool has_rows_of_tokens_only(const schema::Model& graph, const schema::EntryPoin
   return only;
 }
 
+bool has_states(const schema::Model& graph, const schema::EntryPoint& entry) {
+  const auto is_state = [&](uint32_t index) {
+    return graph.tensors()->Get(index)->kind() == TensorKind::State;
+  };
+  return std::any_of(entry.steps()->begin(), entry.steps()->end(), [&](const schema::Step* step) {
+    for (const TensorList* list : {step->inputs(), step->outputs()}) {
+      if (list != nullptr && std::any_of(list->begin(), list->end(), is_state)) return true;
+    }
+    return false;
+  });
+}
+
 bool share_memory(std::span<Session* const> sessions) {
   return std::all_of(sessions.begin(), sessions.end(), [&](const Session* session) {
     const bool on_device =
@@ -52,37 +64,45 @@ bool share_memory(std::span<Session* const> sessions) {
   });
 }
 
-void swap_with_first(Tensor rows, uint32_t row) {
-  const size_t stride = rows.stride();
-  std::swap_ranges(rows.data, rows.data + stride, rows.data + row * stride);
+/// The first `count` rows and those from `row` on, which begin behind them.
+void swap_with_first(Tensor rows, size_t row, size_t count) {
+  const size_t bytes = count * rows.stride();
+  std::swap_ranges(rows.data, rows.data + bytes, rows.data + row * rows.stride());
   if (rows.scales == nullptr) return;
-  std::swap_ranges(rows.row_scales(0), rows.row_scales(1), rows.row_scales(row));
+  std::swap_ranges(rows.row_scales(0), rows.row_scales(count), rows.row_scales(row));
 }
 
-void copy_first(Tensor rows, uint32_t row) {
-  std::memcpy(rows.data + row * rows.stride(), rows.data, rows.stride());
+void copy_first(Tensor rows, size_t row, size_t count) {
+  std::memcpy(rows.data + row * rows.stride(), rows.data, count * rows.stride());
   if (rows.scales == nullptr) return;
-  std::copy_n(rows.row_scales(0), rows.scale_groups, rows.row_scales(row));
+  std::copy_n(rows.row_scales(0), count * rows.scale_groups, rows.row_scales(row));
 }
 
-/// A run of one token for each of some sessions that share their memory. The symbols of each count its own row, but
-/// those of the first all rows while a step has them all.
+/// One run of several parts: a token for each of some sessions that share their memory, or texts for one session whose
+/// runs know nothing of each other. The symbols of the first session count the rows of all parts while a step has them
+/// all; else each part's own.
 class Lockstep {
  public:
-  Lockstep(std::span<Session* const> sessions, float* output, Error* error)
+  /// No lengths: a row for each session.
+  Lockstep(std::span<Session* const> sessions, std::span<const size_t> lengths, float* output,
+           Error* error)
       : sessions_(sessions),
+        lengths_(lengths),
         model_(*sessions[0]->model),
         entry_(static_cast<uint32_t>(model_.entry_count() - 1)),
         output_(output),
         error_(error) {}
 
+  /// Of all parts, one after the other.
   Status run(std::span<const int32_t> tokens) {
     const schema::EntryPoint& entry = model_.entry(entry_);
     InputValues input = {model_.graph->tensors()->Get(entry.tokens())->name()->c_str(),
-                         tokens.data(), 1};
-    for (Session* session : sessions_) begin_run(*session, entry_, {&input, 1}, output_rows());
-    input.rows = tokens.size();
-    count_rows(tokens.size());
+                         tokens.data(), lengths_.empty() ? 1 : tokens.size()};
+    for (Session* session : sessions_) {
+      begin_run(*session, entry_, {&input, 1}, output_rows(input.rows));
+    }
+    input.rows = rows_ = tokens.size();
+    count_rows(rows_);
     place_inputs(first(), entry_, {&input, 1});
     const uint32_t begin = entry_ == 0 ? 0 : first().entry_ends[entry_ - 1];
     for (uint32_t i = begin; i < first().entry_ends[entry_]; ++i) {
@@ -96,50 +116,61 @@ class Lockstep {
 
  private:
   Session& first() const { return *sessions_[0]; }
-  size_t output_rows() const { return output_ == nullptr ? 0 : 1; }
+  size_t output_rows(size_t rows) const { return output_ == nullptr ? 0 : rows; }
 
-  void count_rows(size_t sessions) {
+  void count_rows(size_t rows) {
     const auto symbol = [&](uint32_t tensor) -> uint32_t& {
       return first()
           .symbols[static_cast<size_t>(model_.graph->tensors()->Get(tensor)->rows_symbol())];
     };
     const schema::EntryPoint& entry = model_.entry(entry_);
-    symbol(entry.logits()) = static_cast<uint32_t>(sessions * output_rows());
-    symbol(entry.tokens()) = static_cast<uint32_t>(sessions);
+    symbol(entry.logits()) = static_cast<uint32_t>(output_rows(rows));
+    symbol(entry.tokens()) = static_cast<uint32_t>(rows);
   }
 
   Status run_together(uint32_t index) {
-    count_rows(sessions_.size());
+    count_rows(rows_);
     RunContext context = make_context(first(), output_, error_);
     return run_on_cpu(first(), first().steps[index], index, context);
   }
 
-  /// The rows of each session take the place of the first one's, whose turn comes last.
+  /// The rows of each part take the place of the first one's, whose turn comes last.
   Status run_apart(uint32_t index, const schema::Step& step) {
-    count_rows(1);
-    const schema::Model& graph = *model_.graph;
-    for (auto i = static_cast<uint32_t>(sessions_.size()); i-- > 0;) {
-      const Session& session = *sessions_[i];
-      const auto exchange = [&](uint32_t tensor) {
-        swap_with_first(session_tensor(session, tensor), i);
-      };
-      if (i > 0) for_rows_of_run(graph, step.inputs(), exchange);
-      RunContext context = make_context(
-          session, output_ == nullptr ? nullptr : output_ + i * model_.output_width, error_);
-      OXB_TRY(run_on_cpu(session, session.steps[index], index, context));
-      if (i == 0) break;
-      for_rows_of_run(graph, step.inputs(), exchange);
-      for_rows_of_run(graph, step.outputs(),
-                      [&](uint32_t tensor) { copy_first(session_tensor(session, tensor), i); });
+    size_t row = rows_;
+    for (size_t i = lengths_.empty() ? sessions_.size() : lengths_.size(); i-- > 0;) {
+      const size_t count = lengths_.empty() ? 1 : lengths_[i];
+      row -= count;
+      count_rows(count);
+      OXB_TRY(run_part(*sessions_[lengths_.empty() ? i : 0], index, step, row, count));
     }
     return Status::kOk;
   }
 
+  Status run_part(const Session& session, uint32_t index, const schema::Step& step, size_t row,
+                  size_t count) {
+    const schema::Model& graph = *model_.graph;
+    const auto exchange = [&](uint32_t tensor) {
+      swap_with_first(session_tensor(session, tensor), row, count);
+    };
+    if (row > 0) for_rows_of_run(graph, step.inputs(), exchange);
+    RunContext context = make_context(
+        session, output_ == nullptr ? nullptr : output_ + row * model_.output_width, error_);
+    OXB_TRY(run_on_cpu(session, session.steps[index], index, context));
+    if (row == 0) return Status::kOk;
+    for_rows_of_run(graph, step.inputs(), exchange);
+    for_rows_of_run(graph, step.outputs(), [&](uint32_t tensor) {
+      copy_first(session_tensor(session, tensor), row, count);
+    });
+    return Status::kOk;
+  }
+
   std::span<Session* const> sessions_;
+  std::span<const size_t> lengths_;
   const Model& model_;
   uint32_t entry_;
   float* output_;
   Error* error_;
+  size_t rows_ = 0;
 };
 
 Status run_one_by_one(std::span<Session* const> sessions, std::span<const int32_t> tokens,
@@ -196,13 +227,51 @@ Status run_lockstep(std::span<Session* const> sessions, std::span<const int32_t>
     for (size_t i = 0; i < sessions.size() && status == Status::kOk; i += group) {
       const size_t count = std::min(group, sessions.size() - i);
       float* rows = output == nullptr ? nullptr : output + i * model.output_width;
-      status = Lockstep(sessions.subspan(i, count), rows, error).run(tokens.subspan(i, count));
+      status = Lockstep(sessions.subspan(i, count), {}, rows, error).run(tokens.subspan(i, count));
     }
   }
   if (status != Status::kOk) {
     for (Session* session : sessions) session->needs_reset = true;
   }
   return status;
+}
+
+Status run_texts(Session& session, const int32_t* tokens, std::span<const size_t> lengths,
+                 float* output, Error* error) {
+  const Model& model = *session.model;
+  const schema::EntryPoint& entry = model.main_entry();
+  const auto index = static_cast<uint32_t>(model.entry_count() - 1);
+  const schema::Tensor& main = *model.graph->tensors()->Get(entry.tokens());
+  const schema::Tensor& out = *model.graph->tensors()->Get(entry.logits());
+  Session* const one[] = {&session};
+  const bool together = entry.starts() && share_memory(one) &&
+                        has_rows_of_tokens_only(*model.graph, entry) &&
+                        !has_states(*model.graph, entry);
+  const size_t most = together ? std::min(main.rows(), out.rows()) : 0;
+  for (size_t first = 0; first < lengths.size();) {
+    // A text must not reach into the place of the first, where it is exchanged to.
+    size_t end = first, rows = 0;
+    do {
+      const InputValues input = {main.name()->c_str(), tokens + rows, lengths[end]};
+      const size_t wanted = out.rows_symbol() < 0 ? out.rows() : lengths[end];
+      OXB_TRY(check_run(session, index, {&input, 1}, output, wanted, error));
+      rows += lengths[end++];
+    } while (end < lengths.size() && lengths[end] <= rows && rows + lengths[end] <= most);
+    if (end - first > 1) {
+      if (take_cancel(session)) return say_cancelled(error);
+      reset_session(session);
+      OXB_TRY(
+          Lockstep(one, lengths.subspan(first, end - first), output, error).run({tokens, rows}));
+    } else {
+      const InputValues input = {main.name()->c_str(), tokens, rows};
+      const size_t wanted = out.rows_symbol() < 0 ? out.rows() : rows;
+      OXB_TRY(run_session(session, index, {&input, 1}, output, wanted, error));
+    }
+    tokens += rows;
+    output += (out.rows_symbol() < 0 ? out.rows() : rows) * size_t{model.output_width};
+    first = end;
+  }
+  return Status::kOk;
 }
 
 }  // namespace oxbow

@@ -5,7 +5,7 @@
 //
 // That needs sessions that share their working memory (a lender and its borrowers), where the rows of stream i lie
 // behind those of the streams before it, and steps whose rows are this run's tokens or outputs. Other sessions and models
-// run one after the other: the results are the same bits.
+// run one after the other: the results are the same bits. Texts for an encoder share the memory of one session likewise.
 
 #include <cstdint>
 #include <span>
@@ -19,5 +19,10 @@ namespace oxbow {
 /// wanted. The sessions are different ones of one model. A failure half-way leaves all of them refusing to run.
 Status run_lockstep(std::span<Session* const> sessions, std::span<const int32_t> tokens,
                     float* output, Error* error);
+
+/// Texts of so many tokens each, one behind the other, through an entry point whose runs know nothing of each other; their
+/// outputs follow each other as well. As many as fit take a run together. A failure leaves those after it unread.
+Status run_texts(Session& session, const int32_t* tokens, std::span<const size_t> lengths,
+                 float* output, Error* error);
 
 }  // namespace oxbow

@@ -111,6 +111,39 @@ TEST_P(Lockstep, GivesTheBitsOfOneStreamAfterTheOther) {
   EXPECT_GT(tried, 30u);
 }
 
+TEST_P(Lockstep, ABatchGivesTheBitsOfOneTextAfterTheOther) {
+  size_t tried = 0;
+  for (const std::string& name : golden_cases()) {
+    SCOPED_TRACE(name);
+    const auto model = oxb::Model::open(golden_model(name, {"--weights", GetParam()}).c_str());
+    ASSERT_TRUE(model.ok()) << model.status().text();
+    const size_t last = model->info().entry_count - 1, width = model->info().output_width;
+    const oxb_entry_info entry = *model->entry_info(last);
+    const oxb_input_info input = *model->input_info(last, 0);
+    if (entry.starts == 0 || entry.output_rows != 0 || input.type != OXB_TYPE_I32) continue;
+    const std::vector<size_t> lengths = {5, 3, 5, 2, 1, 9, 4, 4};
+    std::vector<int32_t> tokens(33);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] = static_cast<int32_t>((i * 7 + 3) % input.limit);
+    }
+    std::vector<float> expected(tokens.size() * width), all(tokens.size() * width);
+    oxb::Session session = create(*model);
+    bool any_length = true;
+    size_t at = 0;
+    for (const size_t length : lengths) {
+      const auto rows = std::span(expected).subspan(at * width, length * width);
+      any_length = any_length && session.run(std::span(tokens).subspan(at, length), rows).ok();
+      at += length;
+    }
+    if (!any_length) continue;
+    ++tried;
+    const oxb::Status status = session.run_batch(tokens, lengths, all);
+    ASSERT_TRUE(status.ok()) << status.text();
+    EXPECT_EQ(all, expected);
+  }
+  EXPECT_GT(tried, 5u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Weights, Lockstep, ::testing::Values("f32", "int8"),
                          [](const auto& tested) { return std::string(tested.param); });
 
@@ -138,6 +171,25 @@ TEST(LockstepSteps, AMatrixIsReadOnceForAllStreams) {
   EXPECT_GT(alone.linear, 0u);
   EXPECT_EQ(count.linear, alone.linear);
   EXPECT_EQ(count.attention, kStreams * alone.attention);
+}
+
+TEST(LockstepSteps, TextsOfABatchShareMatrices) {
+  const auto model = oxb::Model::open(golden_model("bert/b2_mlm", {"--weights", "int8"}).c_str());
+  ASSERT_TRUE(model.ok()) << model.status().text();
+  oxb::Session session = create(*model);
+  size_t linear = 0;
+  session.set_profile(
+      [](void* context, uint32_t, const char* op, const char*, uint64_t) {
+        *static_cast<size_t*>(context) += std::string_view(op) == "Linear";
+      },
+      &linear);
+  const std::vector<int32_t> tokens = {1, 2, 3, 4, 5, 6};
+  std::vector<float> rows(tokens.size() * model->info().output_width);
+  ASSERT_TRUE(session.run_batch(tokens, std::vector<size_t>{6}, rows).ok());
+  const size_t alone = linear;
+  linear = 0;
+  ASSERT_TRUE(session.run_batch(tokens, std::vector<size_t>{3, 2, 1}, rows).ok());
+  EXPECT_EQ(linear, alone);
 }
 
 TEST(LockstepSteps, SessionsWithMemoryOfTheirOwnRunOneByOne) {
