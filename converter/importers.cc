@@ -91,14 +91,33 @@ void check_generation(Graph& graph) {
   std::erase_if(generation->forbidden_tokens, [&](int32_t token) { return token >= given; });
 }
 
+/// One key is wrong. Goes through everything once more with what an importer could take instead, to tell of all.
+[[noreturn]] void tell_all_problems(const Checkpoint& checkpoint, const ImportOptions& options,
+                                    Importer importer, const std::shared_ptr<FloatFile>& file) {
+  checkpoint.collect_problems();
+  try {
+    Graph unused;
+    unused.file = file;
+    importer(checkpoint, options, unused);
+    checkpoint.finish();
+  } catch (const std::exception&) {
+    // Another value may not fit to the rest of the file. What was collected until here is right.
+  }
+  checkpoint.throw_problems();
+}
+
 }  // namespace
 
 Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& options,
                         std::shared_ptr<FloatFile> file) {
   const auto importer = find_importer(checkpoint.directory(), checkpoint.model_type());
   Graph graph;
-  graph.file = std::move(file);
-  importer->second(checkpoint, options, graph);
+  graph.file = file;
+  try {
+    importer->second(checkpoint, options, graph);
+  } catch (const KeyError&) {
+    tell_all_problems(checkpoint, options, importer->second, file);
+  }
   if (!graph.keeps_context && (options.context != 0 || options.ring || options.sinks != 0)) {
     throw UsageError(
         "--context, --ring and --sinks are for decoders that keep all keys and values; " +

@@ -1,5 +1,6 @@
 #include "host/errors.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -9,7 +10,13 @@ namespace {
 
 int report(const std::string& program, const std::string& text, int code) {
   std::fflush(stdout);
-  std::fprintf(stderr, "%s: %s\n", program.c_str(), printable(text, 2000).c_str());
+  std::fprintf(stderr, "%s: ", program.c_str());
+  // Several problems are a line each.
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::fprintf(stderr, "%s\n", printable(text.substr(begin, end - begin), 2000).c_str());
+    begin = end + 1;
+  }
   return code;
 }
 

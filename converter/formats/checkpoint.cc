@@ -51,27 +51,44 @@ std::string with_infinities(const std::string& text) {
   return out;
 }
 
-/// Keys of an object, as outer.inner, that nobody asked for and that say something.
-std::vector<std::string> unknown_keys(const nlohmann::json& object, const std::string& prefix,
-                                      const std::set<std::string>& known) {
-  std::vector<std::string> out;
+/// Keys of an object, as outer.inner, that nobody asked for: those that say something, and those that do not.
+struct UnknownKeys {
+  std::vector<std::string> telling, silent;
+};
+
+void find_unknown_keys(const nlohmann::json& object, const std::string& prefix,
+                       const std::set<std::string>& known, UnknownKeys* out) {
   for (const auto& [key, value] : object.items()) {
     // What is null, false or empty is a feature that is not there.
-    const bool absent =
+    const bool silent =
         value.is_null() || value == false || (!value.is_primitive() && value.empty());
     const std::string name = prefix + key;
-    if (key.starts_with('_') || absent || known.contains(name)) continue;
+    if (key.starts_with('_') || known.contains(name)) continue;
     const bool has_known_keys =
         std::any_of(known.begin(), known.end(),
                     [&](const std::string& other) { return other.starts_with(name + "."); });
     if (value.is_object() && has_known_keys) {
-      const std::vector<std::string> inner = unknown_keys(value, name + ".", known);
-      out.insert(out.end(), inner.begin(), inner.end());
+      find_unknown_keys(value, name + ".", known, out);
     } else {
-      out.push_back(name);
+      (silent ? out->silent : out->telling).push_back(name);
     }
   }
-  return out;
+}
+
+/// One problem in a line, several in a line each.
+std::string problem_text(const std::string& where, const std::string& model_type,
+                         const std::vector<std::string>& problems) {
+  constexpr size_t kMostLines = 20;
+  constexpr const char* kAdvice =
+      "remove what does not change the results, or use --ignore-key and --ignore-tensor";
+  if (problems.size() == 1) return where + ": " + problems[0] + "; " + kAdvice;
+  std::string text = where + ": " + std::to_string(problems.size()) + " problems for model_type " +
+                     printable(model_type) + ":";
+  for (size_t i = 0; i < std::min(problems.size(), kMostLines); ++i) text += "\n  " + problems[i];
+  if (problems.size() > kMostLines) {
+    text += "\n  and " + std::to_string(problems.size() - kMostLines) + " more";
+  }
+  return text + "\n" + kAdvice;
 }
 
 /// Keys that no library's model reads, whatever it is: what a training or publishing tool left there. A *
@@ -310,11 +327,19 @@ const nlohmann::json* Checkpoint::key(const std::string& name) const {
 
 void Checkpoint::fail_key(const std::string& name, const std::string& expected) const {
   const nlohmann::json* value = find(name);
-  if (value == nullptr) {
-    throw InputError(config_path_ + ": key " + name + " is missing, expected " + expected);
+  const std::string problem =
+      (value == nullptr ? "key " + name + " is missing"
+                        : name + " is " + printable(value->dump(-1, ' ', true), 80)) +
+      ", expected " + expected;
+  if (!collects_) throw KeyError(config_path_ + ": " + problem);
+  if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end()) {
+    problems_.push_back(problem);
   }
-  throw InputError(config_path_ + ": " + name + " is " + printable(value->dump(-1, ' ', true), 80) +
-                   ", expected " + expected);
+}
+
+void Checkpoint::throw_problems() const {
+  if (problems_.size() == 1) throw InputError(config_path_ + ": " + problems_[0]);
+  throw InputError(problem_text(config_path_, model_type_, problems_));
 }
 
 bool Checkpoint::has_key(const std::string& name) const { return find(name) != nullptr; }
@@ -326,6 +351,7 @@ uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max) c
   if (value == nullptr || !value->is_number_unsigned() || value->get<uint64_t>() < min ||
       value->get<uint64_t>() > max) {
     fail_key(name, "an integer from " + std::to_string(min) + " to " + std::to_string(max));
+    return min;
   }
   return value->get<uint32_t>();
 }
@@ -340,6 +366,7 @@ double Checkpoint::number(const std::string& name, double min, double max, doubl
   if (value == nullptr) return fallback;
   if (!value->is_number() || !(value->get<double>() >= min && value->get<double>() <= max)) {
     fail_key(name, "a number from " + number_text(min) + " to " + number_text(max));
+    return fallback;
   }
   return value->get<double>();
 }
@@ -347,8 +374,9 @@ double Checkpoint::number(const std::string& name, double min, double max, doubl
 bool Checkpoint::flag(const std::string& name, bool fallback) const {
   const nlohmann::json* value = key(name);
   if (value == nullptr) return fallback;
-  if (!value->is_boolean()) fail_key(name, "true or false");
-  return value->get<bool>();
+  if (value->is_boolean()) return value->get<bool>();
+  fail_key(name, "true or false");
+  return fallback;
 }
 
 std::string Checkpoint::choice(const std::string& name, const std::string& fallback,
@@ -361,6 +389,7 @@ std::string Checkpoint::choice(const std::string& name, const std::string& fallb
     list += (list.empty() ? "" : ", ") + choice;
   }
   fail_key(name, choices.size() == 1 ? list : "one of: " + list);
+  return choices.front();
 }
 
 bool Checkpoint::is_word(const std::string& name, const std::string& word) const {
@@ -381,6 +410,7 @@ std::vector<uint32_t> Checkpoint::sizes(const std::string& name, uint32_t min, u
   }
   if (!good) {
     fail_key(name, "a list of integers from " + std::to_string(min) + " to " + std::to_string(max));
+    return {};
   }
   return out;
 }
@@ -398,8 +428,9 @@ std::vector<double> Checkpoint::numbers(const std::string& name) const {
       out.push_back(infinite ? std::numeric_limits<double>::infinity() : element.get<double>());
     }
   }
-  if (!good) fail_key(name, "a list of numbers");
-  return out;
+  if (good) return out;
+  fail_key(name, "a list of numbers");
+  return {};
 }
 
 std::vector<std::string> Checkpoint::texts(const std::string& name) const {
@@ -408,6 +439,7 @@ std::vector<std::string> Checkpoint::texts(const std::string& name) const {
   const auto is_text = [](const nlohmann::json& element) { return element.is_string(); };
   if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_text)) {
     fail_key(name, "a list of texts");
+    return {};
   }
   return value->get<std::vector<std::string>>();
 }
@@ -421,8 +453,9 @@ std::vector<bool> Checkpoint::flags(const std::string& name) const {
     good = (*value)[i].is_boolean();
     if (good) out.push_back((*value)[i].get<bool>());
   }
-  if (!good) fail_key(name, "a list of true and false");
-  return out;
+  if (good) return out;
+  fail_key(name, "a list of true and false");
+  return {};
 }
 
 int32_t Checkpoint::token(const std::string& name, int32_t fallback) const {
@@ -431,8 +464,9 @@ int32_t Checkpoint::token(const std::string& name, int32_t fallback) const {
   if (value == nullptr) return -1;
   const nlohmann::json& id = value->is_array() && !value->empty() ? (*value)[0] : *value;
   if (id.is_number_integer() && id.get<int64_t>() == -1) return -1;
-  if (!is_token(id)) fail_key(name, "a token id or null");
-  return id.get<int32_t>();
+  if (is_token(id)) return id.get<int32_t>();
+  fail_key(name, "a token id or null");
+  return fallback;
 }
 
 std::vector<std::vector<int32_t>> Checkpoint::token_lists(const std::string& name) const {
@@ -445,8 +479,9 @@ std::vector<std::vector<int32_t>> Checkpoint::token_lists(const std::string& nam
     good = list.is_array() && std::all_of(list.begin(), list.end(), is_token);
     if (good) out.push_back(list.get<std::vector<int32_t>>());
   }
-  if (!good) fail_key(name, "a list of lists of token ids");
-  return out;
+  if (good) return out;
+  fail_key(name, "a list of lists of token ids");
+  return {};
 }
 
 std::vector<uint32_t> Checkpoint::size_for_each(const std::string& name, uint32_t min, uint32_t max,
@@ -456,17 +491,17 @@ std::vector<uint32_t> Checkpoint::size_for_each(const std::string& name, uint32_
     return std::vector<uint32_t>(count, size(name, min, max));
   }
   std::vector<uint32_t> out = sizes(name, min, max);
-  if (out.size() != count) {
-    fail_key(name, "one integer, or a list of " + std::to_string(count));
-  }
-  return out;
+  if (out.size() == count) return out;
+  fail_key(name, "one integer, or a list of " + std::to_string(count));
+  return std::vector<uint32_t>(count, min);
 }
 
 std::vector<uint32_t> Checkpoint::size_or_sizes(const std::string& name, uint32_t min,
                                                 uint32_t max) const {
   const nlohmann::json* value = key(name);
-  if (value != nullptr && value->is_array()) return sizes(name, min, max);
-  return {size(name, min, max)};
+  if (value == nullptr || !value->is_array()) return {size(name, min, max)};
+  const std::vector<uint32_t> out = sizes(name, min, max);
+  return out.empty() && !value->empty() ? std::vector<uint32_t>{min} : out;
 }
 
 std::string Checkpoint::note(const std::string& name) const {
@@ -494,6 +529,7 @@ std::vector<std::string> Checkpoint::labels(uint32_t classes) const {
   }
   if (!good) {
     fail_key("id2label", "a name for each class from 0 to " + std::to_string(classes - 1));
+    return {};
   }
   return out;
 }
@@ -568,6 +604,7 @@ std::vector<float> Checkpoint::tensor(const std::string& name,
     throw InputError(where + " has shape " + shape_text(there.tensor->shape) + ", expected " +
                      shape_text(shape));
   }
+  if (collects_) return std::vector<float>(there.tensor->count);
   std::vector<float> values = to_floats(*there.tensor);
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
@@ -583,26 +620,34 @@ std::vector<float> Checkpoint::tensor(const std::string& name,
 }
 
 std::vector<std::string> Checkpoint::finish() const {
-  std::vector<std::string> keys, harmless, floats, others;
-  for (const std::string& name : unknown_keys(config_, "", used_keys_)) {
-    (is_harmless(name) ? harmless : keys).push_back(name);
+  UnknownKeys unknown;
+  find_unknown_keys(config_, "", used_keys_, &unknown);
+  // All that is wrong at once, so that it can be mended at once.
+  std::vector<std::string> problems, harmless, floats, others;
+  for (const std::string& name : unknown.telling) {
+    if (is_harmless(name)) {
+      harmless.push_back(name);
+    } else {
+      problems.push_back("unknown key " + printable(name));
+    }
   }
+  harmless.insert(harmless.end(), unknown.silent.begin(), unknown.silent.end());
   for (const auto& [name, there] : tensors_) {
     if (there.extra || used_tensors_.contains(name) || ignored_tensors_.contains(name)) continue;
     (is_float(there.tensor->dtype) ? floats : others).push_back(name);
   }
-  // All that is wrong at once, so that it can be mended at once.
-  std::string problems;
-  if (!keys.empty()) {
-    problems += config_path_ + ": unknown key " + list_names(keys) + " for model_type " +
-                model_type_ + "; remove what does not change the results, or use --ignore-key";
+  if (collects_) {
+    problems_.insert(problems_.end(), problems.begin(), problems.end());
+    return {};
   }
+  const bool has_keys = !problems.empty();
   if (!floats.empty()) {
-    problems += (problems.empty() ? "" : "; ") + directory_ + ": tensors that model_type " +
-                model_type_ + " does not know: " + list_names(floats) +
-                "; remove what the model does not use, or use --ignore-tensor";
+    problems.push_back("tensors that model_type " + printable(model_type_) +
+                       " does not know: " + list_names(floats));
   }
-  if (!problems.empty()) throw InputError(problems);
+  if (!problems.empty()) {
+    throw InputError(problem_text(has_keys ? config_path_ : directory_, model_type_, problems));
+  }
   if (!harmless.empty()) {
     const std::string note =
         "config.json: passed over, since it changes no result: " + list_names(harmless);

@@ -18,8 +18,15 @@
 #include "converter/formats/gguf_model.h"
 #include "converter/formats/onnx_model.h"
 #include "converter/formats/open_tensor_file.h"
+#include "host/errors.h"
 
 namespace oxbow::convert {
+
+/// A key of config.json that is missing or has a value that is not possible.
+class KeyError : public InputError {
+ public:
+  using InputError::InputError;
+};
 
 class Checkpoint {
  public:
@@ -103,9 +110,15 @@ class Checkpoint {
   void ignore_tensor(const std::string& name) const { ignored_tensors_.insert(name); }
 
   /// Call when the importer is done. Throws for keys and float tensors nobody asked for: they would
-  /// change the results. Tensors of `extra` are exempt, and keys that are known to change no result of any
-  /// model are only noted. Returns the integer tensors left over, to be warned of.
+  /// change the results. Tensors of `extra` are exempt, and keys that change no result of any model, or say nothing,
+  /// are only noted. Returns the integer tensors left over, to be warned of.
   std::vector<std::string> finish() const;
+
+  /// To find all that is wrong with a config.json: from here on a value that is not possible is collected, finish()
+  /// collects unknown keys, and an importer gets a possible value instead, and zeros for what tensors have.
+  void collect_problems() const { collects_ = true; }
+  /// Throws InputError with all that were collected, a line each.
+  [[noreturn]] void throw_problems() const;
 
   /// SHA-256 over the names and bytes of the files.
   std::string source_hash() const;
@@ -143,7 +156,8 @@ class Checkpoint {
   /// The same, marked as understood; nothing for null.
   const nlohmann::json* key(const std::string& name) const;
   const Found& found(const std::string& name) const;
-  [[noreturn]] void fail_key(const std::string& name, const std::string& expected) const;
+  /// Throws KeyError, or collects.
+  void fail_key(const std::string& name, const std::string& expected) const;
 
   std::string directory_;
   /// The tensor file that was named instead of its directory; empty otherwise.
@@ -168,6 +182,8 @@ class Checkpoint {
   mutable std::set<std::string> used_tensors_;
   mutable std::set<std::string> ignored_tensors_;
   mutable std::set<std::string> ternary_tensors_;
+  mutable bool collects_ = false;
+  mutable std::vector<std::string> problems_;
   std::optional<BitnetFormat> bitnet_;
 };
 

@@ -125,7 +125,11 @@ TEST_F(CheckpointTest, ChecksTensors) {
 
 TEST_F(CheckpointTest, WhatNobodyAskedForIsRefused) {
   const Checkpoint c = open(small());
-  EXPECT_NE(refusal([&] { c.finish(); }).find("unknown key eps, list, on, size, word"),
+  EXPECT_NE(refusal([&] { c.finish(); })
+                .find(": 6 problems for model_type m:\n  unknown key eps\n  unknown key list\n"
+                      "  unknown key on\n  unknown key size\n  unknown key word\n"
+                      "  tensors that model_type m does not know: v, w\n"
+                      "remove what does not change the results, or use --ignore-key"),
             std::string::npos);
   c.ignore_keys({"eps", "list", "on", "size", "word"});
   EXPECT_NE(refusal([&] { c.finish(); }).find("does not know: v, w"), std::string::npos);
@@ -239,7 +243,8 @@ TEST_F(CheckpointTest, KeysThatChangeNothingAreNoted) {
   c.finish();
   c.finish();
   ASSERT_EQ(c.notes().size(), 1u);
-  EXPECT_NE(c.notes()[0].find("transformers.js_config, unsloth_fixed"), std::string::npos);
+  EXPECT_NE(c.notes()[0].find("transformers.js_config, unsloth_fixed, nothing"), std::string::npos)
+      << c.notes()[0];
 }
 
 TEST_F(CheckpointTest, WeightsStoredBySomeMethodGetAdvice) {
@@ -268,6 +273,36 @@ TEST_F(CheckpointTest, UnknownArchitecturesAreNamedWithTheKnownOnes) {
   for (const std::string& known : supported_model_types()) {
     EXPECT_NE(text.find(known), std::string::npos) << text;
   }
+}
+
+TEST_F(CheckpointTest, AllProblemsOfAConfigAreToldAtOnce) {
+  EditableCheckpoint changed = EditableCheckpoint::read(
+      testing::source_dir() + "/tests/golden/labml_compressive/c1_d32_fullP");
+  changed.config["activation"] = "maxout";
+  changed.config["compression"] = 3;
+  changed.config["mem_len"] = 0;
+  changed.config["a_new_one"] = true;
+  changed.config["another"] = {{"a", 1}};
+  const Checkpoint checkpoint = open(changed);
+  const std::string text = refusal([&] { import_checkpoint(checkpoint, {}); });
+  for (const char* line :
+       {"config.json: 5 problems for model_type labml_compressive_transformer:\n",
+        "\n  activation is \"maxout\", expected one of: ",
+        "\n  compression is 3, expected one of: ", "\n  mem_len is 0, expected an integer from ",
+        "\n  unknown key a_new_one\n", "\n  unknown key another\n", "use --ignore-key"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << " is not in " << text;
+  }
+}
+
+TEST_F(CheckpointTest, WhatDoesNotFitToAnotherValueIsNoProblemOfTheConfig) {
+  EditableCheckpoint changed = EditableCheckpoint::read(
+      testing::source_dir() + "/tests/golden/labml_compressive/c1_d32_fullP");
+  changed.config["d_model"] = "wide";
+  changed.config["unknown"] = 1;
+  const Checkpoint checkpoint = open(changed);
+  const std::string text = refusal([&] { import_checkpoint(checkpoint, {}); });
+  EXPECT_NE(text.find("d_model is \"wide\", expected an integer"), std::string::npos) << text;
+  EXPECT_EQ(text.find("shape"), std::string::npos) << text;
 }
 
 TEST_F(CheckpointTest, ImportersRefuseWhatWouldChangeTheResults) {

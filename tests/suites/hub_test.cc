@@ -127,6 +127,31 @@ TEST_F(Hub, ATokenizerOfAnotherModelIsWarnedOf) {
                                     "eos_token_id 40 of config.json is plain text to it"));
 }
 
+TEST_F(Hub, AllThatIsWrongWithAConfigIsToldALineEach) {
+  make_hub_folder("llama", directory_ / "llama");
+  const std::string config = directory_ / "llama/config.json";
+  json edited = json::parse(std::ifstream(config));
+  edited["hidden_act"] = "maxout";
+  edited["rms_norm_eps"] = "small";
+  edited["a_new_switch"] = true;
+  edited["an_old_switch"] = false;
+  std::ofstream(config) << edited;
+  const std::string folder = (directory_ / "llama").string();
+  const std::string out = (directory_ / "out.oxb").string();
+  const CommandResult refused = run_program("oxbow-convert", {folder, "-o", out});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("config.json: 3 problems for model_type llama:\n"));
+  EXPECT_THAT(refused.err, HasSubstr("\n  hidden_act is \"maxout\", expected"));
+  EXPECT_THAT(refused.err, HasSubstr("\n  rms_norm_eps is \"small\", expected a number"));
+  EXPECT_THAT(refused.err, HasSubstr("\n  unknown key a_new_switch\n"));
+  EXPECT_THAT(refused.err, HasSubstr("use --ignore-key"));
+  const CommandResult without =
+      run_program("oxbow-convert", {folder, "-o", out, "--ignore-key", "hidden_act", "--ignore-key",
+                                    "rms_norm_eps", "--ignore-key", "a_new_switch"});
+  EXPECT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_THAT(without.err, HasSubstr("changes no result: an_old_switch"));
+}
+
 TEST_F(Hub, AFailedConversionSaysThatTheFileIsTheOlderOne) {
   make_hub_folder("gpt2", directory_ / "gpt2");
   std::ofstream(directory_ / "gpt2/merges.txt") << "#version: 0.2\nNo Such\n";

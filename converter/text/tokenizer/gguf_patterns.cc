@@ -26,7 +26,7 @@ constexpr const char* kKimi[] = {
 constexpr const char* kChameleon[] = {"<sentinel:[0-9]+>",       "IMGIMG[A-I]{1,4}Z",
                                       R"([\t\n]|    |  )",       R"(\p{N})",
                                       R"([\p{P}!-/:-@\[-`{-~])", OXB_GPT2};
-constexpr const char* kFalcon[] = {R"([\p{P}$+<=>^~|`]+)", OXB_GPT2, "[0-9][0-9][0-9]"};
+constexpr const char* kFalcon[] = {OXB_GPT2, "[0-9][0-9][0-9]"};
 constexpr const char* kDefault[] = {R"([\p{P}$+<=>^~|]+)", OXB_GPT2, R"(\p{N}+)",
                                     "[0-9][0-9][0-9]"};
 constexpr const char* kDeepSeekLlm[] = {
@@ -92,7 +92,7 @@ constexpr GgufCut kCuts[] = {
     {.name = "llama4", .patterns = kGpt4o},
     {.name = "kimi-k2", .patterns = kKimi},
     {.name = "chameleon", .patterns = kChameleon, .adds_begin = true},
-    {.name = "falcon", .patterns = kFalcon},
+    {.name = "falcon", .patterns = kFalcon, .punctuation_apart = true},
     {.name = "deepseek-llm", .patterns = kDeepSeekLlm},
     {.name = "deepseek-coder", .patterns = kDeepSeekCoder},
     {.name = "deepseek-v3", .patterns = kDeepSeek3},
@@ -112,6 +112,13 @@ const GgufCut* find_gguf_cut(std::string_view name) {
     if (cut.name == name) return &cut;
   }
   return nullptr;
+}
+
+std::vector<SplitPattern> patterns_of(const GgufCut& cut) {
+  std::vector<SplitPattern> out;
+  if (cut.punctuation_apart) out.push_back({punctuation_pattern() + "+"});
+  for (const char* pattern : cut.patterns) out.push_back({pattern});
+  return out;
 }
 
 }  // namespace oxbow::convert

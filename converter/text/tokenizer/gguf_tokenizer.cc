@@ -52,7 +52,7 @@ std::unique_ptr<schema::TokenizerT> make_byte_level(const std::string& source,
     out.merges.emplace_back(merge.substr(0, space), merge.substr(space + 1));
   }
   out.added = named_tokens(vocabulary, true);
-  for (const char* pattern : vocabulary.cut->patterns) out.patterns.push_back({pattern});
+  out.patterns = patterns_of(*vocabulary.cut);
   name_split(out);
   out.whole_words = vocabulary.cut->whole_words;
   if (vocabulary.cut->composes) {

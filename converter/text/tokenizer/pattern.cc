@@ -7,6 +7,7 @@
 #include "converter/text/tokenizer/pattern_syntax.h"
 #include "host/errors.h"
 #include "runtime/text/pattern.h"
+#include "runtime/text/utf8.h"
 
 namespace oxbow::convert {
 namespace {
@@ -227,6 +228,22 @@ class Automaton {
 };
 
 }  // namespace
+
+std::string punctuation_pattern() {
+  const auto add = [](uint32_t point, std::string& text) {
+    char character[4];
+    if (point < 0x80) text.push_back('\\');
+    text.append(character, write_utf8(point, character));
+  };
+  std::string text = "[";
+  for (const CodePointRange& range : CodePoints::bert_punctuation()) {
+    add(range.first, text);
+    if (range.last == range.first) continue;
+    text.push_back('-');
+    add(range.last, text);
+  }
+  return text + "]";
+}
 
 CompiledPatterns compile_patterns(const std::string& source,
                                   const std::vector<SplitPattern>& patterns) {

@@ -25,6 +25,9 @@ struct CompiledPatterns {
   std::vector<std::unique_ptr<schema::WordPatternT>> patterns;
 };
 
+/// What `tokenizers` takes for punctuation, which is not \p{P}: its data is older, and it has the symbols of ASCII.
+std::string punctuation_pattern();
+
 /// Throws InputError for what is not supported: see pattern_syntax.h, and patterns that match nothing at all or need too
 /// many states.
 CompiledPatterns compile_patterns(const std::string& source,

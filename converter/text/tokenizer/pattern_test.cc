@@ -94,9 +94,7 @@ Words cut(const char* pattern, const std::string& text) {
 
 /// As llama.cpp cuts text for a name.
 Words cut_for(const char* name, const std::string& text) {
-  std::vector<SplitPattern> patterns;
-  for (const char* pattern : find_gguf_cut(name)->patterns) patterns.push_back({pattern});
-  return cut(patterns, text);
+  return cut(patterns_of(*find_gguf_cut(name)), text);
 }
 
 TEST(Pattern, OfKimiKeepsChineseApart) {
@@ -105,6 +103,12 @@ TEST(Pattern, OfKimiKeepsChineseApart) {
                    "/", " x"}));
   EXPECT_EQ(cut_for("kimi-k2", "カナ漢字かな한국 ÉTÉ'S"),
             (Words{"カナ", "漢字", "かな한국", " ÉTÉ'S"}));
+}
+
+TEST(Pattern, OfFalconKnowsThePunctuationOfTheOriginal) {
+  // U+2E43 is younger, and so goes with the space before it.
+  EXPECT_EQ(cut_for("falcon", "a «b» \u2e43 $~ 1234"),
+            (Words{"a", " ", "«", "b", "»", " \u2e43", " ", "$~", " ", "123", "4"}));
 }
 
 TEST(Pattern, OfChameleonKeepsImagesAndSingleDigitsAndSigns) {

@@ -187,7 +187,7 @@ std::unique_ptr<schema::TokenizerT> read_tiktoken(const std::string& path, std::
                 " tokens is none that is known; put the model's tokenizer.json beside it");
   }
   const GgufCut& cut = *find_gguf_cut(list->cut);
-  for (const char* pattern : cut.patterns) ranked.out.patterns.push_back({pattern});
+  ranked.out.patterns = patterns_of(cut);
   for (const AddedTokenSetting& token : settings.added) {
     if (token.id) ranked.add_special(*token.id, token.text);
   }

@@ -2,9 +2,7 @@
 
 #include <utility>
 
-#include "converter/text/tokenizer/unicode.h"
 #include "host/errors.h"
-#include "runtime/text/utf8.h"
 
 namespace oxbow::convert {
 namespace {
@@ -14,23 +12,6 @@ using Behaviour = schema::SplitBehaviour;
 
 // Sequences inside of each other.
 constexpr int kMaxDepth = 8;
-
-/// What `tokenizers` takes for punctuation, which is not \p{P}: its data is older, and it has the symbols of ASCII.
-std::string punctuation_pattern() {
-  const auto add = [](uint32_t point, std::string& text) {
-    char character[4];
-    if (point < 0x80) text.push_back('\\');
-    text.append(character, write_utf8(point, character));
-  };
-  std::string text = "[";
-  for (const CodePointRange& range : CodePoints::bert_punctuation()) {
-    add(range.first, text);
-    if (range.last == range.first) continue;
-    text.push_back('-');
-    add(range.last, text);
-  }
-  return text + "]";
-}
 
 }  // namespace
 
