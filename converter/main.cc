@@ -287,11 +287,12 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
   }
   if (args.has("report")) {
+    // A dry run has no output.
+    const std::string& name = options.output.empty() ? options.directory : options.output;
     nlohmann::json described = to_json(description);
-    described["path"] = options.output;
-    write_atomically(
-        args.text("report", ""),
-        to_html(page_data(made_by(kProgram, args.words()), {described}, {}), options.output));
+    described["path"] = name;
+    write_atomically(args.text("report", ""),
+                     to_html(page_data(made_by(kProgram, args.words()), {described}, {}), name));
   }
   const std::string text = args.has("json") ? json_text(summary_json(description, warnings, notes))
                                             : summary_table(description);
