@@ -108,7 +108,7 @@ RingPushPlan plan_ring_push(RunContext& context, const RingPushParams& params) {
 
 bool ring_move_of(const schema::Step& step, RingMove* move) {
   const auto* options = step.options_as_RingPushOptions();
-  if (step.op() != schema::OpCode::RingPush || options == nullptr) return false;
+  if (options == nullptr) return false;
   *move = {options->group(), options->only_full(), options->first(), options->replace(),
            options->clear()};
   return true;
