@@ -58,11 +58,12 @@ TEST(WordsJson, GivesTheTokensAndTextsOfTheOriginalHoweverTextComes) {
 json first_program() { return programs()[0]["tokenizer"]; }
 
 /// The first program with more pieces, which have the ids from `first` on.
-json with_pieces(const json& pieces, int32_t* first) {
+json with_pieces(const std::vector<std::pair<std::string, double>>& pieces, int32_t* first) {
   json file = first_program();
   json& vocab = file["model"]["vocab"];
   *first = static_cast<int32_t>(vocab.size());
-  vocab.insert(vocab.end(), pieces.begin(), pieces.end());
+  for (const auto& [text, score] : pieces) vocab.push_back(json::array({text, score}));
+  file["added_tokens"] = json::array();
   return file;
 }
 
