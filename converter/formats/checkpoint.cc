@@ -351,7 +351,7 @@ uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max) c
   if (value == nullptr || !value->is_number_unsigned() || value->get<uint64_t>() < min ||
       value->get<uint64_t>() > max) {
     fail_key(name, "an integer from " + std::to_string(min) + " to " + std::to_string(max));
-    return min;
+    return max;  // Others are often at most this.
   }
   return value->get<uint32_t>();
 }
