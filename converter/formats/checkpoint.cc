@@ -351,7 +351,8 @@ uint32_t Checkpoint::size(const std::string& name, uint32_t min, uint32_t max) c
   if (value == nullptr || !value->is_number_unsigned() || value->get<uint64_t>() < min ||
       value->get<uint64_t>() > max) {
     fail_key(name, "an integer from " + std::to_string(min) + " to " + std::to_string(max));
-    return max;  // Others are often at most this.
+    // Others may have to be smaller than this, or tables to have as many rows.
+    return std::clamp<uint32_t>(4096, min, max);
   }
   return value->get<uint32_t>();
 }

@@ -96,8 +96,9 @@ oxb_status oxb_session_find_tensor(const oxb_session* session, const char* name,
   if (name == nullptr) return missing(error, "name");
   if (index == nullptr) return missing(error, "index");
   const bool found = visit_readable(*inner(session), [&](size_t i, const Readable& readable) {
+    if (std::strcmp(readable.name, name) != 0) return false;
     *index = i;
-    return std::strcmp(readable.name, name) == 0;
+    return true;
   });
   if (found) return OXB_OK;
   return outer(

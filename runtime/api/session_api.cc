@@ -245,14 +245,14 @@ oxb_status oxb_sessions_run(oxb_session* const* sessions, size_t count, const in
                             float* logits, size_t logits_capacity, oxb_error* error) {
   if (sessions == nullptr) return missing(error, "sessions");
   if (tokens == nullptr) return missing(error, "tokens");
-  if (std::find(sessions, sessions + count, nullptr) != sessions + count) {
-    return missing(error, "one of the sessions");
-  }
   if (count == 0) return OXB_OK;
   Session* all[OXB_MAX_SESSIONS_RUN];
   if (count > std::size(all)) {
     return outer(oxbow::fail(words(error), Status::kInvalidArgument,
                              "%zu sessions at once; at most %d", count, OXB_MAX_SESSIONS_RUN));
+  }
+  if (std::find(sessions, sessions + count, nullptr) != sessions + count) {
+    return missing(error, "one of the sessions");
   }
   std::transform(sessions, sessions + count, all, [](oxb_session* each) { return inner(each); });
   const Model& model = *all[0]->model;

@@ -116,12 +116,21 @@ Status ThreadPool::create(void* memory, size_t threads, Error* error, ThreadPool
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  size_t started = 0;
-  int failure = 0;
-  for (; started < made->worker_count_; ++started) {
-    auto* worker = new (&made->workers_[started]) Worker{made, started + 1, {}};
-    failure = pthread_create(&worker->thread, nullptr, worker_main, worker);
-    if (failure != 0) break;
+  // Some systems give a thread less stack than kernels want (docs/use-c-cpp.md).
+  constexpr size_t kLeastStack = size_t{256} << 10;
+  pthread_attr_t attributes;
+  size_t started = 0, stack = 0;
+  int failure = pthread_attr_init(&attributes);
+  if (failure == 0) {
+    if (pthread_attr_getstacksize(&attributes, &stack) == 0 && stack < kLeastStack) {
+      (void)pthread_attr_setstacksize(&attributes, kLeastStack);
+    }
+    for (; started < made->worker_count_; ++started) {
+      auto* worker = new (&made->workers_[started]) Worker{made, started + 1, {}};
+      failure = pthread_create(&worker->thread, &attributes, worker_main, worker);
+      if (failure != 0) break;
+    }
+    pthread_attr_destroy(&attributes);
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (failure != 0) {

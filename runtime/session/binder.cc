@@ -51,8 +51,8 @@ Status Binder::bind(BoundStep* bound) {
   }
   mark_symbols();
   if (bound != nullptr) {
-    *bound = {on_device_ ? nullptr : run, params_, op_name(), output_name(), provider(),
-              by_row_ && !touches_state()};
+    *bound = {
+        on_device_ ? nullptr : run, params_, op_name(), output_name(), provider(), works_by_row()};
   }
   return Status::kOk;
 }
@@ -98,14 +98,17 @@ void Binder::mark_symbols() {
   }
 }
 
-bool Binder::touches_state() const {
+/// Whether a library gives a row the same bits beside others is its own affair.
+bool Binder::works_by_row() const {
+  if (lender_ != nullptr) return lender_->by_row;
+  if (!by_row_ || owned_ != nullptr) return false;
   for (const auto* list : {step_.inputs(), step_.outputs()}) {
     for (uint32_t i = 0; list != nullptr && i < list->size(); ++i) {
       if (session_.model->graph->tensors()->Get(list->Get(i))->kind() == schema::TensorKind::State)
-        return true;
+        return false;
     }
   }
-  return false;
+  return true;
 }
 
 uint32_t Binder::ring_capacity(int32_t ring) const {

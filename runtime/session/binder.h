@@ -62,7 +62,7 @@ class Binder final : public BindContext, public StepPlaces {
 
  private:
   void mark_symbols();
-  bool touches_state() const;
+  bool works_by_row() const;
   const char* op_name() const;
   const char* output_name() const;
   const char* provider() const;

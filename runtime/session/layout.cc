@@ -274,6 +274,14 @@ Status read_cache(const SessionPlan& plan, const SessionOptions& options, Error*
   return plan.device.driver->read_cache(plan.device.self, options.pipeline_cache, error);
 }
 
+/// Calls touch for a byte in every page: what no run has used yet is not in memory, or not in this process's tables.
+template <typename Byte, typename Touch>
+void touch_pages(Byte* bytes, size_t count, Touch touch) {
+  constexpr size_t kPage = 4096;  // The smallest there is.
+  for (size_t i = 0; i < count; i += kPage) touch(bytes + i);
+  if (count != 0) touch(bytes + count - 1);
+}
+
 /// With a plan of its own or the one that the model has kept.
 Status place_in(const Model& model, const SessionOptions& options, std::span<std::byte> arena,
                 SessionPlan& plan, Session** session, Error* error) {
@@ -285,21 +293,15 @@ Status place_in(const Model& model, const SessionOptions& options, std::span<std
                 "the arena has %zu bytes; this model with these options needs %zu", arena.size(),
                 plan.memory.total);
   }
+  if (options.warm_up) {
+    touch_pages(model.data, model.data_bytes,
+                [](const std::byte* byte) { (void)*static_cast<const volatile std::byte*>(byte); });
+    touch_pages(arena.data(), plan.memory.total,
+                [](std::byte* byte) { *static_cast<volatile std::byte*>(byte) = std::byte{}; });
+  }
   const auto address = reinterpret_cast<uintptr_t>(arena.data());
   std::byte* base = arena.data() + (round_up(address, kTensorAlignment) - address);
   return place(model, plan, base, session, error);
-}
-
-/// What no run has used yet is not in memory, or not in this process's tables.
-void warm_up(const Model& model, std::span<std::byte> arena) {
-  constexpr size_t kPage = 4096;  // The smallest there is.
-  for (size_t i = 0; i < model.data_bytes; i += kPage) {
-    (void)*static_cast<const volatile std::byte*>(model.data + i);
-  }
-  for (size_t i = 0; i < arena.size(); i += kPage) {
-    volatile std::byte* byte = arena.data() + i;
-    *byte = *byte;
-  }
 }
 
 }  // namespace
@@ -340,7 +342,6 @@ Status create_session(const Model& model, const SessionOptions& options, std::sp
   if (!model.plans->take(options, &plan)) OXB_TRY(make_plan(model, options, &plan, error));
   const Status status = place_in(model, options, arena, plan, session, error);
   if (status != Status::kOk) plan.device.close();
-  if (status == Status::kOk && options.warm_up) warm_up(model, arena.first(plan.memory.total));
   return status;
 }
 

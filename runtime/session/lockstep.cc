@@ -110,7 +110,11 @@ class Lockstep {
       OXB_TRY(first().steps[i].by_row ? run_together(i)
                                       : run_apart(i, *entry.steps()->Get(i - begin)));
     }
-    for (Session* session : sessions_) end_run(*session, entry_, 1);
+    for (Session* session : sessions_) {
+      end_run(*session, entry_, 1);
+      // Whose they are cannot be told from the activations.
+      session->last_entry = kMaxEntries;
+    }
     return Status::kOk;
   }
 

@@ -141,6 +141,9 @@ Status check_run(const Session& session, uint32_t entry_index, std::span<const I
                 "convert it with --ring for an endless stream",
                 entry.capacity(), static_cast<unsigned long long>(position), tokens);
   }
+  if (session.draft != nullptr && !entry.starts()) {
+    return check_draft(session, entry_index, static_cast<uint32_t>(tokens), error);
+  }
   return Status::kOk;
 }
 
@@ -309,7 +312,6 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
   if (entry.starts()) {
     reset_session(session);
   } else if (session.draft != nullptr) {
-    OXB_TRY(check_draft(session, entry_index, tokens, error));
     session.draft->next = 0;
   }
   const bool borrows_device = session.lender != nullptr && session.lender->device;

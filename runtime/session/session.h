@@ -103,7 +103,7 @@ struct Session {
   uint32_t entry_ends[kMaxEntries] = {};
   /// Of all steps together, as a borrower's are.
   size_t params_bytes = 0;
-  /// The entry point that ran last: whose activations can be read.
+  /// The entry point that ran last: whose activations can be read. kMaxEntries: none.
   uint32_t last_entry = 0;
   SessionOptions options;
   /// What ops made for this session, the latest first.

@@ -221,6 +221,8 @@ TEST(LockstepSteps, WhatIsRefusedChangesNothing) {
                  OXB_BUFFER_TOO_SMALL, "room for");
   expect_refused(oxb::Session::run_together(both, {tokens, 1}, logits), OXB_INVALID_ARGUMENT,
                  "fewer");
+  oxb_session* const handle = first.get();
+  EXPECT_EQ(oxb_sessions_run(&handle, SIZE_MAX, tokens, nullptr, 0, nullptr), OXB_INVALID_ARGUMENT);
   second.cancel();
   expect_refused(oxb::Session::run_together(both, tokens, logits), OXB_CANCELLED, "cancelled");
   EXPECT_EQ(first.position(), 0u);
