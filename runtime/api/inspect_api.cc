@@ -95,12 +95,15 @@ oxb_status oxb_session_find_tensor(const oxb_session* session, const char* name,
   if (session == nullptr) return missing(error, "session");
   if (name == nullptr) return missing(error, "name");
   if (index == nullptr) return missing(error, "index");
+  size_t at = 0;
   const bool found = visit_readable(*inner(session), [&](size_t i, const Readable& readable) {
-    if (std::strcmp(readable.name, name) != 0) return false;
-    *index = i;
-    return true;
+    at = i;
+    return std::strcmp(readable.name, name) == 0;
   });
-  if (found) return OXB_OK;
+  if (found) {
+    *index = at;
+    return OXB_OK;
+  }
   return outer(
       oxbow::fail(words(error), Status::kInvalidArgument, "no tensor '%.80s' to read", name));
 }
