@@ -81,15 +81,17 @@ WeightErrors pack(const Graph& graph, const WriteData& write,
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
   std::vector<std::future<void>> others;
   for (unsigned i = 1; i < threads; ++i) others.push_back(std::async(std::launch::async, work));
-  // What is told comes from this thread alone.
-  uint64_t bytes = 0;
+  // What is told comes from this thread alone, and in the end, for the others may have had all parts.
+  const auto tell = [&](const Part& part) {
+    const schema::TensorT& tensor = graph.tensor(part.weight);
+    if (done) done(tensor.offset + tensor.bytes / tensor.rows * (part.first + part.count));
+  };
   for (size_t i = next++; i < parts.size(); i = next++) {
     pack_part(graph, parts[i], write);
-    const schema::TensorT& tensor = graph.tensor(parts[i].weight);
-    bytes = tensor.offset + tensor.bytes / tensor.rows * (parts[i].first + parts[i].count);
-    if (done) done(bytes);
+    tell(parts[i]);
   }
   for (std::future<void>& other : others) other.get();
+  if (!parts.empty()) tell(parts.back());
 
   std::map<uint32_t, PackError> sums;
   for (const Part& part : parts) {
