@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/files.h"
+#include "tests/support/messages.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_checkpoint.h"
 
@@ -49,7 +50,7 @@ TEST_P(HostileCheckpoint, IsRefusedWithOneHelpfulLine) {
   checkpoint.write(directory / "checkpoint");
   const CommandResult result = convert(directory / "checkpoint", directory / "model.oxb");
   EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(message_lines(result.err), 1) << result.err;
   for (const std::string& word : GetParam().words) {
     EXPECT_NE(result.err.find(word), std::string::npos) << "no '" << word << "' in: " << result.err;
   }

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "tests/support/messages.h"
 #include "tests/support/process.h"
 
 namespace oxbow::testing {
@@ -37,7 +38,7 @@ inline void expect_refused(const TemporaryDirectory& directory, const std::strin
   const uint64_t inherited = own_peak_bytes() + (uint64_t{1} << 20);
   const CommandResult result = run_program("oxbow-convert", arguments);
   EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(message_lines(result.err), 1) << result.err;
   EXPECT_LT(result.err.size(), 2200u);
   EXPECT_NE(result.err.find(words), std::string::npos) << result.err << "expected: " << words;
   EXPECT_EQ(result.err.find("unexpected failure"), std::string::npos) << result.err;
