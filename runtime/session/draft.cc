@@ -5,6 +5,7 @@
 #include <new>
 
 #include "runtime/base/checked.h"
+#include "runtime/session/run.h"
 #include "runtime/session/state.h"
 #include "schema/model_generated.h"
 
@@ -143,14 +144,7 @@ Status repeat_run(Session& session, size_t first, uint32_t tokens, Error* error)
   std::fill(session.symbols.begin(), session.symbols.end(), 0);
   std::fill(session.symbols_set.begin(), session.symbols_set.end(), false);
   session.symbols[static_cast<size_t>(symbol)] = tokens;
-  RunContext context;
-  context.symbols = session.symbols.data();
-  context.symbols_set = session.symbols_set.data();
-  context.rings = session.rings.data();
-  context.scratch = session.scratch;
-  context.pool = session.pool;
-  context.error = error;
-  context.position = session.header->position;
+  RunContext context = make_context(session, nullptr, error);
   const uint32_t begin = draft.entry == 0 ? 0 : session.entry_ends[draft.entry - 1];
   size_t part = 0;
   for (uint32_t i = 0; i < entry.steps()->size(); ++i) {
