@@ -138,6 +138,16 @@ constexpr Feature kTable[] = {
        return model.tokenizer && any_of(model.tokenizer->patterns,
                                         [](const auto& pattern) { return pattern.of_bytes; });
      }},
+    {"route.capacity", "RouteOptions.capacity", OXB_OPTION(RouteOptions, capacity)},
+    {"generation.first_forbidden", "Generation.first_forbidden_tokens",
+     [](const ModelT& model) {
+       return model.generation && !model.generation->first_forbidden_tokens.empty();
+     }},
+    {"generation.timestamps",
+     "Generation.first_timestamp Generation.no_timestamps_token Generation.last_initial_timestamp",
+     [](const ModelT& model) {
+       return model.generation && model.generation->first_timestamp >= 0;
+     }},
 };
 #undef OXB_ANY
 #undef OXB_OPTION

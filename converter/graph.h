@@ -286,7 +286,8 @@ class GraphBuilder {
   struct Route {
     uint32_t routes, chosen;
   };
-  Route route(const std::string& name, uint32_t scores);
+  /// With a capacity, that of rows beyond so many of one expert is 0.
+  Route route(const std::string& name, uint32_t scores, uint32_t capacity = 0);
   /// `weight` has the matrices of all experts, each with `width` rows and rows of zeros up to a multiple of 8; `bias` is
   /// [experts, width] or kNone.
   uint32_t routed_linear(const std::string& name, uint32_t x, uint32_t routes, uint32_t weight,

@@ -175,11 +175,17 @@ GraphBuilder::Halted GraphBuilder::halt(const std::string& name, uint32_t p, uin
   return after;
 }
 
-GraphBuilder::Route GraphBuilder::route(const std::string& name, uint32_t scores) {
+GraphBuilder::Route GraphBuilder::route(const std::string& name, uint32_t scores,
+                                        uint32_t capacity) {
   const Route route = {like(name + ".routes", scores, 1), like(name + ".chosen", scores, 2)};
   graph_.tensor(route.routes).type = schema::DataType::I32;
   graph_.tensor(route.routes).limit = graph_.tensor(scores).width;
-  step(schema::OpCode::Route, {scores}, {route.routes, route.chosen});
+  schema::StepT& made = step(schema::OpCode::Route, {scores}, {route.routes, route.chosen});
+  if (capacity != 0) {
+    schema::RouteOptionsT options;
+    options.capacity = capacity;
+    made.options.Set(std::move(options));
+  }
   return route;
 }
 

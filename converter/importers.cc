@@ -88,7 +88,10 @@ void check_generation(Graph& graph) {
   drop(generation->end_token, "ends");
   drop(generation->pad_token, "fills");
   drop(generation->forced_last_token, "must end");
-  std::erase_if(generation->forbidden_tokens, [&](int32_t token) { return token >= given; });
+  for (std::vector<int32_t>* list :
+       {&generation->forbidden_tokens, &generation->first_forbidden_tokens}) {
+    std::erase_if(*list, [&](int32_t token) { return token >= given; });
+  }
 }
 
 /// One key is wrong. Goes through everything once more with what an importer could take instead, to tell of all.

@@ -198,7 +198,9 @@ nlohmann::json to_json(const Description& d) {
                          {"end_token", generation->end_token},
                          {"pad_token", generation->pad_token},
                          {"forced_last_token", generation->forced_last_token},
-                         {"forbidden_tokens", generation->forbidden_tokens}};
+                         {"forbidden_tokens", generation->forbidden_tokens},
+                         {"first_forbidden_tokens", generation->first_forbidden_tokens},
+                         {"first_timestamp", generation->first_timestamp}};
   }
   return out;
 }

@@ -2,6 +2,7 @@
 // a feed-forward half that is one of several experts, chosen by each token.
 
 #include "converter/blocks/causal_decoder.h"
+#include "converter/blocks/experts.h"
 #include "host/errors.h"
 
 namespace oxbow::convert {
@@ -15,9 +16,14 @@ class SwitchTransformer {
     shape_.layers = checkpoint.size("n_layers", 1, kMaxLayers);
     width_ = checkpoint.size("d_model", 1, kMaxSize);
     heads_ = read_heads(checkpoint, "d_model", width_, "heads");
-    inner_ = checkpoint.size("d_ff", 1, kMaxSize);
-    experts_ = checkpoint.size("n_experts", 1, 4096);
-    scales_ = checkpoint.flag("is_scale_prob", true);
+    experts_.width = width_;
+    experts_.inner = checkpoint.size("d_ff", 1, kMaxSize);
+    experts_.count = checkpoint.size("n_experts", 1, 4096);
+    experts_.scaled = checkpoint.flag("is_scale_prob", true);
+    experts_.router = "switch";
+    experts_.expert = "experts.";
+    experts_.up = ".layer1";
+    experts_.down = ".layer2";
     if (checkpoint.flag("drop_tokens", false)) {
       throw InputError(
           "config.json: drop_tokens is true, expected false: which tokens are dropped is random in "
@@ -53,8 +59,10 @@ class SwitchTransformer {
                       parts.linear(name + ".o", attended, prefix + "attn.output", width_, width_));
       const uint32_t y =
           parts.layer_norm(name + ".ff.normed", x, prefix + "norm_ff", width_, epsilon_);
-      x = builder.add(name + ".out", x,
-                      experts(builder, parts, name + ".ff", prefix + "feed_forward.", y, &chosen));
+      const ExpertsOutput ff = add_experts(checkpoint_, experts_, name + ".ff",
+                                           prefix + "feed_forward.", y, builder, parts);
+      chosen.push_back(ff.chosen);
+      x = builder.add(name + ".out", x, ff.y);
     }
     const uint32_t last = parts.layer_norm("last", builder.take_rows("tail", x), "transformer.norm",
                                            width_, epsilon_);
@@ -67,52 +75,16 @@ class SwitchTransformer {
       builder.output("route_prob_max" + layer,
                      builder.slice_columns("chosen" + layer + ".p", chosen[i], 1, 1));
     }
-    decoder.describe({{"d_ff", inner_}, {"d_model", width_}, {"experts", experts_}});
+    decoder.describe({{"d_ff", experts_.inner}, {"d_model", width_}, {"experts", experts_.count}});
     graph_.model.metadata->time_major = true;
-  }
-
-  /// One layer of all experts: their matrices one behind the other, with rows of zeros up to a multiple of 8.
-  uint32_t expert_linear(GraphBuilder& builder, const std::string& name, const std::string& prefix,
-                         const std::string& layer, uint32_t x, uint32_t routes, uint32_t in,
-                         uint32_t out) {
-    const uint32_t pitch = (out + 7) / 8 * 8;
-    std::vector<float> weights, biases;
-    for (uint32_t e = 0; e < experts_; ++e) {
-      const std::string expert = prefix + "experts." + std::to_string(e) + "." + layer;
-      const std::vector<float> weight = checkpoint_.matrix(expert + ".weight", out, in);
-      const std::vector<float> bias = checkpoint_.vector(expert + ".bias", out);
-      weights.insert(weights.end(), weight.begin(), weight.end());
-      weights.resize(size_t{e + 1} * pitch * in);
-      biases.insert(biases.end(), bias.begin(), bias.end());
-    }
-    const std::string all = prefix + "experts." + layer;
-    return builder.routed_linear(
-        name, x, routes, builder.weight(all + ".weight", experts_ * pitch, in, std::move(weights)),
-        builder.weight(all + ".bias", experts_, out, std::move(biases)), experts_, out);
-  }
-
-  uint32_t experts(GraphBuilder& builder, Parts& parts, const std::string& name,
-                   const std::string& prefix, uint32_t x, std::vector<uint32_t>* chosen) {
-    const GraphBuilder::Route route =
-        builder.route(name, parts.linear(name + ".switch", x, prefix + "switch", width_, experts_));
-    chosen->push_back(route.chosen);
-    const uint32_t wide = builder.activate(
-        name + ".active",
-        expert_linear(builder, name + ".wide", prefix, "layer1", x, route.routes, width_, inner_),
-        schema::Activation::Relu);
-    const uint32_t y = expert_linear(builder, name + ".narrow", prefix, "layer2", wide,
-                                     route.routes, inner_, width_);
-    if (!scales_) return y;
-    return builder.multiply(name + ".scaled", y,
-                            builder.slice_columns(name + ".p", route.chosen, 1, 1));
   }
 
   const Checkpoint& checkpoint_;
   Graph& graph_;
   CausalShape shape_;
   AttentionHeads heads_;
-  uint32_t width_ = 0, inner_ = 0, experts_ = 0;
-  bool scales_ = true;
+  Experts experts_;
+  uint32_t width_ = 0;
   float epsilon_ = 0;
 };
 

@@ -7,16 +7,16 @@
 namespace oxbow::convert {
 
 void import_longt5(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
-  T5Encoder encoder;
-  encoder.length = 4096;
-  encoder.radius = checkpoint.size("local_radius", 1, kMaxSize, 127);
+  T5Variant variant;
+  variant.length = 4096;
+  variant.radius = checkpoint.size("local_radius", 1, kMaxSize, 127);
   const uint32_t block = checkpoint.size("global_block_size", 1, kMaxSize, 16);
   const std::string kind =
       checkpoint.choice("encoder_attention_type", "local", {"local", "transient-global"});
-  encoder.attention = "LocalSelfAttention";
+  variant.attention = "LocalSelfAttention";
   if (kind == "transient-global") {
-    encoder.attention = "TransientGlobalSelfAttention";
-    encoder.block = block;
+    variant.attention = "TransientGlobalSelfAttention";
+    variant.block = block;
     if ((block & (block - 1)) != 0) {
       graph.warnings.push_back(
           "global_block_size is no power of two: blocks are cut exactly, where the original sums "
@@ -24,7 +24,7 @@ void import_longt5(const Checkpoint& checkpoint, const ImportOptions& options, G
           "may begin a block a token late");
     }
   }
-  import_t5_model(checkpoint, options, encoder, graph);
+  import_t5_model(checkpoint, options, variant, graph);
 }
 
 }  // namespace oxbow::convert

@@ -261,10 +261,8 @@ void write_generation(const Checkpoint& checkpoint, const Config& config, Graph&
   for (const uint32_t token : checkpoint.sizes("suppress_tokens", 0, config.vocabulary - 1)) {
     graph.model.generation->forbidden_tokens.push_back(static_cast<int32_t>(token));
   }
-  if (!checkpoint.sizes("begin_suppress_tokens", 0, config.vocabulary - 1).empty()) {
-    graph.warnings.push_back(
-        "begin_suppress_tokens and the rules of timestamps are not in the file: whoever generates "
-        "applies them");
+  for (const uint32_t token : checkpoint.sizes("begin_suppress_tokens", 0, config.vocabulary - 1)) {
+    graph.model.generation->first_forbidden_tokens.push_back(static_cast<int32_t>(token));
   }
 }
 

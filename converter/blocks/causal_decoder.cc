@@ -50,6 +50,10 @@ CausalDecoder::CausalDecoder(const Checkpoint& checkpoint, const ImportOptions& 
 
 void CausalDecoder::plan(const ImportOptions& options) {
   graph_.keeps_context = true;
+  if (!shape_.patterns.empty() && options.ring) {
+    throw UsageError(
+        "--ring: what a query of this model sees is counted from the start of the stream");
+  }
   const uint32_t window = is_mixed() ? 0 : shape_.window;
   endless_ = options.ring || window != 0;
   sinks_ = options.sinks;
@@ -109,6 +113,7 @@ uint32_t CausalDecoder::ring_rows(uint32_t layer) const {
 
 schema::PatternT CausalDecoder::pattern(uint32_t layer) const {
   schema::PatternT pattern;
+  if (!shape_.patterns.empty()) return shape_.patterns[layer];
   if (!endless_ && !has_own_window(layer)) return pattern;
   pattern.kind = schema::PatternKind::Window;
   pattern.before = reach(layer) - 1;

@@ -42,6 +42,8 @@ struct CausalShape {
   uint32_t window = 0;
   /// With a window: for each layer, whether its queries see all keys nevertheless. Empty: none do.
   std::vector<bool> sees_all;
+  /// What the queries of each layer see, where that is not all keys or a window of them. Empty: all keys.
+  std::vector<schema::PatternT> patterns;
   /// Of rotary positions, one for each pair (i, i + pairs) of a head's first elements; empty: none.
   std::vector<float> frequencies;
   /// The same for layers with a window; empty: they have those of all.

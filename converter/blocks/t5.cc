@@ -15,13 +15,18 @@ struct Config {
   /// The head is the table of words; what enters it is divided by sqrt(width).
   bool tied, scaled;
   TextLengths lengths;
-  T5Encoder seen;
+  T5Variant variant;
 };
 
 /// "relu", "gelu", "gated-gelu", ...: the activation, and whether another product gates it.
-bool read_feed_forward(const Checkpoint& checkpoint, schema::Activation* result) {
+bool read_feed_forward(const Checkpoint& checkpoint, const T5Variant& variant,
+                       schema::Activation* result) {
   std::string name = "relu";
-  if (checkpoint.has_value("feed_forward_proj")) name = checkpoint.note("feed_forward_proj");
+  if (checkpoint.has_value("feed_forward_proj")) {
+    name = checkpoint.note("feed_forward_proj");
+  } else if (variant.experts.count != 0 && checkpoint.has_value("dense_act_fn")) {
+    name = checkpoint.note("dense_act_fn");
+  }
   const std::string gate = "gated-";
   const bool gated = name.starts_with(gate);
   std::string activation = gated ? name.substr(gate.size()) : name;
@@ -42,7 +47,8 @@ bool read_feed_forward(const Checkpoint& checkpoint, schema::Activation* result)
 
 /// Both have the same layers; the decoder's also look at the encoder's output.
 TextStack make_stack(const std::string& name, uint32_t layers, bool gated, uint32_t vocabulary,
-                     const std::string& attention, const TransformerLayer& common) {
+                     const std::string& attention, const T5Variant& variant,
+                     const TransformerLayer& common) {
   TextStack stack;
   stack.name = name;
   stack.layers = layers;
@@ -73,17 +79,28 @@ TextStack make_stack(const std::string& name, uint32_t layers, bool gated, uint3
     stack.final_norm = "encoder.final_layer_norm";
   }
   names.feed_forward_norm = dense + "layer_norm";
-  names.down = dense + "DenseReluDense.wo";
-  const std::string wide = dense + "DenseReluDense.wi";
+  dense += variant.dense + ".";
+  names.down = dense + "wo";
+  const std::string wide = dense + "wi";
   names.up = gated ? wide + "_1" : wide;
   if (gated) names.gate = wide + "_0";
+  Experts& experts = stack.layer.experts;
+  experts = variant.experts;
+  experts.width = common.width;
+  experts.inner = common.inner;
+  experts.activation = common.activation;
+  for (std::string* part : {&experts.router, &experts.expert}) *part = dense + *part;
+  stack.layer.experts_every =
+      name == "decoder" ? variant.decoder_experts_every : variant.encoder_experts_every;
+  // What is decoded token by token never fills an expert.
+  if (name == "decoder") experts.capacity = 0;
   return stack;
 }
 
 Config read_config(const Checkpoint& checkpoint, const ImportOptions& options,
-                   const T5Encoder& seen) {
+                   const T5Variant& variant) {
   Config config;
-  config.seen = seen;
+  config.variant = variant;
   config.vocabulary = checkpoint.size("vocab_size", 1, kMaxSize);
   config.width = checkpoint.size("d_model", 1, kMaxSize);
   TransformerLayer layer;
@@ -103,7 +120,7 @@ Config read_config(const Checkpoint& checkpoint, const ImportOptions& options,
   layer.norm.epsilon = static_cast<float>(checkpoint.number("layer_norm_epsilon", 1e-12, 1, 1e-6));
   layer.qkv_bias = layer.out_bias = Bias::kNone;
   layer.gate_bias = layer.up_bias = layer.down_bias = Bias::kNone;
-  const bool gated = read_feed_forward(checkpoint, &layer.activation);
+  const bool gated = read_feed_forward(checkpoint, variant, &layer.activation);
   // Since version 5 of the library tie_word_embeddings is always true: another key tells of the factor, and a head that is
   // not the table is stored.
   config.scaled = config.tied = checkpoint.flag("tie_word_embeddings", true);
@@ -111,14 +128,14 @@ Config read_config(const Checkpoint& checkpoint, const ImportOptions& options,
     config.scaled = checkpoint.flag("scale_decoder_outputs", true);
     config.tied = !checkpoint.has_tensor("lm_head.weight");
   }
-  const uint32_t length = checkpoint.size("n_positions", 1, kMaxSize, seen.length);
+  const uint32_t length = checkpoint.size("n_positions", 1, kMaxSize, variant.length);
   config.lengths = read_text_lengths(options, length, length, "");
   ignore_common_keys(checkpoint);
   checkpoint.ignore_keys({"is_encoder_decoder", "output_past", "gradient_checkpointing"});
-  config.encoder =
-      make_stack("encoder", encoder_layers, gated, config.vocabulary, seen.attention, layer);
-  config.decoder =
-      make_stack("decoder", decoder_layers, gated, config.vocabulary, "SelfAttention", layer);
+  config.encoder = make_stack("encoder", encoder_layers, gated, config.vocabulary,
+                              variant.attention, variant, layer);
+  config.decoder = make_stack("decoder", decoder_layers, gated, config.vocabulary, "SelfAttention",
+                              variant, layer);
   return config;
 }
 
@@ -167,7 +184,7 @@ class EncoderAttention {
   EncoderAttention(const Checkpoint& checkpoint, const Config& config, Translator& translator)
       : config_(config), translator_(translator) {
     GraphBuilder& builder = translator.builder();
-    const T5Encoder& seen = config.seen;
+    const T5Variant& seen = config.variant;
     const std::string prefix = "encoder.block.0.layer.0." + seen.attention + ".";
     const DistanceTable own = distance_table(
         checkpoint, config, prefix + "relative_attention_bias.weight", true, builder);
@@ -189,7 +206,7 @@ class EncoderAttention {
 
   uint32_t attend(const LayerBuilder::Layer& layer, uint32_t q, GraphBuilder::Source own) {
     GraphBuilder::Attention attention = attention_;
-    if (config_.seen.block != 0) attention.sources.push_back(block_keys(layer));
+    if (config_.variant.block != 0) attention.sources.push_back(block_keys(layer));
     attention.sources.push_back(own);
     return translator_.builder().attention(layer.name + ".attention", q, attention);
   }
@@ -199,7 +216,7 @@ class EncoderAttention {
   GraphBuilder::Source block_keys(const LayerBuilder::Layer& layer) {
     GraphBuilder::PoolRows pool;
     pool.x = {layer.x};
-    pool.group = config_.seen.block;
+    pool.group = config_.variant.block;
     pool.joins = true;
     pool.mask = translator_.mask();
     LayerBuilder::Layer blocks = layer;
@@ -207,7 +224,7 @@ class EncoderAttention {
     const uint32_t sums = translator_.builder().pool_rows(blocks.name, pool, blocks_);
     blocks.x = translator_.parts().rms_norm(
         blocks.name + ".normed", sums,
-        layer.prefix + "0." + config_.seen.attention + ".global_input_layer_norm", config_.width,
+        layer.prefix + "0." + config_.variant.attention + ".global_input_layer_norm", config_.width,
         config_.encoder.layer.norm.epsilon);
     return translator_.encoder_keys(blocks);
   }
@@ -270,8 +287,8 @@ void add_head(const Checkpoint& checkpoint, const Config& config, uint32_t x,
 }  // namespace
 
 void import_t5_model(const Checkpoint& checkpoint, const ImportOptions& options,
-                     const T5Encoder& seen, Graph& graph) {
-  const Config config = read_config(checkpoint, options, seen);
+                     const T5Variant& variant, Graph& graph) {
+  const Config config = read_config(checkpoint, options, variant);
   const TextStack &encoder = config.encoder, &decoder = config.decoder;
   Translator translator(checkpoint, encoder, decoder, config.lengths, graph);
   translator.begin_encoder();

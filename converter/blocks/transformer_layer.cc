@@ -162,8 +162,11 @@ uint32_t LayerBuilder::build(uint32_t index, const std::string& prefix, uint32_t
   const uint32_t w = same_norm ? z
                                : norm_if(name + ".ff.normed", layer_.parallel ? x : y, prefix,
                                          names.feed_forward_norm);
-  const uint32_t f = norm_if(name + ".ff.out.normed", feed_forward(name + ".ff", w, prefix), prefix,
-                             names.feed_forward_out_norm);
+  const uint32_t ff =
+      layer_.has_experts(index)
+          ? add_experts(checkpoint_, layer_.experts, name + ".ff", prefix, w, builder_, parts_).y
+          : feed_forward(name + ".ff", w, prefix);
+  const uint32_t f = norm_if(name + ".ff.out.normed", ff, prefix, names.feed_forward_out_norm);
   const bool norms_out = !names.feed_forward_sum_norm.empty();
   const uint32_t out =
       builder_.add(name + (norms_out ? ".ff.sum" : ".out"), layer_.residual_after_norm ? w : y, f);

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/blocks/experts.h"
 #include "converter/blocks/parts.h"
 #include "converter/formats/checkpoint.h"
 #include "converter/graph.h"
@@ -99,6 +100,13 @@ struct TransformerLayer {
   /// Before the names of layers and states in the graph, where there are several stacks.
   std::string graph_prefix;
   LayerNames names;
+  /// Instead of the feed-forward half of some layers: of one in `experts_every`, from the second on; of all if it is 1.
+  Experts experts;
+  uint32_t experts_every = 0;
+
+  bool has_experts(uint32_t index) const {
+    return experts_every == 1 || (experts_every != 0 && index % experts_every == 1);
+  }
 };
 
 /// Builds layers after one table.

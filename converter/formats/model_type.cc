@@ -29,6 +29,9 @@ const std::vector<Sign>& signs() {
       {"bert",
        {"encoder.layer.0.attention.self.query.weight", "embeddings.token_type_embeddings.weight"},
        "bert."},
+      {"switch_transformers",
+       {"encoder.block.0.layer.0.SelfAttention.q.weight",
+        "encoder.block.1.layer.1.mlp.router.classifier.weight"}},
       {"t5", {"encoder.block.0.layer.0.SelfAttention.q.weight"}},
       {"mamba", {"layers.0.mixer.x_proj.weight", "layers.0.mixer.A_log"}, "backbone."},
   };

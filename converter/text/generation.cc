@@ -93,6 +93,19 @@ class Reader {
       generation_.forbidden_tokens.insert(generation_.forbidden_tokens.end(), never.begin(),
                                           never.end());
     }
+    if (const std::vector<int32_t> never = tokens("begin_suppress_tokens"); !never.empty()) {
+      generation_.first_forbidden_tokens = never;
+    }
+    read_timestamps();
+  }
+
+  /// Whisper's: times are the tokens behind the one that says that there are none.
+  void read_timestamps() {
+    const std::vector<int32_t> none = tokens("no_timestamps_token_id");
+    if (none.empty() || static_cast<uint32_t>(none[0]) + 1 >= vocabulary_) return;
+    generation_.no_timestamps_token = none[0];
+    generation_.first_timestamp = none[0] + 1;
+    number("max_initial_timestamp_index", 0.0, 1e6, generation_.last_initial_timestamp);
   }
 
   template <typename T>

@@ -46,6 +46,20 @@ TEST_F(GenerationConfig, ATranslationStartsWithItsOwnToken) {
   EXPECT_EQ(generation_.beams, 4u);
 }
 
+TEST_F(GenerationConfig, WhisperSaysWhichTokensAreTimes) {
+  EXPECT_TRUE(read(R"({"begin_suppress_tokens": [3, 60], "no_timestamps_token_id": 63,
+                       "max_initial_timestamp_index": 50})")
+                  .empty());
+  EXPECT_THAT(generation_.first_forbidden_tokens, ElementsAre(3, 60));
+  EXPECT_EQ(generation_.no_timestamps_token, 63);
+  EXPECT_EQ(generation_.first_timestamp, 64);
+  EXPECT_EQ(generation_.last_initial_timestamp.value(), 50u);
+  generation_ = {};
+  // No token is left to be a time.
+  read(R"({"no_timestamps_token_id": 99})");
+  EXPECT_EQ(generation_.first_timestamp, -1);
+}
+
 TEST_F(GenerationConfig, WhatItDoesNotSayStaysAsItWas) {
   generation_.start_token = 1;
   generation_.end_token = 2;

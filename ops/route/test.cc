@@ -60,6 +60,25 @@ TEST(Route, OfEqualScoresTheFirstAndNeverANan) {
   EXPECT_EQ(s.routes.i32()[2], 0);
 }
 
+TEST(Route, RowsBeyondTheCapacityOfTheirExpertHaveNoProbability) {
+  Fixture s;
+  // Rows 0, 2 and 4 choose expert 3, the others expert 7.
+  for (size_t row = 0; row < 5; ++row) {
+    for (size_t e = 0; e < 11; ++e)
+      s.scores.f32(row)[e] = e == (row % 2 == 0 ? 3u : 7u) ? 2.0f : 1.0f;
+  }
+  schema::RouteOptionsT options;
+  options.capacity = 2;
+  s.op.options(options);
+  for (int run = 0; run < 2; ++run) {
+    ASSERT_EQ(run == 0 ? s.op.bind_and_run() : s.op.run(), Status::kOk) << s.op.message();
+    for (size_t row = 0; row < 5; ++row) {
+      EXPECT_EQ(s.routes.i32()[row], row % 2 == 0 ? 3 : 7);
+      EXPECT_EQ(s.chosen.value(row, 1) > 0, row != 4) << "row " << row;
+    }
+  }
+}
+
 TEST(Route, RefusesStepsThatMakeNoSense) {
   testing::expect_refusals<Fixture>({
       {"outputs", [](Fixture& s) { s.op.outputs.pop_back(); }, "1 outputs"},

@@ -69,6 +69,13 @@ Status read_rules(const Model& model, const oxb_beam_options& options, BeamRules
     if (const auto* forbidden = generation->forbidden_tokens(); forbidden != nullptr) {
       rules->forbidden = {forbidden->data(), forbidden->size()};
     }
+    if (const auto* forbidden = generation->first_forbidden_tokens(); forbidden != nullptr) {
+      rules->first_forbidden = {forbidden->data(), forbidden->size()};
+    }
+    rules->timestamps.first = generation->first_timestamp();
+    rules->timestamps.none = generation->no_timestamps_token();
+    rules->timestamps.last_initial = generation->last_initial_timestamp().value_or(UINT32_MAX);
+    rules->timestamps.end_token = generation->end_token();
   }
   return BeamSearch::check(*rules, error);
 }

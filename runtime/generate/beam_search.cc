@@ -121,6 +121,7 @@ void BeamSearch::begin(std::span<const int32_t> prompt) {
   generated_ = candidate_count_ = finished_count_ = result_count_ = 0;
   worst_ = kNoneYet;
   done_ = false;
+  has_times_ = rules_.timestamps.hold(prompt);
   for (uint32_t i = 0; i < rules_.beams; ++i) {
     beams_[i] = {i == 0 ? 0.0f : kCopy, 0, prompt.back()};
   }
@@ -144,7 +145,7 @@ Status BeamSearch::to_logarithms(std::span<float> logits, Error* error) const {
   return Status::kOk;
 }
 
-void BeamSearch::forbid(std::span<float> logarithms) const {
+void BeamSearch::forbid(uint32_t beam, std::span<float> logarithms) const {
   const auto known = [&](int32_t token) {
     return token >= 0 && static_cast<size_t>(token) < logarithms.size();
   };
@@ -152,6 +153,10 @@ void BeamSearch::forbid(std::span<float> logarithms) const {
     // A text that cannot end would be no text.
     if (known(token) && token != rules_.end_token) logarithms[static_cast<size_t>(token)] = kNever;
   }
+  for (const int32_t token : rules_.first_forbidden) {
+    if (known(token) && generated_ == 0) logarithms[static_cast<size_t>(token)] = kNever;
+  }
+  if (has_times_) beams_[beam].times.forbid(rules_.timestamps, logarithms);
   if (known(rules_.end_token) && length() < rules_.min_tokens) {
     logarithms[static_cast<size_t>(rules_.end_token)] = kNever;
   }
@@ -173,7 +178,7 @@ void BeamSearch::consider(const Candidate& candidate) {
 
 Status BeamSearch::add_row(uint32_t beam, std::span<float> logits, Error* error) {
   OXB_TRY(to_logarithms(logits, error));
-  forbid(logits);
+  forbid(beam, logits);
   const uint32_t last = generated_ == 0 ? rules_.beams - 1 : beam;
   for (uint32_t b = beam; b <= last; ++b) {
     const float score = beams_[b].score;
@@ -218,7 +223,10 @@ void BeamSearch::advance() {
   for (uint32_t rank = 0; rank < candidate_count_ && count < rules_.beams; ++rank) {
     const Candidate& candidate = candidates_[rank];
     if (candidate.token != rules_.end_token) {
-      next_[count++] = {candidate.score, candidate.beam, candidate.token};
+      next_[count] = {candidate.score, candidate.beam, candidate.token,
+                      beams_[candidate.beam].times};
+      if (has_times_) next_[count].times.add(rules_.timestamps, candidate.token);
+      ++count;
     } else if (rank < rules_.beams) {
       finish_text(static_cast<double>(candidate.score), candidate.beam);
     }

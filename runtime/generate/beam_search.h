@@ -10,7 +10,8 @@
 //   - a finished text's score is that sum / length ^ length_penalty, the length with the prompt and
 //     without the end token. The best `beams` of them are kept;
 //   - forbidden tokens, and the end before min_tokens, get -inf after the logarithm, so that they
-//     take no part in the normalisation; before the last token all but a forced one do, which gets 0.
+//     take no part in the normalisation; before the last token all but a forced one do, which gets 0;
+//   - so do tokens that the rules of times forbid (timestamps.h), where those hold.
 //
 // Arithmetic is our own and in a fixed order, so that equal logits give equal texts and scores on
 // every machine. Equal scores: the lower beam first, then the lower token.
@@ -23,6 +24,7 @@
 #include <span>
 
 #include "runtime/base/status.h"
+#include "runtime/generate/timestamps.h"
 
 namespace oxbow {
 
@@ -48,8 +50,9 @@ struct BeamRules {
   /// -1: none.
   int32_t end_token = -1;
   int32_t forced_last_token = -1;
-  /// Must outlive the search.
-  std::span<const int32_t> forbidden;
+  /// Both must outlive the search. The second are those that no text begins with, behind its prompt.
+  std::span<const int32_t> forbidden, first_forbidden;
+  TimestampRules timestamps;
 };
 
 class BeamSearch {
@@ -92,6 +95,7 @@ class BeamSearch {
     float score;
     uint32_t source;
     int32_t token;
+    TextTimes times{};
   };
   /// How a beam came by its token in one round.
   struct Past {
@@ -111,7 +115,7 @@ class BeamSearch {
   uint64_t lay_out(std::byte* base);
   uint32_t length() const { return prompt_count_ + generated_; }
   Status to_logarithms(std::span<float> logits, Error* error) const;
-  void forbid(std::span<float> logarithms) const;
+  void forbid(uint32_t beam, std::span<float> logarithms) const;
   void consider(const Candidate& candidate);
   void finish_text(double sum, uint32_t beam);
   bool is_done(double best_sum) const;
@@ -129,6 +133,7 @@ class BeamSearch {
   std::span<Past> history_;
   std::span<int32_t> prompt_;
   uint32_t prompt_count_ = 0;
+  bool has_times_ = false;
   uint32_t generated_ = 0;
   bool done_ = true;
   std::span<int32_t> results_;

@@ -67,6 +67,9 @@ inline constexpr std::string_view kFeatures[] = {
     "tokenizer.word_suffix",
     "tokenizer.decoding",
     "pattern.of_bytes",
+    "route.capacity",
+    "generation.first_forbidden",
+    "generation.timestamps",
 };
 
 constexpr bool knows_feature(std::string_view name) {

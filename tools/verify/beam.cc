@@ -57,7 +57,11 @@ std::vector<oxb_beam_options> Verifier::beam_grid(uint32_t n_best, uint32_t colu
   }
   lengths.push_back(columns + columns / 2 + 1);
   if (beam_settings_.max_tokens) lengths = {*beam_settings_.max_tokens};
-  std::erase_if(lengths, [&](uint32_t length) { return length < columns; });
+  // The last token of a text is not fed.
+  const uint32_t capacity = graph_.entry_points.back()->capacity;
+  std::erase_if(lengths, [&](uint32_t length) {
+    return length < columns || (capacity != 0 && length - 1 > capacity);
+  });
   lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
   std::vector<oxb_beam_options> grid;
   for (const uint32_t length : lengths) {
