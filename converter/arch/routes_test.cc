@@ -22,6 +22,9 @@ EditableCheckpoint golden(const std::string& pack) {
 EditableCheckpoint longt5() { return golden("longt5/lt5b_tglobal"); }
 EditableCheckpoint universal() { return golden("universal_transformer/ut1_act"); }
 EditableCheckpoint switched() { return golden("labml_switch/sw1"); }
+EditableCheckpoint switch_transformers() { return golden("switch_transformers/st1_capacity"); }
+EditableCheckpoint sparse() { return golden("sparse_transformer/sp_both"); }
+EditableCheckpoint image() { return golden("image_transformer/im_both"); }
 EditableCheckpoint hourglass() { return golden("labml_hourglass/hg1"); }
 EditableCheckpoint retro() { return golden("labml_retro/re1"); }
 
@@ -108,6 +111,49 @@ TEST(SwitchTransformer, RefusesByTheKey) {
   expect_refused(switched(), "drop_tokens", true, "random");
   expect_refused(switched(), "n_experts", 0, "expected");
   expect_refused(switched(), "heads", 5, "d_model");
+}
+
+TEST(SwitchTransformers, OnlyTheEncoderHasACapacity) {
+  const Graph graph = import(switch_transformers());
+  size_t with = 0;
+  for (const auto& entry : graph.model.entry_points) {
+    for (const auto& step : entry->steps) {
+      const auto* options = step->options.AsRouteOptions();
+      if (options == nullptr) continue;
+      EXPECT_EQ(entry->name, "encode");
+      EXPECT_EQ(options->capacity, 5u);
+      ++with;
+    }
+  }
+  EXPECT_EQ(with, 2u);
+  EXPECT_EQ(count_steps(graph, schema::OpCode::Route), 3u);
+}
+
+TEST(SwitchTransformers, RefusesByTheKey) {
+  expect_refused(switch_transformers(), "expert_capacity", 0, "expected");
+  expect_refused(switch_transformers(), "num_experts", 0, "expected");
+  expect_refused(switch_transformers(), "is_gated_act", true, "no gate");
+  expect_refused(switch_transformers(), "router_dtype", "bfloat16", "float32");
+}
+
+TEST(SparseTransformer, RefusesByTheKey) {
+  expect_refused(sparse(), "attention", json::array(), "list of patterns");
+  expect_refused(sparse(), "attention", json::array({"strided", "local"}), "all, strided, fixed");
+  expect_refused(sparse(), "summary", 4, "at most stride");
+  expect_refused(sparse(), "stride", 0, "expected");
+}
+
+TEST(ImageTransformer, RefusesByTheKey) {
+  expect_refused(image(), "attention", json::array({"3d"}), "1d, 2d");
+  expect_refused(image(), "block_width", 16, "expected");
+  expect_refused(image(), "query_block", 0, "expected");
+  expect_refused(image(), "image_height", 32768, "expected");
+}
+
+TEST(PatternedDecoders, HaveNoRing) {
+  ImportOptions options;
+  options.ring = true;
+  EXPECT_THROW(import(sparse(), options), UsageError);
 }
 
 TEST(Hourglass, RefusesByTheKey) {
