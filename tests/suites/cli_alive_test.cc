@@ -233,7 +233,10 @@ TEST_F(CliAlive, WhoGivesNoPromptIsAskedForOne) {
   program.type("/stats\r");
   ASSERT_TRUE(program.wait_for("prompt 3 tokens")) << program.shown();
   ASSERT_TRUE(program.wait_for("arena "));
-  program.type("/undo\r/undo\r");
+  program.type("/undo\r/stats\r/undo\r");
+  ASSERT_TRUE(program.wait_for("taken back: at position 0")) << program.shown();
+  // What was not measured is not told as nothing per second.
+  ASSERT_TRUE(program.wait_for("position 0; prompt 0 tokens; answer 0 tokens")) << program.shown();
   ASSERT_TRUE(program.wait_for("there is no turn to take back")) << program.shown();
   // What was typed comes back with the arrow.
   program.type("\033[A\033[A\033[A");
@@ -242,7 +245,10 @@ TEST_F(CliAlive, WhoGivesNoPromptIsAskedForOne) {
   ASSERT_TRUE(program.wait_for("saved, ")) << program.shown();
   program.type("/load " + path("none") + "\r");
   ASSERT_TRUE(program.wait_for("none")) << program.shown();
-  program.type("/load " + path("typed.state") + "\r/unod\r");
+  program.type("/load " + path("typed.state") + "\r");
+  ASSERT_TRUE(program.wait_for("loaded: at position 0")) << program.shown();
+  program.type("/reset\r/unod\r");
+  ASSERT_TRUE(program.wait_for("begun anew: at position 0")) << program.shown();
   ASSERT_TRUE(program.wait_for("did you mean /undo?")) << program.shown();
   // Until it asks again the terminal would take this key for itself.
   ASSERT_TRUE(program.wait_for("> "));
