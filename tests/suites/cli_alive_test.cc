@@ -84,6 +84,8 @@ TEST_F(CliAlive, EchoAndJsonTellThePromptToo) {
   EXPECT_EQ(report["prompt_tokens"], 5);
   EXPECT_EQ(report["tokens"].size(), 9u);
   EXPECT_EQ(report["end"], "tokens");
+  EXPECT_THAT(oxbow({"run", bytes_, "a", "-n", "1", "--temperature", "0.7", "--json"}).out,
+              HasSubstr("\"temperature\": 0.7,"));
 }
 
 TEST_F(CliAlive, ATextThatWasSavedIsLoaded) {
@@ -100,6 +102,10 @@ TEST_F(CliAlive, ATextThatWasSavedIsLoaded) {
     if (both.size() == 11) both.insert(both.end(), rest.begin(), rest.end());
   }
   EXPECT_EQ(both, tokens({"run", bytes_, "a", "-n", "30"}));
+  // What was read and written before is not told as this program's work.
+  const std::string told = oxbow({"run", bytes_, "-n", "19", "--load", state}).err;
+  EXPECT_THAT(told, HasSubstr("generated 19 tokens, "));
+  EXPECT_THAT(told, Not(HasSubstr("prompt")));
 }
 
 // ---- Ctrl-C -------------------------------------------------------------------------------------

@@ -27,16 +27,9 @@ constexpr SlashCommand kCommands[] = {
     {"/quit", "end; so does Ctrl-D. Ctrl-C ends an answer"},
 };
 
-/// With its speed, unless no time was measured: what a state that was loaded brings has none.
+/// With its speed, unless a state brought them: then no time was measured.
 std::string tokens_text(uint64_t tokens, uint64_t nanoseconds) {
-  std::string text = count_text(tokens, "token");
-  if (tokens > 0 && nanoseconds > 0) {
-    char rate[48];
-    std::snprintf(rate, sizeof(rate), ", %.1f/s",
-                  static_cast<double>(tokens) * 1e9 / static_cast<double>(nanoseconds));
-    text += rate;
-  }
-  return text;
+  return count_text(tokens, "token") + rate_text(tokens, static_cast<double>(nanoseconds) * 1e-9);
 }
 
 }  // namespace
