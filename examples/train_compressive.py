@@ -15,6 +15,8 @@ To make the model robust to what it meets at run time:
 The output folder receives config.json, model.safetensors (16-bit floats),
 char_vocab.json, training.json, and resume.pt for --resume (not needed to run the
 model). The learning rate follows the clock: warm-up, then a cosine down to --minutes.
+Where the Python package oxbow is installed, the checkpoint is converted at the end and
+its logits are compared.
 
 Example:
   ./train_compressive.py --text train.txt --heldout heldout.txt --out demo --minutes 65
@@ -22,10 +24,12 @@ Example:
 
 import argparse
 import hashlib
+import importlib.util
 import json
 import math
 import os
 import sys
+import tempfile
 import time
 
 # Must be set before numpy and torch load their BLAS.
@@ -382,9 +386,31 @@ def evaluate(args):
     print(json.dumps(result, indent=1))
 
 
+@torch.no_grad()
+def compare(args):
+    """Does the model that is shipped give the logits of the one that was trained?"""
+    import oxbow  # The package of the folder python; training goes without it.
+
+    net, vocab = load_checkpoint(args.out)
+    ids = torch.randint(len(vocab), (3, net.cfg["segment_lengths"][0]))
+    theirs, memory = [], net.empty_memory(1)
+    for segment in ids:
+        logits, memory, _ = net(segment.view(1, -1), memory)
+        theirs.append(logits[0])
+    with tempfile.TemporaryDirectory() as folder:
+        oxbow.convert(args.out, os.path.join(folder, "net.oxb"), weights="f32")
+        model = oxbow.Model(os.path.join(folder, "net.oxb"))
+        ours = torch.from_numpy(model.session().run(ids.flatten().numpy()))
+        model.close()
+    most = (ours - torch.cat(theirs)).abs().max().item()
+    print(f"converted: logits differ by at most {most:.1e}")
+    if not most < 1e-3:
+        sys.exit("the converted model is another one")
+
+
 # Options that say nothing about how the model was trained.
 NOT_RECORDED = {
-    "text", "heldout", "out", "resume", "eval_only", "sample", "prompt", "temperature",
+    "text", "heldout", "out", "resume", "eval_only", "compare", "sample", "prompt", "temperature",
 }  # fmt: skip
 
 
@@ -403,6 +429,11 @@ def main():
         "--eval-only",
         action="store_true",
         help="only measure the checkpoint on --heldout (and note it in training.json)",
+    )
+    add(
+        "--compare",
+        action="store_true",
+        help="only convert the checkpoint with oxbow and compare its logits",
     )
     add("--sample", type=int, default=0, metavar="N", help="only write N characters of text")
     add("--prompt", default="\n", help="start of the sample")
@@ -434,6 +465,8 @@ def main():
     if args.sample:
         model, vocab = load_checkpoint(args.out)
         print(sample(model, vocab, args.prompt, args.sample, args.temperature, args.seed))
+    elif args.compare:
+        compare(args)
     elif args.eval_only:
         if not args.heldout:
             parser.error("--eval-only needs --heldout")
@@ -442,6 +475,8 @@ def main():
         if not (args.text and args.heldout):
             parser.error("training needs --text and --heldout")
         train(args)
+        if importlib.util.find_spec("oxbow"):
+            compare(args)
 
 
 if __name__ == "__main__":

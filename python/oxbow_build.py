@@ -1,8 +1,7 @@
 """Makes the wheel: the package of this folder, with the shared library and the programs of a CMake build inside.
 
-OXBOW_NATIVE names a prefix that `cmake --install` has filled (lib/liboxbow.so, bin/oxbow-convert, bin/oxbow), for a build
-elsewhere, such as a cross build; OXBOW_PLATFORM then names the platform, such as linux_aarch64. Without it the sources around this
-folder are compiled.
+The sources around this folder are compiled, by the CMake preset `wheel` or the one that OXBOW_PRESET names: wheel-arm64 is a cross
+build for 64-bit ARM. OXBOW_NATIVE names a folder that has them already: lib/liboxbow.so, bin/oxbow-convert, bin/oxbow.
 """
 
 import base64
@@ -11,8 +10,6 @@ import os
 import pathlib
 import re
 import subprocess
-import sysconfig
-import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -34,33 +31,37 @@ def metadata():
             f"Description-Content-Type: text/markdown\n\n{readme}")
 
 
-def platform():
-    return os.environ.get("OXBOW_PLATFORM") or sysconfig.get_platform().replace("-", "_").replace(".", "_")
+def compile_native():
+    """The folder of the shared library and the programs, compiled."""
+    preset = os.environ.get("OXBOW_PRESET") or "wheel"
+    subprocess.run(["cmake", "--preset", preset], cwd=ROOT, check=True)
+    subprocess.run(["cmake", "--build", "--preset", preset], cwd=ROOT, check=True)
+    return ROOT / f"build-{preset}"
 
 
-def compile_native(prefix):
-    """The shared library and the programs, which find it beside them."""
-    build = pathlib.Path(os.environ.get("OXBOW_BUILD_DIR") or ROOT / "build-wheel")
-    options = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=ON", "-DOXBOW_BUILD_TESTS=OFF", "-DOXBOW_WITH_XNNPACK=OFF",
-               "-DOXBOW_WITH_ACL=OFF", "-DOXBOW_WITH_JNI=OFF", "-DOXBOW_WITH_VULKAN=OFF", "-DCMAKE_INSTALL_LIBDIR=lib",
-               "-DCMAKE_INSTALL_RPATH=$ORIGIN"]
-    subprocess.run(["cmake", "-S", str(ROOT), "-B", str(build), "-G", "Ninja", *options], check=True)
-    subprocess.run(["cmake", "--build", str(build)], check=True)
-    subprocess.run(["cmake", "--install", str(build), "--prefix", str(prefix), "--strip"], check=True)
+def native_files(native):
+    """What is packed, and under which name: the library's is its soname, as zip has no links."""
+    return {"liboxbow.so.0.1": native / "lib/liboxbow.so", "oxbow-convert": native / "bin/oxbow-convert", "oxbow": native / "bin/oxbow"}
 
 
-def native_files(prefix):
-    """What is packed, and under which name."""
-    return {"liboxbow.so": prefix / "lib/liboxbow.so", "liboxbow.so.0.1": prefix / "lib/liboxbow.so",
-            "oxbow-convert": prefix / "bin/oxbow-convert", "oxbow": prefix / "bin/oxbow"}
+def platform(files):
+    """The tag of files that need nothing but a C library, which says how new that must be; else one that promises nothing."""
+    told = subprocess.run(["readelf", "-h", "-d", "-V", *map(str, files)], check=True, stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "LC_ALL": "C"}).stdout
+    machine = {"Advanced Micro Devices X86-64": "x86_64", "AArch64": "aarch64"}[re.search(r"Machine:\s*(.*)", told)[1].strip()]
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", told))
+    if [name for name in needed if not re.fullmatch(r"(libc|libm|libdl|libpthread|ld-linux.*)\.so\.[0-9]", name)]:
+        return f"linux_{machine}"
+    return f"manylinux_2_{max(map(int, re.findall(r'GLIBC_2[.]([0-9]+)', told)))}_{machine}"
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    files = native_files(pathlib.Path(os.environ["OXBOW_NATIVE"]) if "OXBOW_NATIVE" in os.environ else compile_native())
     name = f"oxbow-{version()}"
-    tag = f"py3-none-{platform()}"
+    tag = f"py3-none-{platform(files.values())}"
     wheel = pathlib.Path(wheel_directory) / f"{name}-{tag}.whl"
     records = []
-    with tempfile.TemporaryDirectory() as work, zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as out:
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as out:
         def add(path, data, mode=0o644):
             info = zipfile.ZipInfo(path, DATE)
             info.external_attr = (0o100000 | mode) << 16
@@ -69,15 +70,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             records.append(f"{path},sha256={digest},{len(data)}")
 
-        prefix = pathlib.Path(os.environ.get("OXBOW_NATIVE") or work)
-        if "OXBOW_NATIVE" not in os.environ:
-            compile_native(prefix)
         for source in sorted((HERE / "oxbow").glob("*.py")) + [HERE / "oxbow/py.typed"]:
             add(f"oxbow/{source.name}", source.read_bytes())
-        for file, source in native_files(prefix).items():
-            # The library is asked for by its soname by the programs and by its plain name by Python; zip has no links.
-            if file == "liboxbow.so":
-                continue
+        for file, source in files.items():
             add(f"oxbow/native/{file}", source.read_bytes(), 0o755)
         for file in ("LICENSE", "NOTICE"):
             add(f"{name}.dist-info/{file}", (ROOT / file).read_bytes())

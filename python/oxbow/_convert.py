@@ -35,7 +35,7 @@ def _array(value: Any) -> numpy.ndarray:
     if array.dtype.name not in _TYPES:
         raise TypeError(f"tensors of {array.dtype} cannot be stored")
     # ascontiguousarray would make a number a row.
-    return numpy.array(array, order="C", copy=False) if array.ndim == 0 else numpy.ascontiguousarray(array)
+    return numpy.asarray(array, order="C") if array.ndim == 0 else numpy.ascontiguousarray(array)
 
 
 def write_safetensors(path: Union[str, os.PathLike], tensors: Mapping[str, Any]) -> None:

@@ -213,9 +213,10 @@ class Session:
         """One row of numbers for a text."""
         ids = _tokens(tokens)
         options = _library.EmbedOptions(pooling=_POOLINGS[pooling], normalise=normalise)
-        out = numpy.empty(self.model.output_width, numpy.float32)
+        # The rows of the tokens are computed there too.
+        out = numpy.empty((ids.size, self.model.output_width), numpy.float32)
         call("oxb_session_embed", self._handle, _pointer(ids), ids.size, byref(options), _pointer(out), out.size)
-        return out
+        return out[0].copy()
 
     def reset(self) -> None:
         call("oxb_session_reset", self._handle)

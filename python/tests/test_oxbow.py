@@ -3,8 +3,12 @@
     python -m unittest discover -s python/tests     with the package on the path
 """
 
+import json
 import os
 import pathlib
+import re
+import shlex
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -16,6 +20,8 @@ from oxbow import _library
 
 ROOT = pathlib.Path(os.environ.get("OXBOW_SOURCE") or pathlib.Path(__file__).resolve().parents[2])
 DEMO = ROOT / "examples/demo"
+# A cross compiler, and what runs its programs, where this Python is emulated.
+COMPILER = shlex.split(os.environ.get("OXBOW_CC") or "cc")
 
 
 class TestOxbow(unittest.TestCase):
@@ -31,6 +37,29 @@ class TestOxbow(unittest.TestCase):
     def tearDownClass(cls):
         cls.model.close()
         cls.directory.cleanup()
+
+    def compiled(self, name, source):
+        """The words that run a C program over the package's library."""
+        library = os.environ.get("OXBOW_LIBRARY") or str(_library.NATIVE / "liboxbow.so.0.1")
+        subprocess.run([*COMPILER, "-std=c99", f"-I{ROOT / 'runtime/api'}", str(source), library,
+                        f"-Wl,-rpath,{os.path.dirname(library)}", "-o", str(self.folder / name)], check=True)
+        return [*shlex.split(os.environ.get("OXBOW_EMULATOR", "")), str(self.folder / name)]
+
+    def test_structs_lie_as_the_header_has_them(self):
+        lines, expected = [], []
+        for name, struct in vars(_library).items():
+            if not (isinstance(struct, type) and issubclass(struct, _library._Sized)) or struct is _library._Sized:
+                continue
+            c_name = "oxb" + re.sub("([A-Z])", lambda letter: "_" + letter[1].lower(), name)
+            for field, *_ in struct._fields_:
+                member = getattr(struct, field)
+                lines.append(f'printf("%zu %zu\\n", offsetof({c_name}, {field}), sizeof((({c_name}*)0)->{field}));')
+                expected.append(f"{member.offset} {member.size}")
+        source = self.folder / "structs.c"
+        source.write_text("#include <oxbow.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n" + "\n".join(lines) + "\n}\n")
+        told = subprocess.run(self.compiled("structs", source), check=True, capture_output=True, text=True).stdout.splitlines()
+        self.assertEqual(told, expected)
+        self.assertGreater(len(expected), 60)
 
     def test_convert_tells_what_it_made(self):
         self.assertEqual(self.model.parameters, 1922377)
@@ -48,7 +77,6 @@ class TestOxbow(unittest.TestCase):
             oxbow.convert({}, self.folder / "x.oxb")
 
     def test_a_state_dict_gives_the_file_of_its_checkpoint(self):
-        import json
         import struct
 
         data = (DEMO / "model.safetensors").read_bytes()
@@ -74,11 +102,8 @@ class TestOxbow(unittest.TestCase):
     def test_logits_are_those_of_the_c_interface_to_the_bit(self):
         tokens = self.model.encode("And it came to pass, when the river was full, that the people went up. " * 3)
         self.assertGreater(tokens.size, self.model.max_segment)
-        library = os.environ.get("OXBOW_LIBRARY") or str(_library.NATIVE / "liboxbow.so.0.1")
-        program = self.folder / "logits"
-        subprocess.run(["cc", "-std=c99", f"-I{ROOT / 'runtime/api'}", str(pathlib.Path(__file__).with_name("logits.c")),
-                        library, f"-Wl,-rpath,{os.path.dirname(library)}", "-o", str(program)], check=True)
-        raw = subprocess.run([str(program), str(self.path), *map(str, tokens)], check=True, capture_output=True).stdout
+        program = self.compiled("logits", pathlib.Path(__file__).with_name("logits.c"))
+        raw = subprocess.run([*program, str(self.path), *map(str, tokens)], check=True, capture_output=True).stdout
         expected = numpy.frombuffer(raw, numpy.float32).reshape(tokens.size, self.model.output_width)
         logits = self.model.session().run(tokens)
         self.assertEqual(logits.tobytes(), expected.tobytes())
@@ -130,6 +155,40 @@ class TestOxbow(unittest.TestCase):
             if len(rest) == 20:
                 break
         self.assertEqual(rest, taken[20:])
+
+    def test_a_chat_goes_on_and_a_turn_is_taken_back(self):
+        folder = self.folder / "chat"
+        shutil.copytree(DEMO, folder)
+        (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template":
+            "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"}))
+        oxbow.convert(folder, self.folder / "chat.oxb", quality=False)
+        model = oxbow.Model(self.folder / "chat.oxb")
+        talk = model.session().generator(max_tokens=30, seed=2, undo_turns=2)
+        talk.message("system", "Answer as a prophet.")
+        first = "".join(talk.chat("Who art thou?"))
+        self.assertEqual(talk.end, "max_tokens")
+        self.assertEqual(len(talk.tokens), 30)
+        second = "".join(talk.chat("And then?"))
+        talk.undo()
+        self.assertEqual("".join(talk.chat("And then?")), second)
+        # By hand, what the template makes of it.
+        plain = model.session().generator(max_tokens=30, seed=2)
+        plain.add("system: Answer as a prophet.\nuser: Who art thou?\nassistant: ")
+        self.assertEqual("".join(plain), first)
+        with self.assertRaises(oxbow.OxbowError):
+            self.model.session().generator().message("user", "no template")
+
+    def test_embeddings_are_the_pooled_rows(self):
+        pack = ROOT / "tests/golden/roformer/ro1"
+        oxbow.convert(pack, self.folder / "roformer.oxb", quality=False, weights="f32")
+        model = oxbow.Model(self.folder / "roformer.oxb")
+        tokens = [2, 5, 7, 3]
+        rows = model.session().run(tokens)
+        for pooling, expected in (("mean", rows.mean(0)), ("first", rows[0]), ("last", rows[-1]), ("max", rows.max(0))):
+            vector = model.session().embed(tokens, pooling=pooling)
+            numpy.testing.assert_allclose(vector, expected, rtol=1e-5, atol=1e-6)
+            unit = model.session().embed(tokens, pooling=pooling, normalise=True)
+            numpy.testing.assert_allclose(unit, expected / numpy.linalg.norm(expected), rtol=1e-5, atol=1e-6)
 
     def test_mistakes_are_said(self):
         with self.assertRaises(oxbow.OxbowError):

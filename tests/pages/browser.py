@@ -100,7 +100,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.events = []
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url=path if path.startswith("http://") else "file://" + os.path.abspath(path))
         for _ in range(600):
             if self.value("document.readyState") == "complete":
                 break

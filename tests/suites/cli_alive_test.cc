@@ -84,6 +84,8 @@ TEST_F(CliAlive, EchoAndJsonTellThePromptToo) {
   EXPECT_EQ(report["prompt_tokens"], 5);
   EXPECT_EQ(report["tokens"].size(), 9u);
   EXPECT_EQ(report["end"], "tokens");
+  EXPECT_THAT(oxbow({"run", bytes_, "a", "-n", "1", "--temperature", "0.7", "--json"}).out,
+              HasSubstr("\"temperature\": 0.7,"));
 }
 
 TEST_F(CliAlive, ATextThatWasSavedIsLoaded) {
@@ -100,6 +102,10 @@ TEST_F(CliAlive, ATextThatWasSavedIsLoaded) {
     if (both.size() == 11) both.insert(both.end(), rest.begin(), rest.end());
   }
   EXPECT_EQ(both, tokens({"run", bytes_, "a", "-n", "30"}));
+  // What was read and written before is not told as this program's work.
+  const std::string told = oxbow({"run", bytes_, "-n", "19", "--load", state}).err;
+  EXPECT_THAT(told, HasSubstr("generated 19 tokens, "));
+  EXPECT_THAT(told, Not(HasSubstr("prompt")));
 }
 
 // ---- Ctrl-C -------------------------------------------------------------------------------------
@@ -233,7 +239,10 @@ TEST_F(CliAlive, WhoGivesNoPromptIsAskedForOne) {
   program.type("/stats\r");
   ASSERT_TRUE(program.wait_for("prompt 3 tokens")) << program.shown();
   ASSERT_TRUE(program.wait_for("arena "));
-  program.type("/undo\r/undo\r");
+  program.type("/undo\r/stats\r/undo\r");
+  ASSERT_TRUE(program.wait_for("taken back: at position 0")) << program.shown();
+  // What was not measured is not told as nothing per second.
+  ASSERT_TRUE(program.wait_for("position 0; prompt 0 tokens; answer 0 tokens")) << program.shown();
   ASSERT_TRUE(program.wait_for("there is no turn to take back")) << program.shown();
   // What was typed comes back with the arrow.
   program.type("\033[A\033[A\033[A");
@@ -242,7 +251,10 @@ TEST_F(CliAlive, WhoGivesNoPromptIsAskedForOne) {
   ASSERT_TRUE(program.wait_for("saved, ")) << program.shown();
   program.type("/load " + path("none") + "\r");
   ASSERT_TRUE(program.wait_for("none")) << program.shown();
-  program.type("/load " + path("typed.state") + "\r/unod\r");
+  program.type("/load " + path("typed.state") + "\r");
+  ASSERT_TRUE(program.wait_for("loaded: at position 0")) << program.shown();
+  program.type("/reset\r/unod\r");
+  ASSERT_TRUE(program.wait_for("begun anew: at position 0")) << program.shown();
   ASSERT_TRUE(program.wait_for("did you mean /undo?")) << program.shown();
   // Until it asks again the terminal would take this key for itself.
   ASSERT_TRUE(program.wait_for("> "));

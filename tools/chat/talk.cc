@@ -27,9 +27,9 @@ constexpr SlashCommand kCommands[] = {
     {"/quit", "end; so does Ctrl-D. Ctrl-C ends an answer"},
 };
 
-double rate(uint64_t tokens, uint64_t nanoseconds) {
-  return nanoseconds == 0 ? 0.0
-                          : static_cast<double>(tokens) * 1e9 / static_cast<double>(nanoseconds);
+/// With its speed, unless a state brought them: then no time was measured.
+std::string tokens_text(uint64_t tokens, uint64_t nanoseconds) {
+  return count_text(tokens, "token") + rate_text(tokens, static_cast<double>(nanoseconds) * 1e-9);
 }
 
 }  // namespace
@@ -85,6 +85,7 @@ bool Talk::command(const std::string& word, const std::string& rest) {
     generator_.reset();
     turns_.clear();
     begin();
+    tell_position("begun anew");
   } else if (word == "/undo") {
     undo();
   } else if (word == "/save") {
@@ -149,6 +150,11 @@ void Talk::undo() {
   }
   check(generator_.load(turns_.back()), path_);
   turns_.pop_back();
+  tell_position("taken back");
+}
+
+void Talk::tell_position(const char* done) const {
+  note("%s: at position %s", done, grouped_text(generator_.progress().position).c_str());
 }
 
 void Talk::save(const std::string& file) {
@@ -175,14 +181,14 @@ void Talk::load(const std::string& file) {
   const oxb::Status status = generator_.load(bytes);
   if (!status.ok()) return note("%s: %s", printable(file).c_str(), status.text());
   turns_.clear();
+  tell_position("loaded");
 }
 
 void Talk::print_stats() const {
   const oxb::Generation now = generator_.progress();
-  note("position %s; prompt %s, %.1f/s; answer %s, %.1f/s", grouped_text(now.position).c_str(),
-       count_text(now.prompt_tokens, "token").c_str(),
-       rate(now.prompt_tokens, now.prompt_nanoseconds), count_text(now.tokens, "token").c_str(),
-       rate(now.tokens, now.token_nanoseconds));
+  note("position %s; prompt %s; answer %s", grouped_text(now.position).c_str(),
+       tokens_text(now.prompt_tokens, now.prompt_nanoseconds).c_str(),
+       tokens_text(now.tokens, now.token_nanoseconds).c_str());
   note("arena %s, state %s, resident %s", bytes_text(session_.arena_bytes()).c_str(),
        bytes_text(generator_.state_bytes()).c_str(), bytes_text(resident_memory().bytes).c_str());
 }

@@ -41,6 +41,8 @@ class Talk {
   void undo();
   void save(const std::string& file);
   void load(const std::string& file);
+  /// After a command that went elsewhere in the stream.
+  void tell_position(const char* done) const;
   void print_stats() const;
   [[gnu::format(printf, 2, 3)]] void note(const char* text, ...) const;
   std::vector<std::byte> state();

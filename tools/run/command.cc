@@ -18,10 +18,6 @@
 namespace oxbow::tools {
 namespace {
 
-double rate(uint64_t tokens, double seconds) {
-  return seconds > 0.0 ? static_cast<double>(tokens) / seconds : 0.0;
-}
-
 /// Something was piped into the program, or a file was redirected. Whoever gives neither types, or has nothing to say.
 bool input_is_piped() {
   struct stat status = {};
@@ -160,16 +156,27 @@ void write_state_file(const std::string& path, std::span<const std::byte> state)
   }
 }
 
+std::string rate_text(uint64_t tokens, double seconds) {
+  if (tokens == 0 || seconds <= 0.0) return {};
+  char text[48];
+  std::snprintf(text, sizeof(text), ", %.1f tokens/s", static_cast<double>(tokens) / seconds);
+  return text;
+}
+
 void print_speed(const Speed& speed) {
   // The first token comes from the prompt's logits, so a run of n tokens decodes n - 1 steps.
   const uint64_t steps = speed.generated > 0 ? speed.generated - 1 : 0;
   const Colours colours = Colours::of(STDERR_FILENO);
-  std::fprintf(
-      stderr, "%sprompt %s, %.1f tokens/s; generated %s, %.1f tokens/s; arena %s; resident %s%s\n",
-      colours.note.c_str(), count_text(speed.prompt_tokens, "token").c_str(),
-      rate(speed.prompt_tokens, speed.prompt_seconds), count_text(speed.generated, "token").c_str(),
-      rate(steps, speed.decode_seconds), bytes_text(speed.arena_bytes).c_str(),
-      bytes_text(resident_memory().bytes).c_str(), colours.end.c_str());
+  std::string prompt;
+  if (speed.prompt_tokens > 0) {
+    prompt = "prompt " + count_text(speed.prompt_tokens, "token") +
+             rate_text(speed.prompt_tokens, speed.prompt_seconds) + "; ";
+  }
+  std::fprintf(stderr, "%s%sgenerated %s%s; arena %s; resident %s%s\n", colours.note.c_str(),
+               prompt.c_str(), count_text(speed.generated, "token").c_str(),
+               rate_text(steps, speed.decode_seconds).c_str(),
+               bytes_text(speed.arena_bytes).c_str(), bytes_text(resident_memory().bytes).c_str(),
+               colours.end.c_str());
 }
 
 /// An option that has no effect on this model is a mistake.

@@ -1,5 +1,6 @@
 // Feeds a prompt and prints what the model continues it with, as it comes.
 
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -49,11 +50,13 @@ oxb::Generator open_generator(const Request& request, oxb::Session& session, uin
 
 Speed print_text(const Request& request, oxb::Generator& generator, uint64_t most, Written* kept) {
   Printer printer(request);
+  Speed speed;
   bool more = true;
   for (uint64_t i = 0; i < most && more && !stop_wanted(); ++i) {
     const oxb::Expected<oxb::Piece> piece = generator.next();
     check(piece.status(), request.path);
     more = !piece->last();
+    if (piece->token >= 0) ++speed.generated;
     if (kept == nullptr) {
       more = printer.add(*piece) && more;
     } else {
@@ -70,10 +73,9 @@ Speed print_text(const Request& request, oxb::Generator& generator, uint64_t mos
                  "endless one\n",
                  static_cast<unsigned long long>(request.info.capacity));
   }
-  Speed speed;
-  speed.prompt_tokens = progress.prompt_tokens;
+  // What was read and written before a state was saved is not this program's work.
+  if (progress.prompt_nanoseconds > 0) speed.prompt_tokens = progress.prompt_tokens;
   speed.prompt_seconds = static_cast<double>(progress.prompt_nanoseconds) * 1e-9;
-  speed.generated = progress.tokens;
   speed.decode_seconds = static_cast<double>(progress.token_nanoseconds) * 1e-9;
   return speed;
 }
@@ -105,7 +107,8 @@ static void print_json(const Request& request, const Written& written, const Spe
       {"arena_bytes", speed.arena_bytes},
       {"resident_bytes", resident_memory().bytes},
       {"seed", request.sampling.seed},
-      {"temperature", request.sampling.temperature},
+      // As it was given: a float has seven digits.
+      {"temperature", std::round(static_cast<double>(request.sampling.temperature) * 1e6) / 1e6},
   };
   if (request.words) out["prompt"] = *request.words;
   std::fputs(json_text(out).c_str(), stdout);

@@ -39,6 +39,8 @@ struct Speed {
   double prompt_seconds = 0.0, decode_seconds = 0.0;
   size_t arena_bytes = 0;
 };
+/// Behind a number of tokens: ", 12.3 tokens/s"; nothing where no time was measured.
+std::string rate_text(uint64_t tokens, double seconds);
 /// One line about speed and memory, on standard error.
 void print_speed(const Speed& speed);
 
