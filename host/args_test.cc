@@ -116,6 +116,15 @@ TEST(Args, ChoicesAreListed) {
 TEST(Errors, TextFromOutsideCannotBreakTheLine) {
   EXPECT_EQ(printable("a\nb\x1b[31m"), "a?b?[31m");
   EXPECT_EQ(printable("abcdef", 3), "abc...");
+  EXPECT_EQ(printable("caf\u00e9 \u4e2d \U0001f600"), "caf\u00e9 \u4e2d \U0001f600");
+  // Controls of eight bits, alone and in UTF-8, marks of direction, and characters that are cut off.
+  EXPECT_EQ(printable("a\x9b"
+                      "2J\u009b2J\x7f"),
+            "a?2J?2J?");
+  EXPECT_EQ(printable("\u202etxt.exe\u2066\u200f\u2028"), "?txt.exe???");
+  EXPECT_EQ(printable("a\xe4\xb8"
+                      "b\xf0\x9f\x98"),
+            "a?b?");
 }
 
 TEST(Args, TheLastPositionalArgumentMayBeAList) {

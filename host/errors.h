@@ -31,8 +31,8 @@ inline constexpr int kExitCheckFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInput = 3;
 
-/// A text from outside, fit for a one-line message: control characters become `?`, and what is
-/// longer than `limit` bytes is cut.
+/// A text from outside, fit for a one-line message: control characters, marks of direction and what is no UTF-8 become
+/// `?`, and what is longer than `limit` bytes is cut.
 std::string printable(const std::string& text, size_t limit = 200);
 
 /// Runs `body` and turns what it throws into one line on stderr, "program: text", and an exit code.

@@ -698,8 +698,8 @@ OXB_API void oxb_encoder_destroy(oxb_encoder* encoder);
  * taken only when its end was seen, so a call may take nothing until `last` or three times max_word_bytes are
  * there. How a text is cut into calls does not change its ids. A text is over when `last` was set, all of it
  * is taken and there is room left in `ids`; the next call begins another.
- * Text that the vocabulary cannot express, or a word that is too long, is OXB_TEXT_STOPPED: `consumed` bytes and
- * `count` ids lie before it, and `error` tells its place, counted from the beginning of the whole text. */
+ * Text that the vocabulary cannot express, or a word that is too long, is OXB_TEXT_STOPPED: `count` ids lie before it,
+ * `error` tells its place in the whole text: a character's, one in the word, or shortly behind it after normalising. */
 OXB_API oxb_status oxb_encoder_run(oxb_encoder* encoder, const char* text, size_t bytes,
                                    oxb_bool last, int32_t* ids, size_t capacity, size_t* count,
                                    size_t* consumed, oxb_error* error);

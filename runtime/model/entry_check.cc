@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <span>
 
 #include "runtime/op.h"
+#include "runtime/text/utf8.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -34,10 +36,16 @@ Status refuse(Error* error, const char* kind, const char* name, const char* what
 }
 
 bool is_name(std::string_view name) {
-  return !name.empty() && std::none_of(name.begin(), name.end(), [](char character) {
-    const auto byte = static_cast<unsigned char>(character);
-    return byte < 0x20 || byte == 0x7f;
-  });
+  for (std::span<const char> rest(name); !rest.empty();) {
+    const Utf8Character next = read_utf8(rest);
+    // Terminals obey those below U+00A0 too.
+    if (next.kind != Utf8Character::Kind::kCharacter || next.code_point < 0x20 ||
+        (next.code_point >= 0x7f && next.code_point < 0xa0)) {
+      return false;
+    }
+    rest = rest.subspan(next.bytes);
+  }
+  return !name.empty();
 }
 
 Status EntryChecker::prepare(uint32_t steps, Error* error) {

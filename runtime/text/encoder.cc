@@ -22,6 +22,8 @@ constexpr uint32_t kMaxWordBytes = 1u << 24;
 // A long word that comes in many small pieces would be looked through from its beginning for each of
 // them. From this size on it is half as long again each time, so all looking takes linear time.
 constexpr size_t kLongWordBytes = 256;
+// So much text is normalised at once: no more is taken before it is seen that the text stops.
+constexpr size_t kNormalPart = 256;
 
 /// No word needs to see further than this, and no call should look through all of a long text.
 size_t window_bytes(const Tokenizer& tokenizer, size_t word_bytes) {
@@ -168,20 +170,24 @@ Status oxb_encoder::encode(std::span<const char> text, bool ends, size_t* consum
   if (normalizer_.empty()) {
     return kind(state_, text, ends, consumed, error);
   }
-  for (;;) {
-    const size_t taken = normalizer_.take(text.subspan(*consumed), ends);
+  for (size_t part = kNormalPart;;) {
+    const std::span<const char> rest = text.subspan(*consumed);
+    const bool all = rest.size() <= part;
+    const size_t taken = normalizer_.take(all ? rest : rest.first(part), ends && all);
     *consumed += taken;
     const std::span<const char> normal = normalizer_.text();
     const bool settled = normalizer_.complete() || normalizer_.full();
-    if (!settled && normal.size() < normal_again_at_) return Status::kOk;
     size_t used = 0;
-    const Status status = kind(state_, normal, normalizer_.complete(), &used, error);
-    normalizer_.drop(used);
-    const bool waits = used == 0 && state_.pending.empty() && normal.size() >= kLongWordBytes;
-    normal_again_at_ = waits ? normal.size() + normal.size() / 2 : 0;
-    if (status != Status::kOk || !state_.pending.empty() || (taken == 0 && used == 0)) {
-      return status;
+    if (settled || normal.size() >= normal_again_at_) {
+      const Status status = kind(state_, normal, normalizer_.complete(), &used, error);
+      normalizer_.drop(used);
+      const bool waits = used == 0 && state_.pending.empty() && normal.size() >= kLongWordBytes;
+      normal_again_at_ = waits ? normal.size() + normal.size() / 2 : 0;
+      if (status != Status::kOk || !state_.pending.empty()) return status;
     }
+    if (taken > 0 || used > 0) continue;
+    if (all) return Status::kOk;
+    part *= 2;  // What a step holds back is longer.
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,23 @@ TEST(TextChars, MalformedTextIsNamedWithItsPlace) {
   EXPECT_EQ(malformed.error(), "text, byte 0: 0xff does not begin a character in UTF-8");
   const Attempt cut_off(*tokenizer, "\xe2\x82");
   EXPECT_EQ(cut_off.error(), "text, byte 0: 0xe2 does not begin a character in UTF-8");
+}
+
+TEST(TextChars, WhereTextIsChangedFirstAStopIsToldShortlyBehindItsPlace) {
+  schema::TokenizerT table = chars();
+  table.steps.push_back(std::make_unique<schema::NormalStepT>());  // That changes nothing.
+  const OwnedTokenizer tokenizer(table, 6);
+  ASSERT_EQ(tokenizer.status(), Status::kOk) << tokenizer.error();
+  for (const size_t before : {0u, 2u, 255u, 256u, 5000u, 40000u}) {
+    const std::string text = std::string(before, 'a') + "ü" + std::string(20000, 'b');
+    const Attempt attempt(*tokenizer, text, text.size());
+    EXPECT_EQ(attempt.status, kTextStopped);
+    EXPECT_EQ(attempt.encoded.count, before) << "all that lies before it is given";
+    EXPECT_GE(attempt.encoded.consumed, before);
+    EXPECT_LE(attempt.encoded.consumed, before + 300);
+    const std::string place = "text, byte " + std::to_string(attempt.encoded.consumed) + ": U+00FC";
+    EXPECT_EQ(attempt.error().substr(0, place.size()), place);
+  }
 }
 
 TEST(TextChars, TheLowerOfTwoIdsWins) {

@@ -37,7 +37,7 @@ inline EncodedText encode_text(const Tokenizer& tokenizer, const oxb_encoder_opt
   if (oxb_encoder::measure(tokenizer, options, &bytes, &error) != Status::kOk) {
     broken("an encoder has a size");
   }
-  const auto memory = std::make_unique<std::byte[]>(bytes);
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
   if (oxb_encoder::place(tokenizer, options, memory.get(), bytes, &encoder, &error) !=
       Status::kOk) {
     broken("an encoder fits its size");
@@ -50,9 +50,9 @@ inline EncodedText encode_text(const Tokenizer& tokenizer, const oxb_encoder_opt
     const bool last = there == text.size();
     const size_t room = most.room == 0 ? text.size() + 64 : 1 + random() % most.room;
     const std::span<const char> left = text.subspan(taken, there - taken);
-    const auto piece = std::make_unique<char[]>(left.size());
+    const auto piece = std::make_unique_for_overwrite<char[]>(left.size());
     std::copy(left.begin(), left.end(), piece.get());
-    const auto ids = std::make_unique<int32_t[]>(room);
+    const auto ids = std::make_unique_for_overwrite<int32_t[]>(room);
     Encoded encoded;
     const Status status =
         encoder->run({piece.get(), left.size()}, last, {ids.get(), room}, &encoded, &error);
@@ -89,7 +89,7 @@ inline bool is_whole_text(std::span<const char> text) {
 inline std::string decode_text(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
   oxb_decoder_options options = OXB_DECODER_OPTIONS_INIT;
   options.skip_special = 0;
-  const auto memory = std::make_unique<std::byte[]>(oxb_decoder::bytes());
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(oxb_decoder::bytes());
   Error error;
   oxb_decoder* decoder = nullptr;
   if (oxb_decoder::place(tokenizer, options, memory.get(), oxb_decoder::bytes(), &decoder,
@@ -98,7 +98,7 @@ inline std::string decode_text(const Tokenizer& tokenizer, std::span<const int32
   }
   std::string all;
   const size_t room = decoder->most_text();
-  const auto text = std::make_unique<char[]>(room);
+  const auto text = std::make_unique_for_overwrite<char[]>(room);
   const auto add = [&](Status status, size_t count) {
     if (status != Status::kOk || count > room) broken("a token of the vocabulary has a text");
     if (!is_whole_text({text.get(), count})) broken("text comes in whole characters");

@@ -36,7 +36,8 @@ using Bytes = std::vector<uint8_t>;
 constexpr size_t kMaxInput = size_t{1} << 20;
 constexpr unsigned kSecondsForOneInput = 60;
 
-std::string crash_name;
+// Stays when everything else is gone: what is lost is told at the very end.
+std::string& crash_name = *new std::string();
 const uint8_t* current = nullptr;
 size_t current_size = 0;
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <vector>
 
 #include "converter/text/generation.h"
 #include "converter/text/tokenizer/find.h"
@@ -53,7 +54,10 @@ inline void write_fuzz_folder(std::string_view input) {
                                          "chat_template.jinja",
                                          "generation_config.json"};
   constexpr std::string_view kMark = "--- ";
-  for (const std::string_view name : kNames) std::filesystem::remove(fuzz_folder() / name);
+  // Those of the input before; calls of the system are most of what a small folder costs.
+  static std::vector<std::filesystem::path> written;
+  for (const std::filesystem::path& path : written) std::filesystem::remove(path);
+  written.clear();
   std::ofstream file;
   while (!input.empty()) {
     const size_t end = std::min(input.find('\n'), input.size() - 1) + 1;
@@ -65,7 +69,8 @@ inline void write_fuzz_folder(std::string_view input) {
           line.size() != kMark.size() + name.size() + 1) {
         continue;
       }
-      file = std::ofstream(fuzz_folder() / name, std::ios::binary | std::ios::trunc);
+      written.push_back(fuzz_folder() / name);
+      file = std::ofstream(written.back(), std::ios::binary | std::ios::trunc);
       begins = true;
     }
     // The line's end before a mark is the mark's.

@@ -70,7 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   oxb_encoder_options options = OXB_ENCODER_OPTIONS_INIT;
   options.add_template = data[1] & 1;
   options.parse_special = data[1] >> 1 & 1;
-  if ((data[1] & 4) != 0) options.max_word_bytes = 64;
+  options.max_word_bytes = (data[1] & 4) != 0 ? 64 : 512;
   const std::span<const char> text(reinterpret_cast<const char*>(data) + kChoices,
                                    std::min(size - kChoices, kMostText));
   check_text(tokenizer, options, text, data[2]);

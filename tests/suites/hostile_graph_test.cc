@@ -64,7 +64,10 @@ TEST(HostileGraph, BlocksThatRowsCannotBeTurnedInAreRefused) {
 TEST(HostileGraph, NamesWithControlCharactersAreRefusedAndNotShown) {
   const std::string nul("input_ids\0b", 11);
   for (const std::string& name :
-       {nul, std::string("\x1b[2J"), std::string("a\nb"), std::string()}) {
+       {nul, std::string("\x1b[2J"), std::string("a\nb"), std::string(), std::string("a\u009b2J"),
+        std::string("a\x9b"
+                    "2J"),
+        std::string("\xe4\xb8")}) {
     const std::string text = refusal([&](auto& model) { find(model, "mask").name = name; });
     EXPECT_NE(text.find("its name is empty or has control characters"), std::string::npos) << text;
     EXPECT_EQ(text.find('\x1b'), std::string::npos);
