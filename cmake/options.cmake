@@ -72,6 +72,8 @@ target_compile_options(
 if(OXBOW_SMALL)
   target_compile_options(oxbow_no_throw INTERFACE -fno-asynchronous-unwind-tables -fno-unwind-tables)
 endif()
+# For what does not compute. Clang's -Oz also shares what functions have in common; GCC's is its -Os.
+set(oxbow_smallest $<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>)
 
 # oxbow_precompile(<target> [SKIP regex] HEADERS header... | REUSE_FROM <target>)
 #

@@ -51,7 +51,6 @@ int main(int argc, char** argv) {
   check(oxb_session_encode(session, tokens, count, &error));
   check(oxb_generator_run(generator, print, NULL, NULL, &error));
   putchar('\n');
-
   oxb_generator_destroy(generator);
   oxb_session_destroy(session);
   oxb_model_close(model);

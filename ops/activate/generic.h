@@ -5,8 +5,10 @@
 // file that includes this.
 
 #include <cstddef>
+#include <type_traits>
 
 #include "ops/activate/activate.h"
+#include "ops/common/independent.h"
 #include "runtime/base/math.h"
 
 namespace oxbow {
@@ -53,54 +55,73 @@ namespace {
   return limit * tanh_f32(x / limit);
 }
 
-[[gnu::always_inline]] inline void activate(const ActivateParams& params, const float* x,
-                                            size_t count, float* y) {
-  // A copy: y might be the params, for all the compiler knows.
-  const float limit = params.limit;
-  switch (params.activation) {
+/// A loop takes whole vectors: what they leave over goes through it in a buffer, as a second copy of every
+/// function for single elements would be as large as the first. x and y may be the same.
+using ActivateLoop = void (*)(const float* x, size_t vectors, float* y, float limit);
+
+template <auto kFunction>
+void activate_vectors(const float* x, size_t vectors, float* y, [[maybe_unused]] float limit) {
+  const size_t count = vectors * kLanes;
+  OXB_INDEPENDENT
+  for (size_t i = 0; i < count; ++i) {
+    if constexpr (std::is_invocable_v<decltype(kFunction), float>) {
+      y[i] = kFunction(x[i]);
+    } else {
+      y[i] = kFunction(x[i], limit);
+    }
+  }
+}
+
+[[gnu::always_inline]] inline ActivateLoop activate_loop(Activation activation) {
+  switch (activation) {
     case Activation::kNone:
-      if (x != y) __builtin_memmove(y, x, count * sizeof(float));
       break;
     case Activation::kRelu:
-      for (size_t i = 0; i < count; ++i) y[i] = relu(x[i]);
-      break;
+      return activate_vectors<relu>;
     case Activation::kGelu:
-      for (size_t i = 0; i < count; ++i) y[i] = gelu(x[i]);
-      break;
+      return activate_vectors<gelu>;
     case Activation::kGeluTanh:
-      for (size_t i = 0; i < count; ++i) y[i] = gelu_tanh(x[i]);
-      break;
+      return activate_vectors<gelu_tanh>;
     case Activation::kSilu:
-      for (size_t i = 0; i < count; ++i) y[i] = silu(x[i]);
-      break;
+      return activate_vectors<silu>;
     case Activation::kSigmoid:
-      for (size_t i = 0; i < count; ++i) y[i] = sigmoid_f32(x[i]);
-      break;
+      return activate_vectors<sigmoid_f32>;
     case Activation::kTanh:
-      for (size_t i = 0; i < count; ++i) y[i] = tanh_f32(x[i]);
-      break;
+      return activate_vectors<tanh_f32>;
     case Activation::kGeluQuick:
-      for (size_t i = 0; i < count; ++i) y[i] = gelu_quick(x[i]);
-      break;
+      return activate_vectors<gelu_quick>;
     case Activation::kClamp:
-      for (size_t i = 0; i < count; ++i) y[i] = clamp(x[i], limit);
-      break;
+      return activate_vectors<clamp>;
     case Activation::kReluSquared:
-      for (size_t i = 0; i < count; ++i) y[i] = relu_squared(x[i]);
-      break;
+      return activate_vectors<relu_squared>;
     case Activation::kEluPlusOne:
-      for (size_t i = 0; i < count; ++i) y[i] = elu_plus_one(x[i]);
-      break;
+      return activate_vectors<elu_plus_one>;
     case Activation::kExp:
-      for (size_t i = 0; i < count; ++i) y[i] = exp_f32(x[i]);
-      break;
+      return activate_vectors<exp_f32>;
     case Activation::kSoftplus:
-      for (size_t i = 0; i < count; ++i) y[i] = softplus(x[i]);
-      break;
+      return activate_vectors<softplus>;
     case Activation::kSoftCap:
-      for (size_t i = 0; i < count; ++i) y[i] = soft_cap(x[i], limit);
-      break;
+      return activate_vectors<soft_cap>;
   }
+  return nullptr;
+}
+
+[[gnu::always_inline]] inline void activate(const ActivateParams& params, const float* x,
+                                            size_t count, float* y) {
+  const ActivateLoop loop = activate_loop(params.activation);
+  if (loop == nullptr) {
+    if (x != y) __builtin_memmove(y, x, count * sizeof(float));
+    return;
+  }
+  const float limit = params.limit;
+  const size_t rest = count % kLanes;
+  const size_t whole = count - rest;
+  loop(x, whole / kLanes, y, limit);
+  if (rest == 0) return;
+  float last[kLanes] = {};
+  __builtin_memcpy(last, x + whole, rest * sizeof(float));
+  loop(last, 1, last, limit);
+  __builtin_memcpy(y + whole, last, rest * sizeof(float));
 }
 
 }  // namespace

@@ -185,8 +185,7 @@ namespace {
   }
 }
 
-[[gnu::always_inline]] inline void scan(const ScanArgs& args, size_t begin, size_t end) {
-  const size_t count = end - begin;
+[[gnu::always_inline]] inline void scan(const ScanArgs& args, size_t begin, size_t count) {
   switch (args.rule) {
     case ScanRule::kWeightedAverage:
       if (args.window == 1) {
@@ -205,6 +204,14 @@ namespace {
       exponential_gates(args, begin, count);
       break;
   }
+}
+
+/// Whole vectors, and what they leave over by the reference: a copy of the loops for single channels would be as large
+/// as that for vectors.
+[[gnu::always_inline]] inline void scan_vectors(const ScanArgs& args, size_t begin, size_t end) {
+  const size_t whole = (end - begin) / kLanes * kLanes;
+  if (whole != 0) scan(args, begin, whole);
+  if (begin + whole != end) scan_f32_f32_ref(args, begin + whole, end);
 }
 
 }  // namespace

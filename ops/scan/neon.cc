@@ -3,6 +3,8 @@
 
 namespace oxbow {
 
-void scan_f32_f32_neon(const ScanArgs& args, size_t begin, size_t end) { scan(args, begin, end); }
+void scan_f32_f32_neon(const ScanArgs& args, size_t begin, size_t end) {
+  scan_vectors(args, begin, end);
+}
 
 }  // namespace oxbow

@@ -619,7 +619,7 @@ OXB_API oxb_status oxb_session_tensor_info(const oxb_session* session, size_t in
 OXB_API oxb_status oxb_session_tensor_read(const oxb_session* session, size_t index, float* values,
                                            size_t value_count, oxb_error* error);
 
-/* Per-step time. `callback` is called after every step of every run; null switches it off. */
+/* Time of each step of each run; null: of none. A step that sessions take together is told once, by the first of them. */
 typedef void (*oxb_profile_callback)(void* context, uint32_t step, const char* op,
                                      const char* output, uint64_t nanoseconds);
 OXB_API oxb_status oxb_session_set_profile(oxb_session* session, oxb_profile_callback callback,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "host/testing/paths.h"
@@ -64,6 +65,21 @@ class Examples : public ::testing::Test {
 };
 
 constexpr const char* kPrompt = "And it came to pass";
+
+TEST_F(Examples, AreShortEnoughToBeReadAtOnce) {
+  const auto lines = [](const std::string& name) {
+    const std::vector<std::byte> text =
+        read_bytes(std::filesystem::path(source_dir()) / "examples" / name);
+    return std::count(text.begin(), text.end(), std::byte{'\n'});
+  };
+  for (std::string name :
+       {"generate", "chat", "classify", "embed", "translate", "resume", "rewind"}) {
+    EXPECT_LE(lines(name + ".c"), 60) << name;
+    EXPECT_LE(lines(name + ".cc"), 40) << name;
+    name[0] = static_cast<char>(name[0] - 'a' + 'A');
+    EXPECT_LE(lines("java/" + name + ".java"), 40) << name;
+  }
+}
 
 TEST_F(Examples, GenerateWritesTheTextOfTheCommandLine) {
   EXPECT_EQ(both("generate", {demo_, kPrompt}),
