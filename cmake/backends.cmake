@@ -1,11 +1,13 @@
-# Optional libraries that serve dense layers (docs/backends.md), and Vulkan (docs/vulkan.md). Each option is ON, OFF or AUTO: ON when it is found.
-# A library whose interface is another one, which a small program finds out, counts as not found.
-# Sets OXBOW_WITH_<NAME> to true or false and the list backend_libraries to what the library links then. Which there are is
-# told by runtime/device/backends.inc: the list optional_backends, and OXB_BUILD_<NAME>=0|1 of the target oxbow_backends.
+# Optional backends: libraries that serve dense layers, and devices (docs/backends.md). Which there are is told by
+# runtime/device/backends.inc, how one is found by backends/<name>.cmake.
+# Sets OXBOW_WITH_<NAME> to true or false, the list backend_libraries to what the library links then, and the list
+# optional_backends; of a device also device_kind_<NAME> and device_context_<NAME>, as in the table. The target oxbow_backends
+# has OXB_BUILD_<NAME>=0|1. A file may set <name>_flags for the sources of that name in ops/.
 
 include(CheckCXXSourceCompiles)
 
-# oxbow_backend(<NAME> <packages> <header> <program> <library>...)
+# oxbow_backend(<NAME> <packages> <header> <program> <library>...): an option that is ON, OFF or AUTO: ON when it is found. A
+# library whose interface is another one, which a small program finds out, counts as not found.
 macro(oxbow_backend name packages header program)
   set(OXBOW_WITH_${name} OFF CACHE STRING "Build the backend ${name}: ON, OFF or AUTO")
   set_property(CACHE OXBOW_WITH_${name} PROPERTY STRINGS ON OFF AUTO)
@@ -42,40 +44,20 @@ macro(oxbow_backend name packages header program)
 endmacro()
 
 set(backend_libraries "")
-oxbow_backend(
-  XNNPACK "libxnnpack-dev libpthreadpool-dev" xnnpack.h
-  "#include <xnnpack.h>
-int main() { return xnn_setup_fully_connected_nc_f32(nullptr, 1, nullptr, nullptr, nullptr); }" XNNPACK)
-oxbow_backend(ACL "libarm-compute-dev" arm_compute/runtime/NEON/NEFunctions.h "" arm_compute arm_compute_core)
-
-# Vulkan: headers and a shader compiler to build with. The library itself is opened at run time, if it is there.
-oxbow_backend(VULKAN "libvulkan-dev glslc" vulkan/vulkan_core.h "")
-if(OXBOW_WITH_VULKAN)
-  find_program(OXBOW_GLSLC glslc)
-  mark_as_advanced(OXBOW_GLSLC)
-  if(OXBOW_GLSLC)
-    list(APPEND backend_libraries ${CMAKE_DL_LIBS})
-  elseif(wanted STREQUAL "AUTO")
-    set(OXBOW_WITH_VULKAN FALSE)
-    message(STATUS "Backend VULKAN: FALSE, there is no glslc")
-  else()
-    message(FATAL_ERROR "OXBOW_WITH_VULKAN is ON, but glslc is not there (Debian 12: glslc).")
-  endif()
-endif()
-
-# NPUs: plug-ins that are opened at run time need nothing but the system's loader.
-option(OXBOW_WITH_NPU "Build the backend NPU, which runs plug-ins for accelerators" OFF)
-if(OXBOW_WITH_NPU)
-  list(APPEND backend_libraries ${CMAKE_DL_LIBS})
-endif()
-
 set(optional_backends "")
 add_library(oxbow_backends INTERFACE)
 set(table "${PROJECT_SOURCE_DIR}/runtime/device/backends.inc")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${table}")
 file(STRINGS "${table}" rows REGEX "^OXB_(LIBRARY|DEVICE) *\\([A-Z]")
 foreach(row IN LISTS rows)
-  string(REGEX REPLACE "^[A-Z_]+ *\\(([A-Z0-9_]+),.*" "\\1" name "${row}")
+  string(REGEX REPLACE "[^A-Za-z0-9_]+" ";" fields "${row}")
+  list(GET fields 1 name)
   list(APPEND optional_backends ${name})
+  if(row MATCHES "^OXB_DEVICE")
+    list(GET fields 4 device_kind_${name})
+    list(GET fields 6 device_context_${name})
+  endif()
+  string(TOLOWER "${name}" file)
+  include("${CMAKE_CURRENT_LIST_DIR}/backends/${file}.cmake")
   target_compile_definitions(oxbow_backends INTERFACE "OXB_BUILD_${name}=$<BOOL:${OXBOW_WITH_${name}}>")
 endforeach()

@@ -222,6 +222,9 @@ add_test(NAME Links.LeadSomewhere COMMAND "${PROJECT_SOURCE_DIR}/tests/links")
 add_test(NAME Links.CheckerSeesDeadOnes COMMAND "${PROJECT_SOURCE_DIR}/tests/links" --self-test)
 add_test(NAME Readmes.ListWhatIsInTheirFolders COMMAND "${PROJECT_SOURCE_DIR}/tests/readmes")
 add_test(NAME Readmes.CheckerSeesDifferences COMMAND "${PROJECT_SOURCE_DIR}/tests/readmes" --self-test)
+# What a new op, backend, tokenizer kind, pattern or score term touches.
+add_test(NAME Touched.NothingIsListedByHand COMMAND "${PROJECT_SOURCE_DIR}/tests/touched")
+add_test(NAME Touched.CheckerSeesLists COMMAND "${PROJECT_SOURCE_DIR}/tests/touched" --self-test)
 
 # A benchmark that nobody runs would not be missed when it breaks.
 if(TARGET oxbow_bench_kernels)

@@ -1,6 +1,6 @@
 #pragma once
 
-// When a model uses what is in runtime/model/features.h.
+// When a model uses what is in runtime/model/features.inc.
 
 #include <span>
 #include <string>
@@ -17,7 +17,7 @@ struct Feature {
   bool (*is_used)(const schema::ModelT& model);
 };
 
-/// In the order of kFeatures.
+/// In the order of the list.
 std::span<const Feature> features();
 
 /// Names of those that the model uses.

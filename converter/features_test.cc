@@ -92,7 +92,7 @@ TEST(Features, EveryAppendedFieldThatChangesResultsHasOne) {
     ASSERT_GE(fields.size(), count) << table;
     for (size_t i = count; i < fields.size(); ++i) {
       EXPECT_TRUE(named.contains(table + "." + fields[i]))
-          << table << "." << fields[i] << " needs a line in runtime/model/features.h";
+          << table << "." << fields[i] << " needs a line in runtime/model/features.inc";
     }
   }
   for (const std::string& name : named) {

@@ -17,7 +17,7 @@ namespace oxbow::convert {
 namespace {
 
 /// Data that is hashed or copied at once.
-constexpr size_t kPieceBytes = size_t{4} << 20;
+constexpr size_t kChunkBytes = size_t{4} << 20;
 
 // The first 8 bytes of a FlatBuffer, root offset and identifier, stay in front of the prefix's own fields.
 constexpr size_t kShared = offsetof(FilePrefix, version);
@@ -135,12 +135,12 @@ void DraftFile::finish(const schema::ModelT& model) {
   std::unique_ptr<TemporaryFile> moved;
   if (head_bytes != data_offset_) moved = std::make_unique<TemporaryFile>(target_);
   uint64_t hash = kHashSeed;
-  std::vector<std::byte> piece(kPieceBytes);
-  for (uint64_t at = 0; at < data_bytes_; at += piece.size()) {
-    piece.resize(std::min<uint64_t>(kPieceBytes, data_bytes_ - at));
-    file_->read_at(data_offset_ + at, piece);
-    hash = hash_bytes(piece.data(), piece.size(), hash);
-    if (moved) moved->write_at(head_bytes + at, piece);
+  std::vector<std::byte> chunk(kChunkBytes);
+  for (uint64_t at = 0; at < data_bytes_; at += chunk.size()) {
+    chunk.resize(std::min<uint64_t>(kChunkBytes, data_bytes_ - at));
+    file_->read_at(data_offset_ + at, chunk);
+    hash = hash_bytes(chunk.data(), chunk.size(), hash);
+    if (moved) moved->write_at(head_bytes + at, chunk);
   }
   if (moved) file_ = std::move(moved);
   data_offset_ = head_bytes;

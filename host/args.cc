@@ -6,16 +6,11 @@
 #include <cstdio>
 
 #include "host/errors.h"
+#include "host/number_text.h"
 #include "runtime/base/checked.h"
 
 namespace oxbow {
 namespace {
-
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%g", value);
-  return text;
-}
 
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);

@@ -31,4 +31,10 @@ std::string grouped_text(uint64_t number) {
   return text;
 }
 
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", value);
+  return text;
+}
+
 }  // namespace oxbow

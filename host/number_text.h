@@ -13,6 +13,8 @@ std::string bytes_text(uint64_t bytes);
 std::string size_text(uint64_t bytes);
 /// "1 token", "2,000 tokens".
 std::string count_text(uint64_t count, const char* one);
+/// "0.5", "1e-05".
+std::string number_text(double value);
 /// "1,234,567".
 std::string grouped_text(uint64_t number);
 

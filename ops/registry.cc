@@ -1,57 +1,33 @@
 // All ops, at the places of their opcodes. The build makes ops.inc of the folders that have a traits.cc: a line
-// OXB_OP(layer_norm, LayerNorm) for each, OXB_VULKAN_OP where there is a vulkan.cc, or OXB_LEFT_OUT_OP with the group that
-// OXBOW_OPS leaves out. npu_ops.inc has those with an npu.cc.
+// OXB_OP(layer_norm, LayerNorm) for each, or OXB_LEFT_OUT_OP with the group that OXBOW_OPS leaves out; and device_ops.inc,
+// with a line for each device of this build whose name a file of the folder has.
 
 #include <array>
 
+#include "device_headers.inc"
 #include "ops/common/left_out.h"
-#include "runtime/device/npu/npu_op.h"
-#include "runtime/device/vulkan/vulkan_op.h"
 #include "runtime/op.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
 
 #define OXB_OP(op, code) Status bind_##op(BindContext& context, RunFunction* run);
-#define OXB_VULKAN_OP(op, code) \
-  OXB_OP(op, code)              \
-  Status bind_##op##_vulkan(VulkanBindContext& context);
 #define OXB_LEFT_OUT_OP(op, code, group)
 #include "ops.inc"
 #undef OXB_LEFT_OUT_OP
-#undef OXB_VULKAN_OP
 #undef OXB_OP
-#define OXB_NPU_OP(op, code) Status bind_##op##_npu(NpuBindContext& context);
-#include "npu_ops.inc"
-#undef OXB_NPU_OP
+#define OXB_DEVICE_OP(op, code, device, kind, Context) \
+  Status bind_##op##_##device(Context& context);
+#include "device_ops.inc"
+#undef OXB_DEVICE_OP
 
 namespace {
 
 constexpr size_t kCount = static_cast<size_t>(schema::OpCode::MAX) + 1;
 
-using DeviceBinds = std::array<DeviceBind, kDeviceKinds>;
-
-// The half of an op that runs on a Vulkan device; its function exists only in a build with it.
-#if OXB_BUILD_VULKAN
-template <Status (*bind)(VulkanBindContext&)>
-constexpr DeviceBinds on_vulkan() {
-  DeviceBinds binds = {};
-  binds[static_cast<size_t>(DeviceKind::kVulkan)] = [](DeviceBindContext& context) {
-    return bind(static_cast<VulkanBindContext&>(context));
-  };
-  return binds;
-}
-#define OXB_VULKAN(function) on_vulkan<function>()
-#else
-#define OXB_VULKAN(function) DeviceBinds()
-#endif
-
 constexpr std::array<OpDef, kCount> make_table() {
   std::array<OpDef, kCount> table{};
 #define OXB_OP(op, code) table[static_cast<size_t>(schema::OpCode::code)] = {#code, bind_##op, {}};
-#define OXB_VULKAN_OP(op, code)                                         \
-  table[static_cast<size_t>(schema::OpCode::code)] = {#code, bind_##op, \
-                                                      OXB_VULKAN(bind_##op##_vulkan)};
 #define OXB_LEFT_OUT_OP(op, code, group)                                                   \
   table[static_cast<size_t>(schema::OpCode::code)] = {                                     \
       #code,                                                                               \
@@ -59,17 +35,14 @@ constexpr std::array<OpDef, kCount> make_table() {
       {}};
 #include "ops.inc"
 #undef OXB_LEFT_OUT_OP
-#undef OXB_VULKAN_OP
 #undef OXB_OP
-#if OXB_BUILD_NPU
-#define OXB_NPU_OP(op, code)                                                                 \
+#define OXB_DEVICE_OP(op, code, device, kind, Context)                                       \
   table[static_cast<size_t>(schema::OpCode::code)]                                           \
-      .bind_device[static_cast<size_t>(DeviceKind::kNpu)] = [](DeviceBindContext& context) { \
-    return bind_##op##_npu(static_cast<NpuBindContext&>(context));                           \
+      .bind_device[static_cast<size_t>(DeviceKind::kind)] = [](DeviceBindContext& context) { \
+    return bind_##op##_##device(static_cast<Context&>(context));                             \
   };
-#include "npu_ops.inc"
-#undef OXB_NPU_OP
-#endif
+#include "device_ops.inc"
+#undef OXB_DEVICE_OP
   return table;
 }
 
@@ -79,11 +52,9 @@ constexpr std::array<OpDef, kCount> kTable = make_table();
 constexpr bool is_complete() {
   std::array<bool, kCount> there{};
 #define OXB_OP(op, code) there[static_cast<size_t>(schema::OpCode::code)] = true;
-#define OXB_VULKAN_OP(op, code) OXB_OP(op, code)
 #define OXB_LEFT_OUT_OP(op, code, group) OXB_OP(op, code)
 #include "ops.inc"
 #undef OXB_LEFT_OUT_OP
-#undef OXB_VULKAN_OP
 #undef OXB_OP
   for (const bool found : there) {
     if (!found) return false;

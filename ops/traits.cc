@@ -36,10 +36,10 @@ const OpTraits& op_traits(schema::OpCode code) {
 }
 
 std::optional<WeightInput> weight_input(const OpTraits& traits) {
-  for (size_t i = 0; i < kMaxPlaces; ++i) {
-    const Place& place = traits.signature->inputs[i];
+  for (size_t i = 0; i < traits.signature->inputs.size(); ++i) {
+    const Place& place = traits.signature->input(i);
     // Where those behind an optional one are depends on the step.
-    if (place.name == nullptr || place.wanted != nullptr || place.repeats()) break;
+    if (place.wanted != nullptr || place.varies()) break;
     if (place.role != Role::kWeight) continue;
     for (const Storage& storage : kStorages) {
       if ((place.types & storage.bit) != 0 && storage.type != DataType::kF32) {
@@ -51,12 +51,12 @@ std::optional<WeightInput> weight_input(const OpTraits& traits) {
 }
 
 bool may_write_i8(const OpTraits& traits) {
-  const Place& output = traits.signature->outputs[0];
+  const Place& output = traits.signature->output();
   constexpr TypeSet kBoth = kF32 | kI8;
   return output.role == Role::kRows && (output.types & kBoth) == kBoth && output.type_of < 0;
 }
 
-bool copies_as_i8(const OpTraits& traits) { return traits.signature->outputs[0].types == kI8; }
+bool copies_as_i8(const OpTraits& traits) { return traits.signature->output().types == kI8; }
 
 std::string in_words(std::initializer_list<std::string> words) {
   std::string text;

@@ -19,6 +19,7 @@
 #include "host/errors.h"
 #include "host/lifetimes.h"
 #include "runtime/base/tensor.h"
+#include "runtime/model/state_kinds.h"
 
 namespace oxbow::convert {
 namespace {
@@ -78,9 +79,7 @@ void plan(Graph& graph) {
   for (const bool shared : {true, false}) {
     for (auto& tensor : model.tensors) {
       if (tensor->kind != schema::TensorKind::State) continue;
-      const bool is_shared =
-          tensor->ring >= 0 && model.rings[static_cast<size_t>(tensor->ring)]->shared;
-      if (is_shared != shared) continue;
+      if (is_shared_state(model, *tensor) != shared) continue;
       tensor->offset = model.plan->states;
       model.plan->states += aligned(tensor->bytes);
     }

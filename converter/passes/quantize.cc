@@ -18,6 +18,7 @@
 #include "converter/passes/passes.h"
 #include "host/args.h"
 #include "ops/traits.h"
+#include "runtime/model/state_kinds.h"
 
 namespace oxbow::convert {
 namespace {
@@ -159,8 +160,8 @@ class Quantizer {
     });
     for (uint32_t i = 0; i < keep.size(); ++i) {
       schema::TensorT& tensor = graph_.tensor(i);
-      // A plain state is changed a little by every run, which eight bits would lose.
-      const bool is_memory = tensor.kind == schema::TensorKind::State && tensor.ring >= 0;
+      const bool is_memory =
+          tensor.kind == schema::TensorKind::State && state_kind(tensor).keeps_rows;
       if (!is_memory || tensor.type != DataType::F32 || keep[i]) {
         continue;
       }

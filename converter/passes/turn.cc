@@ -20,7 +20,7 @@ bool can_be_turned(const schema::TensorT& weight) {
 }
 
 bool turns_output(const schema::StepT& step) {
-  return op_traits(step.op).signature->outputs[0].turns;
+  return op_traits(step.op).signature->output().turns;
 }
 
 /// Drops what is not good, and then what belongs to something dropped, until nothing changes. A link is a list of

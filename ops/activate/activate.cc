@@ -26,8 +26,8 @@ static_assert(same(schema::Activation::Softplus, Activation::kSoftplus));
 static_assert(same(schema::Activation::SoftCap, Activation::kSoftCap));
 static_assert(same(schema::Activation::MAX, Activation::kSoftCap));
 
-// Elements in one piece of parallel work: enough to be worth a thread's while.
-constexpr size_t kPiece = 4096;
+// Elements in one task of a thread: enough to be worth a thread's while.
+constexpr size_t kTaskElements = 4096;
 
 struct Params {
   Tensor x, y;
@@ -40,9 +40,9 @@ Status run_activate(RunContext& context, const void* params) {
   const size_t count = size_t{context.rows(p.x)} * p.x.width;
   const float* x = p.x.f32();
   float* y = Tensor(p.y).f32();
-  parallel_for(context.pool, ceil_div(count, kPiece), [&](size_t piece, size_t) {
-    const size_t begin = piece * kPiece;
-    const size_t length = count - begin < kPiece ? count - begin : kPiece;
+  parallel_for(context.pool, ceil_div(count, kTaskElements), [&](size_t task, size_t) {
+    const size_t begin = task * kTaskElements;
+    const size_t length = count - begin < kTaskElements ? count - begin : kTaskElements;
     p.kernel(p.activation, x + begin, length, y + begin);
   });
   return Status::kOk;

@@ -5,8 +5,8 @@
 namespace oxbow {
 namespace {
 
-// Elements in one piece of parallel work.
-constexpr size_t kPiece = 8192;
+// Elements in one task of a thread.
+constexpr size_t kTaskElements = 8192;
 
 struct Params {
   Tensor a, b, y;
@@ -20,9 +20,9 @@ Status run_add(RunContext& context, const void* params) {
   const float* a = p.a.f32();
   const float* b = p.b.f32();
   float* y = Tensor(p.y).f32();
-  parallel_for(context.pool, ceil_div(count, kPiece), [&](size_t piece, size_t) {
-    const size_t begin = piece * kPiece;
-    const size_t length = count - begin < kPiece ? count - begin : kPiece;
+  parallel_for(context.pool, ceil_div(count, kTaskElements), [&](size_t task, size_t) {
+    const size_t begin = task * kTaskElements;
+    const size_t length = count - begin < kTaskElements ? count - begin : kTaskElements;
     p.kernel(a + begin, b + begin, length, y + begin);
   });
   return Status::kOk;

@@ -130,34 +130,34 @@ bool masks_queries(const AttentionRun& run) {
            run.sight.positions <= run.pattern.full_up_to);
 }
 
-/// The pieces of memory that hold the keys of one head, in the order of their positions.
+/// The ranges of memory that hold the keys of one head, in the order of their positions.
 template <typename Element>
-void list_pieces(const AttentionRun& run, size_t kv_head, KeyPieces<Element>* list) {
+void list_ranges(const AttentionRun& run, size_t kv_head, KeyRanges<Element>* list) {
   const AttentionParams& params = run.params;
   const AttentionShape& shape = params.shape;
   uint64_t position = 0;
   list->count = 0;
   const auto add = [&](const AttentionSource& source, size_t row, size_t count) {
-    KeyPiece<Element>& piece = list->pieces[list->count];
-    if (count == 0) return &piece;
+    KeyRange<Element>& range = list->ranges[list->count];
+    if (count == 0) return &range;
     ++list->count;
-    piece.first = position;
-    piece.end = position += count;
-    piece.k = reinterpret_cast<const Element*>(source.k) + row * shape.key_stride +
+    range.first = position;
+    range.end = position += count;
+    range.k = reinterpret_cast<const Element*>(source.k) + row * shape.key_stride +
               kv_head * shape.head_width;
-    piece.v = reinterpret_cast<const Element*>(source.v) + row * shape.value_stride +
+    range.v = reinterpret_cast<const Element*>(source.v) + row * shape.value_stride +
               kv_head * shape.value_width;
-    piece.k_scales = nullptr;
-    piece.v_scales = nullptr;
+    range.k_scales = nullptr;
+    range.v_scales = nullptr;
     if constexpr (std::is_same_v<Element, int8_t>) {
       const size_t scale = row * shape.scale_stride + kv_head;
-      piece.k_scales = source.k_scales + scale;
-      piece.v_scales = source.v_scales + scale;
+      range.k_scales = source.k_scales + scale;
+      range.v_scales = source.v_scales + scale;
     }
-    piece.row = kNoRow;
-    piece.pinned = false;
-    piece.reach = UINT64_MAX;
-    return &piece;
+    range.row = kNoRow;
+    range.pinned = false;
+    range.reach = UINT64_MAX;
+    return &range;
   };
   for (size_t s = 0; s < params.sources; ++s) {
     const AttentionSource& source = params.source[s];
@@ -172,7 +172,7 @@ void list_pieces(const AttentionRun& run, size_t kv_head, KeyPieces<Element>* li
     const size_t head = ring_slot(ring, source.rows, source.pinned, source.pinned);
     const size_t up_to_end = std::min<size_t>(moving, source.rows - head);
     const uint64_t first = position;
-    KeyPiece<Element>* pinned = add(source, 0, fixed);
+    KeyRange<Element>* pinned = add(source, 0, fixed);
     pinned->pinned = params.terms.pinned_query.q != nullptr;
     pinned->reach = first + source.rows;
     add(source, head, up_to_end);
@@ -266,11 +266,11 @@ void visit_row(const AttentionRun& run, size_t head, size_t row, SpanSink sink) 
              [sink](const PositionSpan& span) { sink.push(sink.target, span); });
 }
 
-/// Whether what a piece's keys are multiplied with, and how far they are away, is told by their positions alone.
+/// Whether what a range's keys are multiplied with, and how far they are away, is told by their positions alone.
 template <typename Element>
-bool are_plain(const KeyPieces<Element>& pieces, uint64_t last_query) {
-  for (size_t p = 0; p < pieces.count; ++p) {
-    if (pieces.pieces[p].pinned || pieces.pieces[p].reach < last_query) return false;
+bool are_plain(const KeyRanges<Element>& ranges, uint64_t last_query) {
+  for (size_t p = 0; p < ranges.count; ++p) {
+    if (ranges.ranges[p].pinned || ranges.ranges[p].reach < last_query) return false;
   }
   return true;
 }
@@ -286,12 +286,12 @@ void store_log_sum(const AttentionParams& params, const HeadTask& task, size_t r
 /// do not, and nothing was done.
 template <typename Element>
 bool attend_as_block(const AttentionRun& run, size_t head, size_t first, size_t last,
-                     const KeyPieces<Element>& pieces, std::byte* scratch, float* out,
+                     const KeyRanges<Element>& ranges, std::byte* scratch, float* out,
                      size_t out_first) {
   const AttentionParams& params = run.params;
   const AttentionKernel<Element>& kernel = kernel_of<Element>(params);
   if (kernel.block == nullptr || last - first < 2 || last - first > kBlockQueries ||
-      !are_plain(pieces, position_of(run, last - 1))) {
+      !are_plain(ranges, position_of(run, last - 1))) {
     return false;
   }
   SeenSpans seen[kBlockQueries];
@@ -320,7 +320,7 @@ bool attend_as_block(const AttentionRun& run, size_t head, size_t first, size_t 
     }
   }
   if (count == 0) return true;
-  KeyStream<Element> stream(kernel, run.shape, params.terms, pieces, {tasks, count}, true);
+  KeyStream<Element> stream(kernel, run.shape, params.terms, ranges, {tasks, count}, true);
   stream.begin();
   for (const PositionSpan& span : most->spans()) stream.push(span);
   stream.end();
@@ -335,9 +335,9 @@ void attend(const AttentionRun& run, size_t head, size_t heads, size_t first, si
             std::byte* scratch, float* out, size_t out_first) {
   const AttentionParams& params = run.params;
   const size_t group = params.heads / params.kv_heads;
-  KeyPieces<Element> pieces;
-  list_pieces(run, head / group, &pieces);
-  if (heads == 1 && attend_as_block(run, head, first, last, pieces, scratch, out, out_first)) {
+  KeyRanges<Element> ranges;
+  list_ranges(run, head / group, &ranges);
+  if (heads == 1 && attend_as_block(run, head, first, last, ranges, scratch, out, out_first)) {
     return;
   }
   HeadTask tasks[kMaxHeadsAtOnce];
@@ -346,7 +346,7 @@ void attend(const AttentionRun& run, size_t head, size_t heads, size_t first, si
     tasks[h].state.scratch = scratch + h * head_scratch_bytes(params);
     tasks[h].kv_head = (head + h) / group - head / group;
   }
-  KeyStream<Element> stream(kernel_of<Element>(params), run.shape, params.terms, pieces,
+  KeyStream<Element> stream(kernel_of<Element>(params), run.shape, params.terms, ranges,
                             {tasks, heads});
   for (size_t i = first; i < last; ++i) {
     float* row = out + (i - out_first) * params.out.width;

@@ -19,8 +19,8 @@
 // All sources together form one sequence, in which every key has a position, the oldest first. d is the
 // query's position minus the key's, negative for keys that are newer, and
 // t = min(max(d + relative_zero + room, 0), rows of the table - 1) with room for the rows that are missing
-// in rings that the step names. A ring lies in memory in up to three pieces; since everything below is
-// defined on the sequence of the keys that are seen, the pieces cannot be told from the result.
+// in rings that the step names. A ring lies in memory in up to three ranges; since everything below is
+// defined on the sequence of the keys that are seen, the ranges cannot be told from the result.
 //
 // The order of the arithmetic, which every variant of the int8 kernel follows to the bit. sum, max,
 // dot, exp, quantise are sum_f32, max_f32, dot_f32, exp_f32 (math.h) and quantize_group
@@ -66,6 +66,7 @@
 
 #include "ops/attention/terms/terms.h"
 #include "ops/attention/tile.h"
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -125,6 +126,7 @@ struct AttentionKernel {
 #undef OXB_KERNEL
 
 /// Inputs, outputs and options as schema::AttentionOptions tells.
+extern const OpSignature kAttentionSignature;
 Status bind_attention(BindContext& context, RunFunction* run);
 Status bind_attention_vulkan(VulkanBindContext& context);
 

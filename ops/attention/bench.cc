@@ -43,10 +43,10 @@ void bench(testing::BenchRun& run, const AttentionKernel<Element>& kernel) {
   std::vector<std::byte> memory(kHeads * scratch_bytes + kTensorAlignment);
   auto* scratch = reinterpret_cast<std::byte*>(
       round_up(reinterpret_cast<uintptr_t>(memory.data()), kTensorAlignment));
-  KeyPieces<Element> pieces;
-  pieces.pieces[0] = {0,      keys,  k.data(),  v.data(), scales.data(), scales.data(),
+  KeyRanges<Element> ranges;
+  ranges.ranges[0] = {0,      keys,  k.data(),  v.data(), scales.data(), scales.data(),
                       kNoRow, false, UINT64_MAX};
-  pieces.count = 1;
+  ranges.count = 1;
   HeadTask tasks[kHeads];
   for (size_t head = 0; head < kHeads; ++head) {
     tasks[head].query.q = q.data() + head * head_width;
@@ -57,7 +57,7 @@ void bench(testing::BenchRun& run, const AttentionKernel<Element>& kernel) {
     tasks[head].kv_head = head;
   }
   run.measure(keys * width * (relative ? 3 : 2), [&] {
-    KeyStream<Element> stream(kernel, shape, terms, pieces, tasks);
+    KeyStream<Element> stream(kernel, shape, terms, ranges, tasks);
     stream.begin();
     stream.push({0, keys, 1});
     stream.end();

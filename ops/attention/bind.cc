@@ -111,23 +111,13 @@ Status check_ring_rows(BindContext& context, const Tensor& tensor, const char* r
 Status bind_outputs(BindContext& context, AttentionParams& params) {
   params.out = context.output(0);
   const Tensor& out = params.out;
-  if (out.type != DataType::kF32 && out.type != DataType::kI8) {
-    return context.fail("output '%s' must be F32 or I8", out.name);
-  }
-  if (out.type == DataType::kI8 && (out.scale_groups == 0 || out.width % out.scale_groups != 0)) {
-    return context.fail("output '%s' has %u scales per row, which do not divide its width %u",
-                        out.name, out.scale_groups, out.width);
-  }
-  const uint64_t width = params.heads * uint64_t{params.shape.value_width};
-  OXB_TRY(check_matrix(context, out, "output", out.type, width, out.scale_groups));
+  OXB_TRY(check_width(context, out, params.heads * size_t{params.shape.value_width}));
   if (out.hadamard != 0 && out.type == DataType::kF32) {
     return context.fail("output '%s' is F32, expected I8 since it is turned", out.name);
   }
-  OXB_TRY(check_run_rows(context, params.q, out, "output"));
   if (context.output_count() == 1) return Status::kOk;
   Tensor log_sums = context.output(1);
-  OXB_TRY(check_matrix(context, log_sums, "log-sum-exp", DataType::kF32, params.heads, 0));
-  OXB_TRY(check_run_rows(context, params.q, log_sums, "log-sum-exp"));
+  OXB_TRY(check_width(context, log_sums, params.heads));
   params.log_sums = log_sums.f32();
   return Status::kOk;
 }
@@ -311,15 +301,28 @@ Status bind_heads(BindContext& context, const schema::AttentionOptions& options,
     return context.fail("q '%s' is turned in blocks of %u, which do not make heads of %zu", q.name,
                         q.hadamard, params.shape.head_width);
   }
-  OXB_TRY(check_matrix(context, q, "q", DataType::kF32, q.width, 0));
   return check_run_rows(context, q, q, "q");
 }
 
 }  // namespace
 
+// Sources and terms are the options', each with checks of its own.
+constexpr OpSignature kAttentionSignature = {
+    .options = schema::OpOptions::AttentionOptions,
+    .inputs = {{.name = "q", .turns = true},
+               {.name = "keys, values and terms",
+                .types = kF32 | kI8 | kI32,
+                .rows = Rows::anywhere(),
+                .turns = true,
+                .least = 2,
+                .most = 64}},
+    .outputs = {{.name = "y", .types = kF32 | kI8, .rows = Rows::of(0), .turns = true},
+                {.name = "log-sum-exps", .rows = Rows::of(0), .least = 0}},
+};
+
 Status bind_attention(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kAttentionSignature));
   const auto* options = context.step().options_as_AttentionOptions();
-  if (options == nullptr) return fail_options(context, "AttentionOptions");
   const uint32_t sources = options->sources();
   if (sources == 0 || sources > kMaxAttentionSources) {
     return context.fail("has %u sources, expected 1 to %zu", sources, kMaxAttentionSources);
@@ -330,8 +333,7 @@ Status bind_attention(BindContext& context, RunFunction* run) {
                         schema::EnumNameTermKind(static_cast<schema::TermKind>(terms.refused)),
                         terms.problem);
   }
-  const size_t outputs = context.output_count() == 2 ? 2 : 1;
-  OXB_TRY(check_counts(context, 1 + 2 * size_t{sources} + terms.inputs, outputs));
+  OXB_TRY(check_counts(context, 1 + 2 * size_t{sources} + terms.inputs, context.output_count()));
   if (!std::isfinite(options->scale())) return context.fail("scale must be finite");
 
   AttentionParams& params = context.params<AttentionParams>();

@@ -31,10 +31,10 @@ void bench(testing::BenchRun& run, const AttentionKernel<Element>& kernel) {
   std::vector<std::byte> memory(kBlockQueries * scratch_bytes + kTensorAlignment);
   auto* scratch = reinterpret_cast<std::byte*>(
       round_up(reinterpret_cast<uintptr_t>(memory.data()), kTensorAlignment));
-  KeyPieces<Element> pieces;
-  pieces.pieces[0] = {0,      keys,  k.data(),  v.data(), scales.data(), scales.data(),
+  KeyRanges<Element> ranges;
+  ranges.ranges[0] = {0,      keys,  k.data(),  v.data(), scales.data(), scales.data(),
                       kNoRow, false, UINT64_MAX};
-  pieces.count = 1;
+  ranges.count = 1;
   const bool blocks = kernel.block != nullptr;
   const size_t at_once = blocks ? kBlockQueries : 1;
   run.measure(2 * queries * keys * head_width, [&] {
@@ -48,7 +48,7 @@ void bench(testing::BenchRun& run, const AttentionKernel<Element>& kernel) {
         tasks[i].out = out.data() + (first + i) * head_width;
         tasks[i].to_come = keys;
       }
-      KeyStream<Element> stream(kernel, shape, terms, pieces, {tasks, count}, blocks);
+      KeyStream<Element> stream(kernel, shape, terms, ranges, {tasks, count}, blocks);
       stream.begin();
       stream.push({0, keys, 1});
       stream.end();

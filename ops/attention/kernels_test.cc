@@ -20,7 +20,7 @@ using namespace attention_test;
 const AttentionKernel<float>& reference_of(float) { return attention_f32_f32_f32_ref; }
 const AttentionKernel<int8_t>& reference_of(int8_t) { return attention_f32_i8_f32_ref; }
 
-/// One head of one query over 100 keys in two pieces, every `step`-th of them.
+/// One head of one query over 100 keys in two ranges, every `step`-th of them.
 template <typename Element>
 struct KernelCase {
   KernelCase(uint32_t width, uint32_t distances, size_t split, uint32_t value_width = 0)
@@ -45,20 +45,20 @@ struct KernelCase {
       terms.relative_keys = {a.table->data, a.table->scales, stride, 1};
       terms.kinds |= bit(schema::TermKind::Relative) | bit(schema::TermKind::RelativeKeys);
     }
-    pieces.count = 0;
+    ranges.count = 0;
     for (size_t s = 0; s < 2; ++s) {
-      KeyPiece<Element>& piece = pieces.pieces[s];
-      piece.first = s * split;
-      piece.end = s == 0 ? split : 100;
+      KeyRange<Element>& range = ranges.ranges[s];
+      range.first = s * split;
+      range.end = s == 0 ? split : 100;
       const size_t row = s * split;
-      piece.k = reinterpret_cast<const Element*>(a.k[0]->data) + row * stride;
-      piece.v = reinterpret_cast<const Element*>(a.v[0]->data) + row * shape.value_stride;
-      piece.k_scales = i8 ? a.k[0]->scales + row : nullptr;
-      piece.v_scales = i8 ? a.v[0]->scales + row : nullptr;
-      piece.row = kNoRow;
-      piece.pinned = s == 0;
-      piece.reach = UINT64_MAX;
-      ++pieces.count;
+      range.k = reinterpret_cast<const Element*>(a.k[0]->data) + row * stride;
+      range.v = reinterpret_cast<const Element*>(a.v[0]->data) + row * shape.value_stride;
+      range.k_scales = i8 ? a.k[0]->scales + row : nullptr;
+      range.v_scales = i8 ? a.v[0]->scales + row : nullptr;
+      range.row = kNoRow;
+      range.pinned = s == 0;
+      range.reach = UINT64_MAX;
+      ++ranges.count;
     }
     query.q = a.q->f32();
     query.pinned_q = a.pinned_query->f32();
@@ -76,7 +76,7 @@ struct KernelCase {
     task.query = query;
     task.state.scratch = scratch.data();
     task.out = out.f32();
-    KeyStream<Element> stream(kernel, shape, terms, pieces, {&task, 1});
+    KeyStream<Element> stream(kernel, shape, terms, ranges, {&task, 1});
     stream.begin();
     stream.push({1, 98 / step, step});
     stream.end();
@@ -89,7 +89,7 @@ struct KernelCase {
   Attention attention;
   AttentionShape shape;
   AttentionTerms terms;
-  KeyPieces<Element> pieces;
+  KeyRanges<Element> ranges;
   AttentionQuery query;
   /// What the last run divided by.
   float sum = 0;
@@ -182,7 +182,7 @@ void expect_bits_of_single_queries(Isa isa, const char* name,
     for (uint32_t distances : {0, 20}) {
       const uint32_t values = distances == 0 ? width : 1 + random() % 130;
       KernelCase<Element> test(width, distances, 1 + random() % 99, values);
-      test.pieces.pieces[0].pinned = false;
+      test.ranges.ranges[0].pinned = false;
       // Must not matter to queries that do not see it.
       if constexpr (std::is_same_v<Element, float>) test.attention.v[0]->f32(59)[0] = NAN;
       const size_t count = 1 + random() % kBlockQueries, step = 1 + random() % 2;
@@ -198,14 +198,14 @@ void expect_bits_of_single_queries(Isa isa, const char* name,
         task.state.scratch = scratch.data() + i * attention_scratch_bytes(test.shape, false);
         task.out = want.data() + i * values;
         task.to_come = random() % 2 == 0 ? random() % 48 : 97 / step;
-        KeyStream<Element> single(reference_of(Element{}), test.shape, test.terms, test.pieces,
+        KeyStream<Element> single(reference_of(Element{}), test.shape, test.terms, test.ranges,
                                   {&task, 1});
         single.begin();
         single.push({1, task.to_come, step});
         single.end();
         task.out = got.data() + i * values;
       }
-      KeyStream<Element> block(kernel, test.shape, test.terms, test.pieces, {tasks, count}, true);
+      KeyStream<Element> block(kernel, test.shape, test.terms, test.ranges, {tasks, count}, true);
       block.begin();
       block.push({1, 97 / step, step});
       block.end();
@@ -226,7 +226,7 @@ TEST(AttentionKernels, GiveZeroForNoKeys) {
   if (isa == Isa::kNone || cpu_supports(isa)) {                         \
     KernelCase<element> test(9, 0, 50);                                 \
     TestTensor out = f32_tensor("out", 1, 9);                           \
-    test.pieces.count = 0;                                              \
+    test.ranges.count = 0;                                              \
     testing::Buffer scratch(attention_scratch_bytes(test.shape, true)); \
     AttentionState state = {};                                          \
     state.scratch = scratch.data();                                     \

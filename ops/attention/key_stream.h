@@ -1,10 +1,10 @@
 #pragma once
 
 // From positions to memory: spans of positions, in ascending order, become spans of keys that lie at equal
-// distances in one piece of memory, and these become tiles for the kernel.
+// distances in one range of memory, and these become tiles for the kernel.
 //
 //   positions   0 1 2 3 4 5 6 7 8 9 ...            of positions   {2, 4, 2}: 2, 4, 6, 8
-//   pieces      [pinned][ring   ][ring][own ...    of keys        {4, 6} of one piece, {2}, {8} of others
+//   ranges      [pinned][ring   ][ring][own ...    of keys        {4, 6} of one range, {2}, {8} of others
 //               rows     from    up to this
 //                        head    head  run
 
@@ -18,11 +18,11 @@
 namespace oxbow {
 
 /// Pinned rows, and the two parts of a ring that goes round.
-inline constexpr size_t kMaxKeyPieces = 3 * kMaxAttentionSources;
+inline constexpr size_t kMaxKeyRanges = 3 * kMaxAttentionSources;
 
 /// Positions [first, end), one row after the other in memory; of one key/value head.
 template <typename Element>
-struct KeyPiece {
+struct KeyRange {
   uint64_t first;
   uint64_t end;
   const Element* k;
@@ -38,8 +38,8 @@ struct KeyPiece {
 
 /// All keys there are, for one key/value head.
 template <typename Element>
-struct KeyPieces {
-  KeyPiece<Element> pieces[kMaxKeyPieces];
+struct KeyRanges {
+  KeyRange<Element> ranges[kMaxKeyRanges];
   size_t count;
 };
 
@@ -50,22 +50,22 @@ struct KeyPieces {
 template <typename Element>
 class KeyStream {
  public:
-  /// All of these live longer than the stream. `pieces` are of the first head.
+  /// All of these live longer than the stream. `ranges` are of the first head.
   KeyStream(const AttentionKernel<Element>& kernel, const AttentionShape& shape,
-            const AttentionTerms& terms, const KeyPieces<Element>& pieces,
+            const AttentionTerms& terms, const KeyRanges<Element>& ranges,
             std::span<HeadTask> heads, bool block = false)
       : kernel_(kernel),
         shape_(shape),
         terms_(terms),
-        pieces_(pieces),
+        ranges_(ranges),
         heads_(heads),
         is_block_(block) {}
 
   void begin() {
-    piece_ = pieces_.pieces;
+    range_ = ranges_.ranges;
     // One head alone reads keys that its other queries have just read, and small memories stay in the
     // caches from token to token.
-    const uint64_t positions = pieces_.count == 0 ? 0 : pieces_.pieces[pieces_.count - 1].end;
+    const uint64_t positions = ranges_.count == 0 ? 0 : ranges_.ranges[ranges_.count - 1].end;
     looks_ahead_ = !is_block_ && heads_.size() > 1 &&
                    positions * shape_.key_stride * sizeof(Element) > kCachedBytes;
     tile_.span_count = tile_.keys = 0;
@@ -77,8 +77,8 @@ class KeyStream {
   /// The next keys; each is newer than all before.
   void push(PositionSpan span) {
     while (span.count != 0) {
-      while (span.first >= piece_->end) ++piece_;
-      const uint64_t inside = (piece_->end - span.first + span.step - 1) / span.step;
+      while (span.first >= range_->end) ++range_;
+      const uint64_t inside = (range_->end - span.first + span.step - 1) / span.step;
       const uint64_t room = kAttentionTile - tile_.keys;
       const uint64_t count = smaller(smaller(span.count, inside), room);
       add_keys(span.first, static_cast<size_t>(count), span.step);
@@ -94,24 +94,24 @@ class KeyStream {
 
  private:
   void add_keys(uint64_t position, size_t count, uint64_t step) {
-    const auto row = static_cast<size_t>(position - piece_->first);
+    const auto row = static_cast<size_t>(position - range_->first);
     KeySpan<Element>& span = tile_.spans[tile_.span_count++];
-    span.k = piece_->k + row * shape_.key_stride;
-    span.v = piece_->v + row * shape_.value_stride;
+    span.k = range_->k + row * shape_.key_stride;
+    span.v = range_->v + row * shape_.value_stride;
     span.k_scales = nullptr;
     span.v_scales = nullptr;
     if (shape_.scale_stride != 0) {
-      span.k_scales = piece_->k_scales + row * shape_.scale_stride;
-      span.v_scales = piece_->v_scales + row * shape_.scale_stride;
+      span.k_scales = range_->k_scales + row * shape_.scale_stride;
+      span.v_scales = range_->v_scales + row * shape_.scale_stride;
     }
-    span.row = piece_->row == kNoRow ? kNoRow : piece_->row + row;
+    span.row = range_->row == kNoRow ? kNoRow : range_->row + row;
     span.count = count;
     // A step that is not taken may lead anywhere.
     span.step = count == 1 ? 1 : static_cast<size_t>(step);
     const uint64_t query = heads_[0].query.position;
-    const uint64_t beyond = query > piece_->reach ? query - piece_->reach : 0;
+    const uint64_t beyond = query > range_->reach ? query - range_->reach : 0;
     span.position = static_cast<size_t>(position + beyond);
-    span.pinned = piece_->pinned;
+    span.pinned = range_->pinned;
     tile_.keys += count;
     if (tile_.keys == kAttentionTile) flush();
   }
@@ -185,11 +185,11 @@ class KeyStream {
   const AttentionKernel<Element>& kernel_;
   const AttentionShape& shape_;
   const AttentionTerms& terms_;
-  const KeyPieces<Element>& pieces_;
+  const KeyRanges<Element>& ranges_;
   std::span<HeadTask> heads_;
   bool is_block_;
   bool looks_ahead_ = false;
-  const KeyPiece<Element>* piece_ = nullptr;
+  const KeyRange<Element>* range_ = nullptr;
   KeyTile<Element> tile_;
 };
 

@@ -7,20 +7,6 @@
 namespace oxbow {
 namespace {
 
-constexpr size_t kMaxInputs = 64;
-constexpr OpSignature kSignature = {.options = schema::OpOptions::AttentionOptions,
-                                    .for_tools = true,
-                                    .inputs = {{.name = "q"},
-                                               {.name = "keys, values and terms",
-                                                .types = kF32 | kI8 | kI32,
-                                                .least = 2,
-                                                .most = kMaxInputs}},
-                                    .outputs = {{.name = "y",
-                                                 .types = kF32 | kI8,
-                                                 .width = Width::of(0),
-                                                 .rows = Rows::of(0),
-                                                 .turns = true}}};
-
 /// Keys and values, fresh or remembered, have a scale for each of their heads, and a table of relative positions as well.
 uint32_t remembered_scales(const schema::ModelT&, const schema::StepT& step, size_t input) {
   const schema::AttentionOptionsT& o = *step.options.AsAttentionOptions();
@@ -79,7 +65,7 @@ std::string options(const schema::StepT& step) {
 extern const OpTraits attention_traits;
 const OpTraits attention_traits = {
     .code = schema::OpCode::Attention,
-    .signature = &kSignature,
+    .signature = &kAttentionSignature,
     .category = OpCategory::kAttention,
     .i8_states = true,
     .remembered_scales = remembered_scales,

@@ -9,6 +9,7 @@
 #include "ops/common/checks.h"
 #include "ops/common/row_output.h"
 #include "runtime/op.h"
+#include "schema/model_generated.h"
 
 namespace oxbow {
 
@@ -23,6 +24,11 @@ struct NormGroups {
     return own_weights && weights != nullptr ? weights + width : weights;
   }
 };
+
+/// A norm of x alone has none.
+inline bool norm_has_weights(const schema::Step& step) {
+  return step.inputs() == nullptr || step.inputs()->size() != 1;
+}
 
 /// `weight` is null when there is none.
 inline Status check_norm_groups(BindContext& context, const Tensor& x, uint32_t count,

@@ -39,12 +39,26 @@ class Checker {
   Status check() {
     OXB_TRY(check_options());
     OXB_TRY(find_places());
-    for (const Place& place : signature_.inputs) OXB_TRY(check_list(place, starts_[index(place)]));
-    return check_list(signature_.outputs[0], 0);
+    for (size_t line = 0; line < signature_.inputs.size(); ++line) {
+      OXB_TRY(check_list(signature_.input(line), inputs_[line], false));
+    }
+    for (size_t line = 0; line < signature_.outputs.size(); ++line) {
+      OXB_TRY(check_list(signature_.output(line), outputs_[line], true));
+    }
+    return Status::kOk;
   }
 
  private:
-  size_t index(const Place& input) const { return static_cast<size_t>(&input - signature_.inputs); }
+  /// The tensors of one line.
+  struct Range {
+    size_t start = 0;
+    size_t count = 0;
+  };
+  struct Limits {
+    size_t least = 0;
+    size_t most = 0;
+    bool hold(size_t count) const { return count >= least && count <= most; }
+  };
 
   Status check_options() {
     const schema::OpOptions wanted = signature_.options, given = context_.step().options_type();
@@ -54,38 +68,49 @@ class Checker {
     return fail_options(context_, schema::EnumNameOpOptions(wanted));
   }
 
-  /// Where each line of inputs starts, and whether there are as many tensors as lines.
-  Status find_places() {
-    const size_t inputs = context_.input_count(), outputs = context_.output_count();
-    size_t least = 0, most = 0;
-    for (const Place& place : signature_.inputs) {
-      starts_[index(place)] = least;
-      if (place.name == nullptr) continue;
-      if (place.wanted != nullptr && !place.wanted(context_.step())) continue;
-      counts_[index(place)] = place.repeats() ? inputs - least : 1;
-      least += place.least;
-      most += place.most;
+  /// Where each line starts in a list of `given` tensors, and how many there may be.
+  Limits find_ranges(const std::initializer_list<Place>& places, size_t given, Range* range) const {
+    Limits limits;
+    for (const Place& place : places) {
+      range->start = limits.least;
+      if (place.wanted == nullptr || place.wanted(context_.step())) {
+        const size_t rest = given < limits.least ? 0 : given - limits.least;
+        range->count = place.varies() ? rest : place.least;
+        limits.least += place.least;
+        limits.most += place.most;
+      }
+      ++range;
     }
-    const Place& output = signature_.outputs[0];
-    const bool paired = signature_.is_paired();
-    if (inputs >= least && inputs <= most && outputs >= output.least && outputs <= output.most &&
-        (!paired || inputs == outputs)) {
-      return Status::kOk;
-    }
-    if (least == most) return check_counts(context_, least, output.least);
-    return context_.fail("has %zu inputs and %zu outputs, expected %zu to %zu and %s", inputs,
-                         outputs, least, most, paired ? "as many" : "1");
+    return limits;
   }
 
-  Status check_list(const Place& place, size_t start) {
-    if (place.name == nullptr) return Status::kOk;
-    const bool is_output = &place == signature_.outputs;
-    const size_t count = is_output ? context_.output_count() : counts_[index(place)];
-    for (size_t i = 0; i < count; ++i) {
-      const Tensor tensor = !is_output        ? context_.input(start + i)
-                            : place.to_caller ? context_.output_or_caller(i)
-                                              : context_.output(i);
-      const size_t repetition = is_output && place.repeats() ? i : 0;
+  /// Whether there are as many tensors as lines.
+  Status find_places() {
+    const size_t inputs = context_.input_count(), outputs = context_.output_count();
+    const Limits in = find_ranges(signature_.inputs, inputs, inputs_);
+    const Limits out = find_ranges(signature_.outputs, outputs, outputs_);
+    const bool paired = signature_.is_paired();
+    if (in.hold(inputs) && out.hold(outputs) && (!paired || inputs == outputs)) return Status::kOk;
+    if (in.least == in.most && out.least == out.most) {
+      return check_counts(context_, in.least, out.least);
+    }
+    char wanted[48] = "as many";
+    if (!paired && out.least == out.most) {
+      std::snprintf(wanted, sizeof(wanted), "%zu", out.least);
+    } else if (!paired) {
+      std::snprintf(wanted, sizeof(wanted), "%zu to %zu", out.least, out.most);
+    }
+    return context_.fail("has %zu inputs and %zu outputs, expected %zu to %zu and %s", inputs,
+                         outputs, in.least, in.most, wanted);
+  }
+
+  Status check_list(const Place& place, const Range& range, bool is_output) {
+    for (size_t i = 0; i < range.count; ++i) {
+      const size_t at = range.start + i;
+      const Tensor tensor = !is_output        ? context_.input(at)
+                            : place.to_caller ? context_.output_or_caller(at)
+                                              : context_.output(at);
+      const size_t repetition = is_output && signature_.is_paired() ? i : 0;
       OXB_TRY(check_kind(place, tensor, repetition));
       OXB_TRY(check_width_rule(place, tensor, repetition));
       OXB_TRY(check_rows_rule(place, tensor, repetition));
@@ -94,7 +119,8 @@ class Checker {
   }
 
   Tensor input(uint8_t place, size_t repetition) const {
-    return context_.input(starts_[place] + (signature_.inputs[place].repeats() ? repetition : 0));
+    return context_.input(inputs_[place].start +
+                          (signature_.input(place).repeats() ? repetition : 0));
   }
 
   Status refuse(const Tensor& tensor, const char* expected) {
@@ -119,7 +145,7 @@ class Checker {
       }
     }
     if (tensor.hadamard != 0 && !place.turns) return refuse(tensor, "rows that are not turned");
-    if (place.rows.in_ring() != (tensor.ring >= 0)) {
+    if (place.rows.kind != Rows::kAnywhere && place.rows.in_ring() != (tensor.ring >= 0)) {
       return refuse(tensor, place.rows.in_ring() ? "rows in a ring" : "plain rows");
     }
     if (place.type_of < 0) return Status::kOk;
@@ -153,6 +179,7 @@ class Checker {
   Status check_rows_rule(const Place& place, const Tensor& tensor, size_t repetition) {
     switch (place.rows.kind) {
       case Rows::kAny:
+      case Rows::kAnywhere:
         return Status::kOk;
       case Rows::kOne:
         if (tensor.rows == 1 && tensor.rows_symbol < 0) return Status::kOk;
@@ -162,6 +189,9 @@ class Checker {
         return refuse(tensor, "a matrix of fixed rows");
       case Rows::kSame:
         return check_same_rows(context_, input(place.rows.input, repetition), tensor);
+      case Rows::kCountedOrFixed:
+        if (tensor.rows_symbol < 0) return Status::kOk;
+        [[fallthrough]];
       case Rows::kCounted:
         if (context_.may_set_symbol(tensor.rows_symbol) &&
             tensor.rows_symbol != input(place.rows.input, repetition).rows_symbol) {
@@ -194,9 +224,8 @@ class Checker {
 
   BindContext& context_;
   const OpSignature& signature_;
-  /// Of each line of inputs: its first tensor, and how many it has.
-  size_t starts_[kMaxPlaces] = {};
-  size_t counts_[kMaxPlaces] = {};
+  Range inputs_[kMaxPlaces];
+  Range outputs_[kMaxPlaces];
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "runtime/op.h"
 
@@ -87,7 +88,17 @@ struct Width {
 };
 
 struct Rows {
-  enum Kind : uint8_t { kAny, kOne, kFixed, kSame, kCounted, kRing, kPinnedRing };
+  enum Kind : uint8_t {
+    kAny,
+    kOne,
+    kFixed,
+    kSame,
+    kCounted,
+    kCountedOrFixed,
+    kRing,
+    kPinnedRing,
+    kAnywhere,
+  };
   Kind kind = kAny;
   uint8_t input = 0;
 
@@ -99,14 +110,18 @@ struct Rows {
   static constexpr Rows of(uint8_t input) { return {kSame, input}; }
   /// The op counts them: a row symbol of its own, other than that of this input.
   static constexpr Rows counted(uint8_t input) { return {kCounted, input}; }
+  /// The same, or the same number in every run.
+  static constexpr Rows counted_or_fixed(uint8_t input) { return {kCountedOrFixed, input}; }
   /// All rows of a ring. The others are in none.
   static constexpr Rows ring() { return {kRing}; }
   /// The same, and some may be pinned.
   static constexpr Rows pinned_ring() { return {kPinnedRing}; }
+  /// Any, in a ring or not: bind knows which.
+  static constexpr Rows anywhere() { return {kAnywhere}; }
   constexpr bool in_ring() const { return kind == kRing || kind == kPinnedRing; }
 };
 
-/// One input or output. What repeats is the last of its list.
+/// One input or output. What repeats or may be missing is the last of its list, but for what the options tell.
 struct Place {
   const char* name = nullptr;
   Role role = Role::kRows;
@@ -125,28 +140,30 @@ struct Place {
   bool (*wanted)(const schema::Step& step) = nullptr;
 
   constexpr bool repeats() const { return most > 1; }
+  /// How many there are is told by the step alone.
+  constexpr bool varies() const { return least != most; }
 };
 
-inline constexpr size_t kMaxPlaces = 4;
+/// Lines of inputs, or of outputs.
+inline constexpr size_t kMaxPlaces = 12;
 
 struct OpSignature {
   /// NONE: the step needs none.
   schema::OpOptions options = {};
   /// A step without options means their default values.
   bool may_lack_options = false;
-  /// What the tensors must be depends on the options in more ways than lines can say: bind checks by itself, and this
-  /// tells tools only what there is.
-  bool for_tools = false;
   /// Row r of the output comes from row r of the inputs and from weights alone, in the same bits whatever other rows
   /// there are: rows of several streams may be given at once.
   bool by_row = false;
-  /// A line without a name ends the list.
-  Place inputs[kMaxPlaces] = {};
-  Place outputs[1] = {};
+  std::initializer_list<Place> inputs = {};
+  std::initializer_list<Place> outputs = {};
+
+  constexpr const Place& input(size_t line) const { return inputs.begin()[line]; }
+  constexpr const Place& output(size_t line = 0) const { return outputs.begin()[line]; }
 
   /// Input i belongs to output i: the step is several side by side.
   constexpr bool is_paired() const {
-    return !for_tools && inputs[0].repeats() && outputs[0].repeats();
+    return inputs.size() == 1 && input(0).repeats() && outputs.size() == 1 && output().repeats();
   }
 };
 

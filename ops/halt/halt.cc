@@ -65,52 +65,45 @@ Status run_halt(RunContext& context, const void* params) {
   return Status::kOk;
 }
 
-Status check_rows_of(BindContext& context, const Tensor& tensor, uint32_t width,
-                     const Tensor& like) {
-  OXB_TRY(check_type(context, tensor, DataType::kF32));
-  OXB_TRY(check_width(context, tensor, width));
-  return check_same_rows(context, like, tensor);
+/// Not the first of its kind: there are counts and a mix from the one before.
+bool goes_on(const schema::Step& step) {
+  return step.inputs() != nullptr && step.inputs()->size() > 2;
 }
 
 }  // namespace
 
 constexpr OpSignature kHaltSignature = {
     .options = schema::OpOptions::HaltOptions,
-    .for_tools = true,
-    .inputs = {{.name = "p, x, counts and mix", .least = 2, .most = 4}},
-    .outputs = {{.name = "counts, mix and next x", .least = 1, .most = 3}},
+    .inputs = {{.name = "p", .width = Width::exactly(1), .rows = Rows::of(1)},
+               {.name = "x"},
+               {.name = "counts", .width = Width::exactly(kHaltCounts), .wanted = goes_on},
+               {.name = "mix", .width = Width::of(1), .rows = Rows::of(2), .wanted = goes_on}},
+    .outputs = {{.name = "new counts", .width = Width::exactly(kHaltCounts)},
+                {.name = "new mix", .width = Width::of(1)},
+                {.name = "next x", .width = Width::of(1), .rows = Rows::counted(1)}},
 };
 
 Status bind_halt(BindContext& context, RunFunction* run) {
-  const auto* options = context.step().options_as_HaltOptions();
-  if (options == nullptr) return fail_options(context, "HaltOptions");
+  OXB_TRY(check_signature(context, kHaltSignature));
   auto& p = context.params<Params>();
-  p.first = context.input_count() == 2;
-  OXB_TRY(check_counts(context, p.first ? 2 : 4, 3));
-  p.threshold = options->threshold();
+  p.first = !goes_on(context.step());
+  p.threshold = context.step().options_as_HaltOptions()->threshold();
   if (!std::isfinite(p.threshold) || p.threshold <= 0.0f || p.threshold > 1.0f) {
     return context.fail("threshold is %g, expected more than 0 and at most 1", double{p.threshold});
   }
-  p.x = context.input(1);
-  OXB_TRY(check_type(context, p.x, DataType::kF32));
   p.p = context.input(0);
-  OXB_TRY(check_rows_of(context, p.p, 1, p.x));
+  p.x = context.input(1);
   p.new_counts = context.output(0);
   p.new_mix = context.output(1);
-  OXB_TRY(check_rows_of(context, p.new_counts, kHaltCounts, p.first ? p.x : context.input(2)));
-  OXB_TRY(check_rows_of(context, p.new_mix, p.x.width, p.new_counts));
+  p.next = context.output(2);
   if (!p.first) {
     p.counts = context.input(2);
     p.mix = context.input(3);
-    OXB_TRY(check_rows_of(context, p.counts, kHaltCounts, p.new_counts));
-    OXB_TRY(check_rows_of(context, p.mix, p.x.width, p.new_counts));
   }
-  p.next = context.output(2);
-  OXB_TRY(check_type(context, p.next, DataType::kF32));
-  OXB_TRY(check_width(context, p.next, p.x.width));
+  OXB_TRY(check_same_rows(context, p.first ? p.x : p.counts, p.new_counts));
+  OXB_TRY(check_same_rows(context, p.new_counts, p.new_mix));
   OXB_TRY(check_room(context, p.next));
-  if (p.next.rows_symbol < 0 || !context.may_set_symbol(p.next.rows_symbol) ||
-      p.next.rows_symbol == p.x.rows_symbol || p.next.rows_symbol == p.new_counts.rows_symbol) {
+  if (p.next.rows_symbol == p.new_counts.rows_symbol) {
     return context.fail("tensor '%s' is %s, expected a row symbol of its own", p.next.name,
                         describe(p.next).text);
   }

@@ -54,33 +54,18 @@ Status run_landmark_inverse(RunContext& context, const void* params) {
   return Status::kOk;
 }
 
-/// F32 with as many rows in every run.
-Status check_fixed(BindContext& context, const Tensor& tensor, uint32_t rows) {
-  OXB_TRY(check_type(context, tensor, DataType::kF32));
-  if (tensor.rows_symbol >= 0 || tensor.rows != rows) {
-    return context.fail("'%s' is %s, expected exactly %u rows", tensor.name, describe(tensor).text,
-                        rows);
-  }
-  return Status::kOk;
-}
-
-Status check_tensors(BindContext& context, const Params& p) {
-  OXB_TRY(check_fixed(context, p.q, p.q.rows));
-  OXB_TRY(check_fixed(context, p.k, p.q.rows));
-  OXB_TRY(check_fixed(context, p.x, p.q.rows));
-  OXB_TRY(check_fixed(context, p.y, p.q.rows));
-  OXB_TRY(check_fixed(context, p.divisor, 1));
-  OXB_TRY(check_width(context, p.k, p.q.width));
-  OXB_TRY(check_width(context, p.y, p.x.width));
-  OXB_TRY(check_width(context, p.divisor, 1));
+Status check_options(BindContext& context, const Params& p) {
   if (p.heads == 0 || p.q.width % p.heads != 0 || p.x.width % p.heads != 0) {
     return context.fail("has %zu heads, expected a divisor of %u and %u", p.heads, p.q.width,
                         p.x.width);
   }
-  if (!p.has_sums) return Status::kOk;
-  OXB_TRY(check_type(context, p.sums, DataType::kF32));
-  if (p.column >= p.sums.width) {
+  if (p.has_sums && p.column >= p.sums.width) {
     return context.fail("column is %zu, '%s' is %s", p.column, p.sums.name, describe(p.sums).text);
+  }
+  if (!std::isfinite(p.scale)) return context.fail("scale is not finite");
+  // More would change nothing, and a file must not make a run endless.
+  if (p.iterations > 64) {
+    return context.fail("iterations is %zu, expected at most 64", p.iterations);
   }
   return Status::kOk;
 }
@@ -104,12 +89,25 @@ bool plan_scratch(size_t landmarks, size_t heads, size_t threads, Params* p, uin
   return *bytes <= SIZE_MAX / 2;
 }
 
+bool has_sums(const schema::Step& step) {
+  return step.options_as_LandmarkInverseOptions()->has_sums();
+}
+
 }  // namespace
 
+constexpr OpSignature kLandmarkInverseSignature = {
+    .options = schema::OpOptions::LandmarkInverseOptions,
+    .inputs = {{.name = "q", .rows = Rows::fixed()},
+               {.name = "k", .width = Width::of(0), .rows = Rows::of(0)},
+               {.name = "x", .rows = Rows::of(0)},
+               {.name = "sums", .wanted = has_sums}},
+    .outputs = {{.name = "y", .width = Width::of(2), .rows = Rows::of(0)},
+                {.name = "divisor", .width = Width::exactly(1), .rows = Rows::one()}},
+};
+
 Status bind_landmark_inverse(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kLandmarkInverseSignature));
   const auto* options = context.step().options_as_LandmarkInverseOptions();
-  if (options == nullptr) return fail_options(context, "LandmarkInverseOptions");
-  OXB_TRY(check_counts(context, options->has_sums() ? 4 : 3, 2));
   auto& p = context.params<Params>();
   p.q = context.input(0);
   p.k = context.input(1);
@@ -122,11 +120,7 @@ Status bind_landmark_inverse(BindContext& context, RunFunction* run) {
   p.scale = options->scale();
   p.has_sums = options->has_sums();
   if (p.has_sums) p.sums = context.input(3);
-  OXB_TRY(check_tensors(context, p));
-  if (!std::isfinite(p.scale)) return context.fail("scale is not finite");
-  // More would change nothing, and a file must not make a run endless.
-  if (p.iterations > 64)
-    return context.fail("iterations is %zu, expected at most 64", p.iterations);
+  OXB_TRY(check_options(context, p));
   uint64_t bytes = 0;
   if (!plan_scratch(p.q.rows, p.heads, context.threads(), &p, &bytes)) {
     return context.fail("needs more scratch than there is address space");

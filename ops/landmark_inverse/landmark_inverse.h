@@ -36,6 +36,7 @@ void landmark_inverse_ref(const LandmarkHead& head, const float* a, float diviso
 
 constexpr size_t landmark_room_floats(size_t landmarks) { return 4 * landmarks * landmarks; }
 
+extern const OpSignature kLandmarkInverseSignature;
 Status bind_landmark_inverse(BindContext& context, RunFunction* run);
 
 }  // namespace oxbow

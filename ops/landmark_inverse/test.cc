@@ -175,7 +175,7 @@ TEST(LandmarkInverse, RefusesStepsThatMakeNoSense) {
       {"no heads", [](Fixture& s) { s.change([](auto& o) { o.heads = 0; }); }, "0 heads"},
       {"uneven heads", [](Fixture& s) { s.change([](auto& o) { o.heads = 5; }); }, "5 heads"},
       {"rows that are counted", [](Fixture& s) { s.k.with_symbol(0); }, "'k'"},
-      {"fewer landmarks", [](Fixture& s) { s.k.rows = 4; }, "exactly 5 rows"},
+      {"fewer landmarks", [](Fixture& s) { s.k.rows = 4; }, "expected equal rows"},
       {"keys", [](Fixture& s) { s.k.width = 9; }, "a width of 12"},
       {"output", [](Fixture& s) { s.y.width = 4; }, "a width of 6"},
       {"divisor", [](Fixture& s) { s.divisor.width = 2; }, "a width of 1"},

@@ -1,14 +1,9 @@
 #include "ops/traits.h"
 
+#include "ops/landmark_inverse/landmark_inverse.h"
+
 namespace oxbow {
 namespace {
-
-constexpr OpSignature kSignature = {
-    .options = schema::OpOptions::LandmarkInverseOptions,
-    .for_tools = true,
-    .inputs = {{.name = "q, k, x and sums", .least = 3, .most = 4}},
-    .outputs = {{.name = "y and divisor", .least = 1, .most = 2}},
-};
 
 /// For each row: four products of matrices in each iteration, the scores, and what is multiplied in the end.
 double macs(const schema::ModelT& model, const schema::EntryPointT&, const schema::StepT& step) {
@@ -29,7 +24,7 @@ std::string options(const schema::StepT& step) {
 extern const OpTraits landmark_inverse_traits;
 const OpTraits landmark_inverse_traits = {
     .code = schema::OpCode::LandmarkInverse,
-    .signature = &kSignature,
+    .signature = &kLandmarkInverseSignature,
     .category = OpCategory::kAttention,
     .macs = macs,
     .options = options,

@@ -20,18 +20,15 @@ LayerNormKernel pick_kernel(bool reference_only) {
   return nullptr;
 }
 
-bool has_weight(const schema::Step& step) {
-  return step.inputs() == nullptr || step.inputs()->size() != 1;
-}
-
 }  // namespace
 
 constexpr OpSignature kLayerNormSignature = {
     .options = schema::OpOptions::LayerNormOptions,
     .by_row = true,
-    .inputs = {{.name = "x"},
-               {.name = "weight", .role = Role::kWeight, .rows = Rows::one(), .wanted = has_weight},
-               {.name = "bias", .role = Role::kWeight, .rows = Rows::one(), .wanted = has_weight}},
+    .inputs =
+        {{.name = "x"},
+         {.name = "weight", .role = Role::kWeight, .rows = Rows::one(), .wanted = norm_has_weights},
+         {.name = "bias", .role = Role::kWeight, .rows = Rows::one(), .wanted = norm_has_weights}},
     .outputs = {{.name = "y",
                  .types = kF32 | kI8,
                  .width = Width::of(0),
@@ -41,7 +38,7 @@ constexpr OpSignature kLayerNormSignature = {
 
 Status bind_layer_norm(BindContext& context, RunFunction* run) {
   OXB_TRY(check_signature(context, kLayerNormSignature));
-  const bool weighted = has_weight(context.step());
+  const bool weighted = norm_has_weights(context.step());
   const auto* options = context.step().options_as_LayerNormOptions();
   const float epsilon = options->epsilon();
   OXB_TRY(check_epsilon(context, epsilon));

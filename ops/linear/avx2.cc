@@ -87,14 +87,14 @@ constexpr size_t kPanelRows = 48;
 constexpr size_t kPanelGroups = 128;
 constexpr size_t kPanelBlocks = 32;
 /// Groups that lie side by side in a widened row: as many as a register has lanes.
-constexpr size_t kRun = 8;
-static_assert(kPanelGroups % kRun == 0 && kPanelBlocks % kTileBlocks == 0);
+constexpr size_t kStrip = 8;
+static_assert(kPanelGroups % kStrip == 0 && kPanelBlocks % kTileBlocks == 0);
 
-/// Runs of one row of a tile, even columns then odd ones. Runs of the rows of a tile alternate, so
-/// that what a tile reads at a time lies in one piece.
-struct alignas(64) WideRun {
-  int32_t even[kRun];
-  int32_t odd[kRun];
+/// Strips of one row of a tile, even columns then odd ones. Strips of the rows of a tile alternate, so
+/// that what a tile reads at a time lies side by side.
+struct alignas(64) WideStrip {
+  int32_t even[kStrip];
+  int32_t odd[kStrip];
 };
 
 /// Widened weights of one group: even columns of both blocks, then odd ones.
@@ -103,20 +103,20 @@ struct WideGroup {
   __m256i odd[kTileBlocks];
 };
 
-/// Row r of a tile of `rows`: runs r, r + rows, ... of the tile.
-void widen_row(const int8_t* x, size_t groups, size_t rows, WideRun* run) {
-  const auto widen = [](__m256i codes, WideRun* to) {
+/// Row r of a tile of `rows`: strips r, r + rows, ... of the tile.
+void widen_row(const int8_t* x, size_t groups, size_t rows, WideStrip* strip) {
+  const auto widen = [](__m256i codes, WideStrip* to) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(to->even),
                        _mm256_srai_epi16(_mm256_slli_epi16(codes, 8), 8));
     _mm256_store_si256(reinterpret_cast<__m256i*>(to->odd), _mm256_srai_epi16(codes, 8));
   };
-  for (; groups > kRun / 2; run += rows, x += kRun * kBlockColumns) {
-    widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)), run);
-    groups = groups < kRun ? 0 : groups - kRun;
+  for (; groups > kStrip / 2; strip += rows, x += kStrip * kBlockColumns) {
+    widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)), strip);
+    groups = groups < kStrip ? 0 : groups - kStrip;
   }
   if (groups == 0) return;
-  // Rows are padded to 16 elements, half a run.
-  widen(_mm256_zextsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x))), run);
+  // Rows are padded to 16 elements, half a strip.
+  widen(_mm256_zextsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x))), strip);
 }
 
 /// Both blocks of a group, `stride` bytes apart.
@@ -148,7 +148,7 @@ void widen_row(const int8_t* x, size_t groups, size_t rows, WideRun* run) {
 /// first tile of a panel also widens its weights, from blocks `stride` bytes apart: beside its
 /// products the stores cost nothing.
 template <size_t kRows, bool kWiden>
-[[gnu::noinline]] void many_rows_tile(const WideRun* x, const int8_t* codes, size_t stride,
+[[gnu::noinline]] void many_rows_tile(const WideStrip* x, const int8_t* codes, size_t stride,
                                       WideGroup* weight, size_t groups, bool fresh, __m256i* sums) {
   __m256i acc[kRows][kTileBlocks];
 #pragma GCC unroll 8
@@ -159,9 +159,9 @@ template <size_t kRows, bool kWiden>
     }
   }
   for (; groups > 0; x += kRows) {
-    const size_t run = smaller(groups, kRun);
-    groups -= run;
-    for (size_t i = 0; i < run; ++i, ++weight) {
+    const size_t strip = smaller(groups, kStrip);
+    groups -= strip;
+    for (size_t i = 0; i < strip; ++i, ++weight) {
       if constexpr (kWiden) {
         widen_group(codes, stride, weight);
         // The same of the next two blocks.
@@ -263,16 +263,16 @@ void sum_panel(const LinearSlice<int8_t, int8_t>& s, size_t row, size_t rows, si
   // Tiles of nearly the same height: a low one at the end would waste more.
   const size_t tiles = (rows + kTileRows - 1) / kTileRows;
   const auto tile_begin = [=](size_t tile) { return tile * rows / tiles; };
-  WideRun x[kPanelRows * kPanelGroups / kRun];
+  WideStrip x[kPanelRows * kPanelGroups / kStrip];
   WideGroup weight[kPanelGroups];
   for (size_t g = 0; g < groups; g += kPanelGroups) {
     const size_t part = smaller(kPanelGroups, groups - g);
-    const size_t runs = (part + kRun - 1) / kRun;
+    const size_t strips = (part + kStrip - 1) / kStrip;
     for (size_t t = 0; t < tiles; ++t) {
       const size_t begin = tile_begin(t), height = tile_begin(t + 1) - begin;
       for (size_t r = 0; r < height; ++r) {
         widen_row(s.x + (row + begin + r) * s.x_stride + g * kBlockColumns, part, height,
-                  x + begin * runs + r);
+                  x + begin * strips + r);
       }
     }
     for (size_t b = 0; b < blocks; b += kTileBlocks) {
@@ -282,7 +282,7 @@ void sum_panel(const LinearSlice<int8_t, int8_t>& s, size_t row, size_t rows, si
       for (size_t t = 0; t < tiles; ++t) {
         const size_t begin = tile_begin(t), height = tile_begin(t + 1) - begin;
         const auto tile = (t == 0 ? kManyRowsTiles<true> : kManyRowsTiles<false>)[height - 1];
-        tile(x + begin * runs, codes, distance, weight, part, g == 0,
+        tile(x + begin * strips, codes, distance, weight, part, g == 0,
              sums + begin * kPanelBlocks + b);
       }
     }

@@ -1,4 +1,4 @@
-// Depth by channels for every line of the list, so many rows at once, cut into pieces as the op does. Items are
+// Depth by channels for every line of the list, so many rows at once, cut into tasks as the op does. Items are
 // multiply-adds.
 
 #include "ops/testing/bench.h"
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/linear/linear.h"
-#include "ops/linear/pieces.h"
+#include "ops/linear/tasks.h"
 
 namespace oxbow {
 namespace {
@@ -15,8 +15,8 @@ namespace {
 template <typename X, typename W>
 void bench(testing::BenchRun& run, LinearKernel<X, W> kernel) {
   const size_t depth = run.arg(0), channels = run.arg(1), rows = run.arg(2);
-  const size_t piece = rows <= kFewRows ? channels : kPieceChannels;
-  const RowTiles tiles(rows, kPieceRows);
+  const size_t task = rows <= kFewRows ? channels : kTaskChannels;
+  const RowTiles tiles(rows, kTaskRows);
   const size_t x_stride = sizeof(X) == 1 ? round_up(depth, kI8RowAlignment) : depth;
   const auto x = testing::bench_data<X>(rows * x_stride);
   const auto weight =
@@ -24,12 +24,12 @@ void bench(testing::BenchRun& run, LinearKernel<X, W> kernel) {
   const std::vector<float> scales(rows + channels, 0.01f);
   std::vector<float> y(rows * channels);
   run.measure(depth * channels * rows, [&] {
-    for (size_t n = 0; n < channels; n += piece) {
+    for (size_t n = 0; n < channels; n += task) {
       for (size_t tile = 0; tile < tiles.count; ++tile) {
         const size_t m = tiles.begin(tile);
         LinearSlice<X, W> slice;
         slice.rows = tiles.height(tile);
-        slice.channels = channels - n < piece ? channels - n : piece;
+        slice.channels = channels - n < task ? channels - n : task;
         slice.depth = depth;
         slice.x = x.data() + m * x_stride;
         slice.x_stride = x_stride;

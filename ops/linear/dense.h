@@ -59,11 +59,10 @@ struct DenseProvider {
   size_t (*taken_bytes)();
 };
 
-#if OXB_BUILD_XNNPACK
-extern const DenseProvider kXnnpackProvider;
-#endif
-#if OXB_BUILD_ACL
-extern const DenseProvider kAclProvider;
-#endif
+// kXnnpackProvider and so on, each in a file with the backend's name, which a build without it leaves out.
+#define OXB_PROCESSOR(NAME, number, name, constant)
+#define OXB_LIBRARY(NAME, number, name, constant) extern const DenseProvider constant##Provider;
+#define OXB_DEVICE(NAME, number, name, constant, driver, context)
+#include "runtime/device/backends.inc"
 
 }  // namespace oxbow

@@ -7,6 +7,7 @@
 #include "ops/add/add.h"
 #include "ops/linear/dense.h"
 #include "ops/quantize/quantize.h"
+#include "runtime/device/if_built.h"
 
 namespace oxbow {
 namespace {
@@ -44,14 +45,12 @@ size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 const DenseProvider* provider_of(Backend backend) {
   switch (backend) {
-#if OXB_BUILD_XNNPACK
-    case Backend::kXnnpack:
-      return &kXnnpackProvider;
-#endif
-#if OXB_BUILD_ACL
-    case Backend::kAcl:
-      return &kAclProvider;
-#endif
+#define OXB_PROCESSOR(NAME, number, name, constant)
+#define OXB_LIBRARY(NAME, number, name, constant) \
+  case Backend::constant:                         \
+    return OXB_IF_BUILT(OXB_BUILD_##NAME, constant##Provider);
+#define OXB_DEVICE(NAME, number, name, constant, driver, context)
+#include "runtime/device/backends.inc"
     default:
       return nullptr;
   }

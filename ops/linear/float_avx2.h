@@ -24,7 +24,7 @@
 #include <immintrin.h>
 
 #include "ops/linear/linear.h"
-#include "ops/linear/pieces.h"
+#include "ops/linear/tasks.h"
 #include "runtime/base/math.h"
 
 namespace oxbow {
@@ -87,7 +87,7 @@ struct FloatLinear {
   static constexpr size_t kPanelGroups = 64;
   static constexpr size_t kSliceChannels = 64;
   static constexpr size_t kFloatChannels = 32;
-  /// How far ahead of its use a line of weights is asked for where they lie in one piece.
+  /// How far ahead of its use a line of weights is asked for where they lie side by side.
   static constexpr size_t kPrefetchBytes = 512;
   /// Channels that lie as many bytes apart, or a multiple, compete for the same lines of the first cache.
   static constexpr size_t kCollidingBytes = 4096;

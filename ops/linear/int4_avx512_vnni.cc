@@ -9,12 +9,12 @@
 
 #include <immintrin.h>
 
-#include "ops/linear/linear.h"
+#include "ops/linear/low_bits.h"
 
 namespace oxbow {
 namespace {
 
-/// Blocks that are read at once for a single row lie apart, which memory serves best.
+/// Blocks that are read at once for a single row.
 constexpr size_t kStreams = 4;
 constexpr size_t kTileRows = 12;
 constexpr size_t kQuads = 4;
@@ -121,17 +121,11 @@ template <size_t kBlocks>
 }
 
 void linear_one_row(const LinearSlice<int8_t, I4Block>& s, const CodeRows& x) {
-  const size_t blocks = (s.channels + kBlockRows - 1) / kBlockRows;
-  const size_t length = blocks / kStreams;
-  __m256 sums[kStreams];
-  for (size_t i = 0; i < length; ++i) {
-    one_row<kStreams>(x, s.weight + i * x.blocks, length * x.blocks, sums);
-    for (size_t b = 0; b < kStreams; ++b) store(s, 0, (i + b * length) * kBlockRows, sums[b]);
-  }
-  for (size_t i = kStreams * length; i < blocks; ++i) {
-    one_row<1>(x, s.weight + i * x.blocks, 0, sums);
-    store(s, 0, i * kBlockRows, sums[0]);
-  }
+  for_distant_blocks<kStreams>(s.channels, [&]<size_t kCount>(size_t first, size_t distance) {
+    __m256 sums[kCount];
+    one_row<kCount>(x, s.weight + first * x.blocks, distance * x.blocks, sums);
+    for (size_t b = 0; b < kCount; ++b) store(s, 0, (first + b * distance) * kBlockRows, sums[b]);
+  });
 }
 
 /// kRows rows by two blocks of channels.

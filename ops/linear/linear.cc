@@ -7,7 +7,7 @@
 #include "ops/common/checks.h"
 #include "ops/common/left_out.h"
 #include "ops/linear/dense_step.h"
-#include "ops/linear/pieces.h"
+#include "ops/linear/tasks.h"
 #include "ops/quantize/quantize.h"
 #include "runtime/base/quantize.h"
 #include "runtime/device/npu/npu_op.h"
@@ -46,10 +46,10 @@ struct Params {
 
 size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-/// How many channels a piece has. A channel's result is the same in every piece, so this may depend
+/// How many channels a task has. A channel's result is the same in every task, so this may depend
 /// on the number of threads.
-size_t piece_channels(const RunContext& context, size_t rows, size_t width) {
-  if (rows > kFewRows) return kPieceChannels;
+size_t task_channels(const RunContext& context, size_t rows, size_t width) {
+  if (rows > kFewRows) return kTaskChannels;
   const size_t threads = context.pool == nullptr ? 1 : context.pool->threads();
   return round_up(ceil_div(width, threads == 1 ? 1 : 2 * threads), kFewRowsChannels);
 }
@@ -117,11 +117,11 @@ Status run_to_f32(RunContext& context, const void* params) {
   float* y = output.data != nullptr ? output.f32() : context.caller_output;
   const size_t rows = context.rows(p.x);
   const size_t width = p.weight.rows;
-  const size_t channels = piece_channels(context, rows, width);
-  const size_t pieces = ceil_div(width, channels);
+  const size_t channels = task_channels(context, rows, width);
+  const size_t tasks = ceil_div(width, channels);
   // All rows with some channels before the next ones: their weights then stay in the caches.
-  const RowTiles tiles(rows, kPieceRows);
-  parallel_for(context.pool, tiles.count * pieces, [&](size_t item, size_t) {
+  const RowTiles tiles(rows, kTaskRows);
+  parallel_for(context.pool, tiles.count * tasks, [&](size_t item, size_t) {
     const size_t tile = item % tiles.count, row = tiles.begin(tile);
     compute(p, row, tiles.height(tile), item / tiles.count * channels, channels, y + row * width);
   });
@@ -136,9 +136,9 @@ Status run_to_i8(RunContext& context, const void* params) {
   const RowTiles tiles(rows, kQuantisedRows);
   for (size_t tile = 0; tile < tiles.count; ++tile) {
     const size_t row = tiles.begin(tile), height = tiles.height(tile);
-    const size_t channels = piece_channels(context, height, y.width);
-    parallel_for(context.pool, ceil_div(y.width, channels), [&](size_t piece, size_t) {
-      compute(p, row, height, piece * channels, channels, scratch);
+    const size_t channels = task_channels(context, height, y.width);
+    parallel_for(context.pool, ceil_div(y.width, channels), [&](size_t task, size_t) {
+      compute(p, row, height, task * channels, channels, scratch);
     });
     parallel_for(context.pool, height, [&](size_t r, size_t) {
       quantize_into(p.quantize, scratch + r * y.width, y, row + r);

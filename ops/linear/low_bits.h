@@ -57,5 +57,14 @@ inline void take_rows(const LinearSlice<int8_t, I4Block>& s, size_t row, size_t 
   }
 }
 
+/// All blocks of channels: as far as they go kStreams at once, which lie apart as memory serves best, then one by one.
+/// tile.operator()<count>(first, distance) takes the blocks first, first + distance, ...
+template <size_t kStreams, typename Tile>
+[[gnu::always_inline]] inline void for_distant_blocks(size_t channels, const Tile& tile) {
+  const size_t blocks = (channels + kBlockRows - 1) / kBlockRows, length = blocks / kStreams;
+  for (size_t i = 0; i < length; ++i) tile.template operator()<kStreams>(i, length);
+  for (size_t i = kStreams * length; i < blocks; ++i) tile.template operator()<1>(i, 0);
+}
+
 }  // namespace
 }  // namespace oxbow

@@ -23,8 +23,8 @@ constexpr size_t kHalves = 2;
 constexpr size_t kMostAdded = 8;
 static_assert(kMostAdded * 2 * 15 * 128 <= INT16_MAX);
 /// Blocks of columns of ternary weights before sums become 32 bits wide.
-constexpr size_t kTernaryRun = 8;
-static_assert(kTernaryRun * kQuads * 3 <= kMostAdded * 15);
+constexpr size_t kTernaryStrip = 8;
+static_assert(kTernaryStrip * kQuads * 3 <= kMostAdded * 15);
 
 [[gnu::always_inline]] inline int8x16_t low_half(uint8x16_t bytes) {
   return vreinterpretq_s8_u8(vandq_u8(bytes, vdupq_n_u8(15)));
@@ -123,9 +123,9 @@ void i4_tile(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x, size_t row,
 /// All channels of kRows rows, kBlocks distant blocks at a time as far as they go.
 template <typename Dot, size_t kRows, size_t kBlocks>
 void i4_rows(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x, size_t row) {
-  const size_t blocks = (s.channels + kBlockRows - 1) / kBlockRows, length = blocks / kBlocks;
-  for (size_t i = 0; i < length; ++i) i4_tile<Dot, kRows, kBlocks>(s, x, row, i, length);
-  for (size_t i = kBlocks * length; i < blocks; ++i) i4_tile<Dot, kRows, 1>(s, x, row, i, 0);
+  for_distant_blocks<kBlocks>(s.channels, [&]<size_t kCount>(size_t first, size_t distance) {
+    i4_tile<Dot, kRows, kCount>(s, x, row, first, distance);
+  });
 }
 
 template <typename Dot>
@@ -152,8 +152,8 @@ void ternary_tile(const LinearSlice<int8_t, TernaryBlock>& s, size_t row, size_t
   for (size_t i = 0; i < kRows * kBlocks * kHalves; ++i) {
     acc[i / kHalves / kBlocks][i / kHalves % kBlocks][i % kHalves] = vdupq_n_s32(0);
   }
-  for (size_t first = 0; first < blocks; first += kTernaryRun) {
-    const size_t end = blocks - first < kTernaryRun ? blocks : first + kTernaryRun;
+  for (size_t first = 0; first < blocks; first += kTernaryStrip) {
+    const size_t end = blocks - first < kTernaryStrip ? blocks : first + kTernaryStrip;
 #pragma GCC unroll 4
     for (size_t b = 0; b < kBlocks; ++b) {
       const TernaryBlock* weight = s.weight + (block + b * distance) * blocks;
@@ -210,13 +210,9 @@ void ternary_rows(const LinearSlice<int8_t, TernaryBlock>& s, size_t row) {
   for (size_t r = 0; r < kRows; ++r) {
     offsets[r] = kTernaryOffset * sum_of(s.x + (row + r) * s.x_stride, s.depth);
   }
-  const size_t blocks = (s.channels + kBlockRows - 1) / kBlockRows, length = blocks / kBlocks;
-  for (size_t i = 0; i < length; ++i) {
-    ternary_tile<Dot, kRows, kBlocks>(s, row, i, length, offsets);
-  }
-  for (size_t i = kBlocks * length; i < blocks; ++i) {
-    ternary_tile<Dot, kRows, 1>(s, row, i, 0, offsets);
-  }
+  for_distant_blocks<kBlocks>(s.channels, [&]<size_t kCount>(size_t first, size_t distance) {
+    ternary_tile<Dot, kRows, kCount>(s, row, first, distance, offsets);
+  });
 }
 
 template <typename Dot>

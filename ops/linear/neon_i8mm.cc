@@ -5,13 +5,13 @@
 
 #include "ops/linear/linear.h"
 #include "ops/linear/neon.h"
-#include "ops/linear/pieces.h"
+#include "ops/linear/tasks.h"
 
 namespace oxbow {
 namespace {
 
 // What is on the stack at a time: 24 KiB of x, as many rows as the op gives, and sums for 64 channels.
-constexpr size_t kPackedPairs = kPieceRows / 2;
+constexpr size_t kPackedPairs = kTaskRows / 2;
 constexpr size_t kPackedEights = 64;
 constexpr size_t kPackedGroups = 2 * kPackedEights;
 constexpr size_t kSumBlocks = 8;

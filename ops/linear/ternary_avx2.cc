@@ -1,5 +1,5 @@
 // AVX2: pmaddubsw multiplies stored codes, 0 to 2 (3 in a strange file), by x. Sums of two products are at most
-// 2 * 3 * 128 = 768 and stay in 16 bits for kRun blocks of columns. A register has eight channels by four columns; one load
+// 2 * 3 * 128 = 768 and stay in 16 bits for kStrip blocks of columns. A register has eight channels by four columns; one load
 // of 32 bytes is four of them.
 
 #include <immintrin.h>
@@ -13,8 +13,8 @@ constexpr size_t kStreams = 4;
 constexpr size_t kPrefetchBlocks = 16;
 constexpr size_t kQuads = 4;
 /// Blocks of columns before sums of 16 bits become 32.
-constexpr size_t kRun = 8;
-static_assert(kRun * kQuads * 2 * 3 * 128 <= INT16_MAX);
+constexpr size_t kStrip = 8;
+static_assert(kStrip * kQuads * 2 * 3 * 128 <= INT16_MAX);
 
 [[gnu::always_inline]] inline __m256i repeat_four(const int8_t* x) {
   int32_t four;
@@ -45,8 +45,8 @@ template <size_t kRows, size_t kBlocks>
   for (size_t i = 0; i < kRows * kBlocks; ++i) {
     acc[i / kBlocks][i % kBlocks] = _mm256_setzero_si256();
   }
-  for (size_t first = 0; first < blocks; first += kRun) {
-    const size_t end = blocks - first < kRun ? blocks : first + kRun;
+  for (size_t first = 0; first < blocks; first += kStrip) {
+    const size_t end = blocks - first < kStrip ? blocks : first + kStrip;
     __m256i narrow[kRows][kBlocks];
 #pragma GCC unroll 4
     for (size_t i = 0; i < kRows * kBlocks; ++i) {
@@ -108,26 +108,20 @@ void store(const LinearSlice<int8_t, TernaryBlock>& s, size_t row, size_t channe
 template <size_t kRows, size_t kBlocks>
 void some_rows(const LinearSlice<int8_t, TernaryBlock>& s, size_t row) {
   const size_t blocks = (s.depth + kTernaryBlockColumns - 1) / kTernaryBlockColumns;
-  const size_t channel_blocks = (s.channels + kBlockRows - 1) / kBlockRows;
-  const size_t length = channel_blocks / kBlocks;
   const int8_t* x = s.x + row * s.x_stride;
   int32_t offsets[kRows];
   for (size_t r = 0; r < kRows; ++r) {
     offsets[r] = kTernaryOffset * sum_of(x + r * s.x_stride, s.depth);
   }
-  __m256i sums[kRows][kStreams];
-  for (size_t i = 0; i < length; ++i) {
-    tile<kRows, kBlocks>(x, s.x_stride, s.weight + i * blocks, length * blocks, blocks, sums);
+  for_distant_blocks<kBlocks>(s.channels, [&]<size_t kCount>(size_t first, size_t distance) {
+    __m256i sums[kRows][kStreams];
+    tile<kRows, kCount>(x, s.x_stride, s.weight + first * blocks, distance * blocks, blocks, sums);
     for (size_t r = 0; r < kRows; ++r) {
-      for (size_t b = 0; b < kBlocks; ++b) {
-        store(s, row + r, (i + b * length) * kBlockRows, sums[r][b], offsets[r]);
+      for (size_t b = 0; b < kCount; ++b) {
+        store(s, row + r, (first + b * distance) * kBlockRows, sums[r][b], offsets[r]);
       }
     }
-  }
-  for (size_t i = kBlocks * length; i < channel_blocks; ++i) {
-    tile<kRows, 1>(x, s.x_stride, s.weight + i * blocks, 0, blocks, sums);
-    for (size_t r = 0; r < kRows; ++r) store(s, row + r, i * kBlockRows, sums[r][0], offsets[r]);
-  }
+  });
 }
 
 }  // namespace

@@ -366,7 +366,7 @@ TEST(LinearKernels, Int8DoNotOverflowAtTheLargestDepthWithTheWorstCodes) {
   }
 }
 
-/// A step with every optional part; 60 rows and 280 channels cross the op's pieces of 48 or 24 and 256.
+/// A step with every optional part; 60 rows and 280 channels cross the op's tasks of 48 or 24 and 256.
 struct Fixture {
   TestTensor x = f32_tensor("x", 60, 37), x8 = i8_tensor("x8", 60, 37);
   TestTensor weight = f32_tensor("weight", 280, 37), weight8 = block_tensor("weight8", 280, 37);

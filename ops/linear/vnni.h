@@ -33,9 +33,9 @@ constexpr size_t kPrefetchBytes = 512;
 constexpr size_t kPanelRows = 48;
 constexpr size_t kPanelGroups = 128;
 constexpr size_t kPanelBlocks = 32;
-/// Groups of a row side by side in a panel: runs of the rows of a tile alternate, so that what a tile
-/// reads at a time lies in one piece. Rows are padded to as many columns.
-constexpr size_t kRun = kI8RowAlignment / kBlockColumns;
+/// Groups of a row side by side in a panel: strips of the rows of a tile alternate, so that what a tile
+/// reads at a time lies side by side. Rows are padded to as many columns.
+constexpr size_t kStrip = kI8RowAlignment / kBlockColumns;
 
 size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -53,7 +53,7 @@ struct VnniLinear {
   static constexpr size_t kTileRows = Vectors::kTileRows;
   static constexpr size_t kTileVectors = 2;
   static constexpr size_t kTileBlocks = kTileVectors * Vectors::kBlocks;
-  static_assert(kPanelGroups % kRun == 0 && kPanelBlocks % kTileBlocks == 0);
+  static_assert(kPanelGroups % kStrip == 0 && kPanelBlocks % kTileBlocks == 0);
 
   /// sums[row][stream] of the blocks that lie `distance` bytes apart from `weight` on.
   template <size_t kRows, size_t kBlocks>
@@ -127,10 +127,10 @@ struct VnniLinear {
 #pragma GCC unroll 4
     for (size_t b = 0; b < kTileBlocks; ++b) block_codes[b] = block(b);
     size_t at = 0;
-    for (; groups > 0; x += kRows * kRun * kBlockColumns) {
-      const size_t run = smaller(groups, kRun);
-      groups -= run;
-      for (size_t i = 0; i < run; ++i, weight += kTileVectors, at += kBlock) {
+    for (; groups > 0; x += kRows * kStrip * kBlockColumns) {
+      const size_t strip = smaller(groups, kStrip);
+      groups -= strip;
+      for (size_t i = 0; i < strip; ++i, weight += kTileVectors, at += kBlock) {
         if constexpr (kCopy) {
 #pragma GCC unroll 2
           for (size_t v = 0; v < kTileVectors; ++v) {
@@ -146,7 +146,7 @@ struct VnniLinear {
         const Vector weight0 = weight[0], weight1 = weight[1];
 #pragma GCC unroll 16
         for (size_t r = 0; r < kRows; ++r) {
-          const Vector columns = Vectors::column_of(x + (r * kRun + i) * kBlockColumns);
+          const Vector columns = Vectors::column_of(x + (r * kStrip + i) * kBlockColumns);
           acc[r][0] = Vectors::add_products(acc[r][0], weight0, columns);
           acc[r][1] = Vectors::add_products(acc[r][1], weight1, columns);
         }
@@ -241,13 +241,13 @@ struct VnniLinear {
     Vector weight[kPanelGroups * kTileVectors];
     for (size_t g = 0; g < groups; g += kPanelGroups) {
       const size_t part = smaller(kPanelGroups, groups - g);
-      const size_t runs = (part + kRun - 1) / kRun;
+      const size_t strips = (part + kStrip - 1) / kStrip;
       for (size_t t = 0; t < tiles; ++t) {
         const size_t begin = tile_begin(t), height = tile_begin(t + 1) - begin;
         for (size_t r = 0; r < height; ++r) {
           const int8_t* from = s.x + (row + begin + r) * s.x_stride + g * kBlockColumns;
-          int8_t* to = x + (begin * runs + r) * kI8RowAlignment;
-          for (size_t i = 0; i < runs; ++i) {
+          int8_t* to = x + (begin * strips + r) * kI8RowAlignment;
+          for (size_t i = 0; i < strips; ++i) {
             _mm_store_si128(
                 reinterpret_cast<__m128i*>(to + i * height * kI8RowAlignment),
                 _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * kI8RowAlignment)));
@@ -259,7 +259,7 @@ struct VnniLinear {
         for (size_t t = 0; t < tiles; ++t) {
           const size_t begin = tile_begin(t), height = tile_begin(t + 1) - begin;
           const auto tile = (t == 0 ? kFirstTiles : kOtherTiles).of_rows[height - 1];
-          tile(x + begin * runs * kI8RowAlignment, codes, stride, blocks - b, weight, part,
+          tile(x + begin * strips * kI8RowAlignment, codes, stride, blocks - b, weight, part,
                g == 0 ? starts + begin : nullptr, sums + begin * kPanelBlocks + b);
         }
       }

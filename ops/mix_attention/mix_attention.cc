@@ -47,21 +47,24 @@ Status run_mix_attention(RunContext& context, const void* params) {
   return Status::kOk;
 }
 
-Status check_part(BindContext& context, const Tensor& tensor, const Tensor& first, size_t width) {
-  OXB_TRY(check_type(context, tensor, DataType::kF32));
-  OXB_TRY(check_width(context, tensor, width));
-  OXB_TRY(check_same_rows(context, first, tensor));
-  return check_room(context, tensor);
-}
-
 }  // namespace
 
+constexpr OpSignature kMixAttentionSignature = {
+    .inputs = {{.name = "x"},
+               {.name = "log-sum-exps", .rows = Rows::of(0)},
+               {.name = "another x and its log-sum-exps",
+                .rows = Rows::of(0),
+                .least = 0,
+                .most = 2 * (kMaxMixed - 1)}},
+    .outputs = {{.name = "y", .types = kF32 | kI8, .width = Width::of(0), .rows = Rows::of(0)}},
+};
+
 Status bind_mix_attention(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kMixAttentionSignature));
   const size_t inputs = context.input_count();
-  if (inputs < 2 || inputs % 2 != 0 || inputs / 2 > kMaxMixed) {
+  if (inputs % 2 != 0) {
     return context.fail("has %zu inputs, expected 1 to %zu pairs", inputs, kMaxMixed);
   }
-  OXB_TRY(check_counts(context, inputs, 1));
   auto& p = context.params<Params>();
   p.first = context.input(0);
   p.count = inputs / 2;
@@ -72,18 +75,13 @@ Status bind_mix_attention(BindContext& context, RunFunction* run) {
   }
   for (size_t n = 0; n < p.count; ++n) {
     const Tensor x = context.input(2 * n), log_sums = context.input(2 * n + 1);
-    OXB_TRY(check_part(context, x, p.first, p.first.width));
-    OXB_TRY(check_part(context, log_sums, p.first, p.heads));
+    OXB_TRY(check_width(context, x, p.first.width));
+    OXB_TRY(check_width(context, log_sums, p.heads));
     p.x[n] = x.f32();
     p.log_sums[n] = log_sums.f32();
   }
   const Tensor y = context.output(0);
-  if (y.layout != Layout::kRowMajor || y.type == DataType::kI32 || y.ring >= 0) {
-    return context.fail("tensor '%s' is %s, expected plain rows of F32 or I8", y.name,
-                        describe(y).text);
-  }
-  OXB_TRY(check_width(context, y, p.first.width));
-  OXB_TRY(check_same_rows(context, p.first, y));
+  // All have as many rows.
   OXB_TRY(check_room(context, y));
   OXB_TRY(bind_row_output(context, y, &p.output));
   *run = run_mix_attention;

@@ -16,6 +16,7 @@ namespace oxbow {
 
 inline constexpr size_t kMaxMixed = 32;
 
+extern const OpSignature kMixAttentionSignature;
 Status bind_mix_attention(BindContext& context, RunFunction* run);
 
 }  // namespace oxbow

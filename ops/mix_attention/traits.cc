@@ -5,12 +5,6 @@
 namespace oxbow {
 namespace {
 
-constexpr OpSignature kSignature = {
-    .for_tools = true,
-    .inputs = {{.name = "x and log-sum-exps", .least = 2, .most = 2 * kMaxMixed}},
-    .outputs = {{.name = "y", .types = kF32 | kI8, .width = Width::of(0), .rows = Rows::of(0)}},
-};
-
 std::string options(const schema::StepT& step) {
   return counted(step.inputs.size() / 2, "attentions");
 }
@@ -20,7 +14,7 @@ std::string options(const schema::StepT& step) {
 extern const OpTraits mix_attention_traits;
 const OpTraits mix_attention_traits = {
     .code = schema::OpCode::MixAttention,
-    .signature = &kSignature,
+    .signature = &kMixAttentionSignature,
     .category = OpCategory::kAttention,
     .options = options,
 };

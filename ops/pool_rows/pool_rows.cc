@@ -116,33 +116,41 @@ Status run_pool_rows(RunContext& context, const void* params) {
   return Status::kOk;
 }
 
-Status check_output(BindContext& context, const Tensor& y) {
-  OXB_TRY(check_type(context, y, DataType::kF32));
-  if (y.rows_symbol < 0) return Status::kOk;
-  if (!context.may_set_symbol(y.rows_symbol)) {
-    return context.fail("tensor '%s' is %s, expected a row symbol of its own or none", y.name,
-                        describe(y).text);
-  }
-  return check_room(context, y);
+bool has_two(const schema::Step& step) { return step.options_as_PoolRowsOptions()->two(); }
+bool has_factors(const schema::Step& step) {
+  return step.options_as_PoolRowsOptions()->has_factors();
 }
+bool has_mask(const schema::Step& step) { return step.options_as_PoolRowsOptions()->has_mask(); }
+bool has_shape(const schema::Step& step) { return step.options_as_PoolRowsOptions()->has_shape(); }
 
 }  // namespace
 
 constexpr OpSignature kPoolRowsSignature = {
     .options = schema::OpOptions::PoolRowsOptions,
-    .for_tools = true,
-    .inputs = {{.name = "x, factors, mask and shape", .least = 1, .most = 5}},
-    .outputs = {{.name = "y", .rows = Rows::counted(0)}},
+    .inputs =
+        {{.name = "x"},
+         {.name = "second x", .width = Width::of(0), .wanted = has_two},
+         {.name = "factors", .width = Width::of(0), .rows = Rows::fixed(), .wanted = has_factors},
+         {.name = "mask",
+          .role = Role::kIds,
+          .types = kI32,
+          .width = Width::exactly(1),
+          .rows = Rows::of(0),
+          .wanted = has_mask},
+         {.name = "shape",
+          .role = Role::kIds,
+          .types = kI32,
+          .width = Width::exactly(1),
+          .wanted = has_shape}},
+    .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::counted_or_fixed(0)}},
 };
 
 Status bind_pool_rows(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kPoolRowsSignature));
   const auto* options = context.step().options_as_PoolRowsOptions();
-  if (options == nullptr) return fail_options(context, "PoolRowsOptions");
   const size_t sources = options->two() ? 2 : 1;
   const bool factors = options->has_factors(), mask = options->has_mask(),
              shape = options->has_shape();
-  OXB_TRY(check_counts(context,
-                       sources + (factors ? 1u : 0u) + (mask ? 1u : 0u) + (shape ? 1u : 0u), 1));
   if (mask && (!options->joins() || options->front() != 0 || options->two())) {
     return context.fail("has a mask, expected one x whose last rows join, with nothing in front");
   }
@@ -152,33 +160,12 @@ Status bind_pool_rows(BindContext& context, RunFunction* run) {
   auto& p = context.params<Params>();
   p.sources = sources;
   p.y = context.output(0);
-  OXB_TRY(check_output(context, p.y));
+  OXB_TRY(check_room(context, p.y));
   size_t next = 0;
-  for (size_t s = 0; s < sources; ++s) {
-    p.x[s] = context.input(next++);
-    OXB_TRY(check_type(context, p.x[s], DataType::kF32));
-    OXB_TRY(check_width(context, p.x[s], p.y.width));
-  }
-  if (factors) {
-    p.factors = context.input(next++);
-    OXB_TRY(check_type(context, p.factors, DataType::kF32));
-    OXB_TRY(check_width(context, p.factors, p.y.width));
-    if (p.factors.rows_symbol >= 0) {
-      return context.fail("tensor '%s' is %s, expected the same rows in every run", p.factors.name,
-                          describe(p.factors).text);
-    }
-  }
-  if (mask) {
-    p.mask = context.input(next++);
-    OXB_TRY(check_type(context, p.mask, DataType::kI32));
-    OXB_TRY(check_width(context, p.mask, 1));
-    OXB_TRY(check_same_rows(context, p.x[0], p.mask));
-  }
-  if (shape) {
-    p.shape = context.input(next++);
-    OXB_TRY(check_type(context, p.shape, DataType::kI32));
-    OXB_TRY(check_width(context, p.shape, 1));
-  }
+  for (size_t s = 0; s < sources; ++s) p.x[s] = context.input(next++);
+  if (factors) p.factors = context.input(next++);
+  if (mask) p.mask = context.input(next++);
+  if (shape) p.shape = context.input(next++);
   p.group = options->group();
   p.front = options->front();
   p.mean = options->mean();

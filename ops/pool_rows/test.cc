@@ -245,7 +245,7 @@ TEST(PoolRows, RefusesStepsThatMakeNoSense) {
          s.factors.rows_symbol = 1;
          s.set([](auto& o) { o.has_factors = true; });
        },
-       "same rows in every run"},
+       "fixed rows"},
       {"shape type",
        [](Refused& s) {
          s.op.inputs.push_back(&s.factors);

@@ -153,11 +153,11 @@ Status run_recurrence(RunContext& context, const void* params) {
       p.chunk_rows(tile_of(head, 0), item % chunks * kRecurrenceChunk, rows + head * tokens);
     });
   }
-  const size_t pieces = ceil_div(p.values, kRecurrenceColumns);
+  const size_t tasks = ceil_div(p.values, kRecurrenceColumns);
   const bool packs = p.packs() && tokens >= kPackedRun;
-  parallel_for(context.pool, p.heads * pieces, [&](size_t item, size_t worker) {
-    const size_t head = item / pieces;
-    const RecurrenceTile tile = tile_of(head, item % pieces * kRecurrenceColumns);
+  parallel_for(context.pool, p.heads * tasks, [&](size_t item, size_t worker) {
+    const size_t head = item / tasks;
+    const RecurrenceTile tile = tile_of(head, item % tasks * kRecurrenceColumns);
     RecurrenceTile packed = tile;
     if (packs) {
       packed.state = scratch + p.packed_at + worker * p.keys * kRecurrenceColumns;
@@ -214,10 +214,7 @@ Status request_scratch(BindContext& context, Params* p) {
 }
 
 /// Rows of all heads side by side, one for each token.
-Status check_rows(BindContext& context, const Tensor& tensor, const Tensor& tokens, uint64_t heads,
-                  uint64_t width) {
-  OXB_TRY(check_type(context, tensor, DataType::kF32));
-  OXB_TRY(check_same_rows(context, tokens, tensor));
+Status check_heads(BindContext& context, const Tensor& tensor, uint64_t heads, uint64_t width) {
   if (tensor.width != heads * width) {
     return context.fail("tensor '%s' is %s, expected %llu heads of %llu", tensor.name,
                         describe(tensor).text, static_cast<unsigned long long>(heads),
@@ -227,8 +224,7 @@ Status check_rows(BindContext& context, const Tensor& tensor, const Tensor& toke
 }
 
 Status check_state(BindContext& context, const Tensor& state, uint64_t rows, uint64_t width) {
-  OXB_TRY(check_type(context, state, DataType::kF32));
-  if (state.rows_symbol >= 0 || state.rows != rows || state.width != width) {
+  if (state.rows != rows || state.width != width) {
     return context.fail("tensor '%s' is %s, expected [%llu, %llu]", state.name,
                         describe(state).text, static_cast<unsigned long long>(rows),
                         static_cast<unsigned long long>(width));
@@ -256,7 +252,6 @@ Status check_in_place(BindContext& context, size_t state, size_t output) {
 
 Status check_decay(BindContext& context, Params& p) {
   const Tensor& decay = p.decay;
-  OXB_TRY(check_type(context, decay, DataType::kF32));
   const bool shared = decay.rows_symbol < 0 && decay.rows == 1;
   if (!shared) OXB_TRY(check_same_rows(context, p.rows(), decay));
   p.decay_per_key = decay.width != p.heads;
@@ -302,11 +297,45 @@ Status check_options(BindContext& context, const schema::RecurrenceOptions& opti
   return Status::kOk;
 }
 
+using Options = schema::RecurrenceOptions;
+const Options& options_of(const schema::Step& step) { return *step.options_as_RecurrenceOptions(); }
+bool reads(const schema::Step& step) { return options_of(step).reads(); }
+bool writes(const schema::Step& step) { return options_of(step).writes(); }
+bool has_decay(const schema::Step& step) { return options_of(step).has_decay(); }
+bool has_factor(const schema::Step& step) { return options_of(step).has_factor(); }
+bool has_rank_one(const schema::Step& step) { return options_of(step).rank_one(); }
+bool has_norm(const schema::Step& step) {
+  return options_of(step).normaliser() != Normaliser::None;
+}
+bool writes_norm(const schema::Step& step) { return writes(step) && has_norm(step); }
+bool has_floor(const schema::Step& step) {
+  return options_of(step).normaliser() == Normaliser::Floored;
+}
+
 }  // namespace
 
+// Widths and the rows of states are products of the options' heads. Rows are those of the first input, q or k.
+constexpr OpSignature kRecurrenceSignature = {
+    .options = schema::OpOptions::RecurrenceOptions,
+    .inputs = {{.name = "q", .wanted = reads},
+               {.name = "k", .rows = Rows::of(0), .wanted = writes},
+               {.name = "v", .rows = Rows::of(0), .wanted = writes},
+               {.name = "state", .role = Role::kState, .rows = Rows::fixed()},
+               {.name = "decay", .wanted = has_decay},
+               {.name = "factor", .rows = Rows::of(0), .wanted = has_factor},
+               {.name = "a", .rows = Rows::of(0), .wanted = has_rank_one},
+               {.name = "b", .rows = Rows::of(0), .wanted = has_rank_one},
+               {.name = "norm", .role = Role::kState, .rows = Rows::fixed(), .wanted = has_norm},
+               {.name = "floor", .rows = Rows::of(0), .wanted = has_floor}},
+    .outputs =
+        {{.name = "y", .rows = Rows::of(0), .wanted = reads},
+         {.name = "state", .role = Role::kState, .rows = Rows::fixed(), .wanted = writes},
+         {.name = "norm", .role = Role::kState, .rows = Rows::fixed(), .wanted = writes_norm}},
+};
+
 Status bind_recurrence(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kRecurrenceSignature));
   const auto* options = context.step().options_as_RecurrenceOptions();
-  if (options == nullptr) return fail_options(context, "RecurrenceOptions");
   OXB_TRY(check_options(context, *options));
   auto& p = context.params<Params>();
   p.heads = options->heads();
@@ -319,12 +348,6 @@ Status bind_recurrence(BindContext& context, RunFunction* run) {
   p.normaliser = options->normaliser();
   p.epsilon = options->epsilon();
   const bool normalised = p.normaliser != Normaliser::None;
-  const size_t inputs = (p.reads ? 1u : 0u) + (p.writes ? 2u : 0u) + 1 +
-                        (options->has_decay() ? 1u : 0u) + (options->has_factor() ? 1u : 0u) +
-                        (options->rank_one() ? 2u : 0u) + (normalised ? 1u : 0u) +
-                        (p.normaliser == Normaliser::Floored ? 1u : 0u);
-  const size_t outputs = (p.reads ? 1u : 0u) + (p.writes ? (normalised ? 2u : 1u) : 0u);
-  OXB_TRY(check_counts(context, inputs, outputs));
   if (context.step().inputs() == nullptr || context.step().outputs() == nullptr) {
     return context.fail("has no lists of inputs and outputs");
   }
@@ -349,26 +372,25 @@ Status bind_recurrence(BindContext& context, RunFunction* run) {
 
   p.keys = p.rows().width / p.key_heads;
   if (p.keys == 0) return context.fail("has keys of no width");
-  if (p.reads) OXB_TRY(check_rows(context, p.q, p.rows(), p.key_heads, p.keys));
+  if (p.reads) OXB_TRY(check_heads(context, p.q, p.key_heads, p.keys));
   p.values = p.state.width;
   if (p.writes) {
-    OXB_TRY(check_rows(context, p.k, p.rows(), p.key_heads, p.keys));
-    OXB_TRY(check_rows(context, p.v, p.rows(), p.heads, p.values));
+    OXB_TRY(check_heads(context, p.k, p.key_heads, p.keys));
+    OXB_TRY(check_heads(context, p.v, p.heads, p.values));
   }
   OXB_TRY(check_state(context, p.state, uint64_t{p.heads} * p.keys, p.values));
   if (options->has_decay()) OXB_TRY(check_decay(context, p));
-  if (options->has_factor()) OXB_TRY(check_rows(context, p.factor, p.rows(), p.heads, 1));
+  if (options->has_factor()) OXB_TRY(check_heads(context, p.factor, p.heads, 1));
   if (options->rank_one()) {
-    OXB_TRY(check_rows(context, p.a, p.rows(), p.heads, p.keys));
-    OXB_TRY(check_rows(context, p.b, p.rows(), p.heads, p.keys));
+    OXB_TRY(check_heads(context, p.a, p.heads, p.keys));
+    OXB_TRY(check_heads(context, p.b, p.heads, p.keys));
   }
-  if (p.normaliser == Normaliser::Floored)
-    OXB_TRY(check_rows(context, p.floor, p.rows(), p.heads, 1));
+  if (p.normaliser == Normaliser::Floored) OXB_TRY(check_heads(context, p.floor, p.heads, 1));
   if (p.sums_keys()) OXB_TRY(check_state(context, p.norm, p.heads, p.keys));
   if (p.normaliser == Normaliser::Decays) OXB_TRY(check_state(context, p.norm, 1, p.heads));
   if (p.reads) {
     p.y = context.output(0);
-    OXB_TRY(check_rows(context, p.y, p.rows(), p.heads, p.values));
+    OXB_TRY(check_heads(context, p.y, p.heads, p.values));
   }
   if (p.writes) {
     OXB_TRY(check_in_place(context, state_at, p.reads ? 1 : 0));

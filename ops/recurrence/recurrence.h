@@ -26,6 +26,7 @@
 
 #include <cstddef>
 
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -99,6 +100,7 @@ using ChunksKernel = void (*)(const RecurrenceTile& tile, const ChunkRow* rows);
 #include "ops/recurrence/kernels.inc"
 #undef OXB_KERNEL
 
+extern const OpSignature kRecurrenceSignature;
 Status bind_recurrence(BindContext& context, RunFunction* run);
 Status bind_recurrence_vulkan(VulkanBindContext& context);
 

@@ -359,6 +359,7 @@ TEST(Recurrence, RefusesStepsThatMakeNoSense) {
       {"nothing to do",
        [](Fixture& s) {
          s.options.reads = s.options.writes = false;
+         s.options.has_decay = s.options.has_factor = s.options.rank_one = false;
          s.connect();
        },
        "neither reads nor writes"},
@@ -397,7 +398,7 @@ TEST(Recurrence, RefusesStepsThatMakeNoSense) {
       {"state type", [](Fixture& s) { s.state.type = DataType::kI8; }, "'state' is I8"},
       {"state rows", [](Fixture& s) { s.state.rows = 19; }, "expected [20, 7]"},
       {"state ring", [](Fixture& s) { s.state.ring = 0; }, "in a ring"},
-      {"state symbol", [](Fixture& s) { s.state.rows_symbol = 0; }, "expected [20, 7]"},
+      {"state symbol", [](Fixture& s) { s.state.rows_symbol = 0; }, "fixed rows"},
       {"decay width", [](Fixture& s) { s.decay.width = 3; }, "a decay for each"},
       {"decay rows", [](Fixture& s) { s.decay.rows_symbol = -1; }, "expected equal rows"},
       {"factor width", [](Fixture& s) { s.factor.width = 3; }, "'factor' is"},

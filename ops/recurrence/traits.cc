@@ -1,14 +1,9 @@
 #include "ops/traits.h"
 
+#include "ops/recurrence/recurrence.h"
+
 namespace oxbow {
 namespace {
-
-constexpr OpSignature kSignature = {
-    .options = schema::OpOptions::RecurrenceOptions,
-    .for_tools = true,
-    .inputs = {{.name = "rows, states and factors", .least = 2, .most = 12}},
-    .outputs = {{.name = "rows and states", .least = 1, .most = 4}},
-};
 
 /// Every element of the state takes part in the decay, the write, the read, and what else the rule has.
 double macs(const schema::ModelT& model, const schema::EntryPointT&, const schema::StepT& step) {
@@ -31,7 +26,7 @@ std::string options(const schema::StepT& step) {
 extern const OpTraits recurrence_traits;
 const OpTraits recurrence_traits = {
     .code = schema::OpCode::Recurrence,
-    .signature = &kSignature,
+    .signature = &kRecurrenceSignature,
     .category = OpCategory::kAttention,
     .macs = macs,
     .options = options,

@@ -1,25 +1,14 @@
-#include "ops/traits.h"
-
+#include "ops/common/norm_traits.h"
 #include "ops/rms_norm/rms_norm.h"
 
 namespace oxbow {
-namespace {
-
-/// The columns of weights and biases.
-std::vector<std::vector<ScaledInput>> scaled_by(const schema::StepT& step) {
-  std::vector<ScaledInput> weights;
-  for (size_t i = 1; i < step.inputs.size(); ++i) weights.push_back({i, ScaledInput::kColumns});
-  return {weights};
-}
-
-}  // namespace
 
 extern const OpTraits rms_norm_traits;
 const OpTraits rms_norm_traits = {
     .code = schema::OpCode::RmsNorm,
     .signature = &kRmsNormSignature,
     .category = OpCategory::kNorm,
-    .scaled_by = scaled_by,
+    .scaled_by = norm_scaled_by,
 };
 
 }  // namespace oxbow

@@ -44,25 +44,22 @@ Status run_route(RunContext& context, const void* params) {
 constexpr OpSignature kRouteSignature = {
     .options = schema::OpOptions::RouteOptions,
     .may_lack_options = true,
-    .for_tools = true,
     .inputs = {{.name = "scores"}},
-    .outputs = {{.name = "routes and what was chosen", .least = 1, .most = 2}},
+    .outputs = {{.name = "routes",
+                 .role = Role::kIds,
+                 .types = kI32,
+                 .width = Width::exactly(1),
+                 .rows = Rows::of(0)},
+                {.name = "chosen", .width = Width::exactly(2), .rows = Rows::of(0)}},
 };
 
 Status bind_route(BindContext& context, RunFunction* run) {
-  OXB_TRY(check_counts(context, 1, 2));
+  OXB_TRY(check_signature(context, kRouteSignature));
   const Tensor scores = context.input(0), routes = context.output(0), chosen = context.output(1);
-  OXB_TRY(check_type(context, scores, DataType::kF32));
-  OXB_TRY(check_type(context, routes, DataType::kI32));
-  OXB_TRY(check_width(context, routes, 1));
-  OXB_TRY(check_same_rows(context, scores, routes));
   if (routes.limit < scores.width) {
     return context.fail("tensor '%s' has numbers below %u, expected room for %u experts",
                         routes.name, routes.limit, scores.width);
   }
-  OXB_TRY(check_type(context, chosen, DataType::kF32));
-  OXB_TRY(check_width(context, chosen, 2));
-  OXB_TRY(check_same_rows(context, scores, chosen));
   const auto* options = context.step().options_as_RouteOptions();
   const uint32_t capacity = options == nullptr ? 0 : options->capacity();
   if (capacity != 0) context.request_scratch(size_t{scores.width} * sizeof(uint32_t));

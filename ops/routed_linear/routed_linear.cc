@@ -5,7 +5,7 @@
 
 #include "ops/common/checks.h"
 #include "ops/linear/linear.h"
-#include "ops/linear/pieces.h"
+#include "ops/linear/tasks.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
@@ -123,9 +123,9 @@ Status run_routed_linear(RunContext& context, const void* params) {
   auto* tiles = reinterpret_cast<Tile*>(context.scratch + p.tiles_at);
   size_t count = 0;
   OXB_TRY(make_tiles(context, p, rows, begins, order, tiles, &count));
-  const size_t pieces = ceil_div(p.y.width, kPieceChannels);
-  parallel_for(context.pool, count * pieces, [&](size_t item, size_t worker) {
-    compute<X, W>(p, tiles[item % count], order, item / count * kPieceChannels, kPieceChannels,
+  const size_t tasks = ceil_div(p.y.width, kTaskChannels);
+  parallel_for(context.pool, count * tasks, [&](size_t item, size_t worker) {
+    compute<X, W>(p, tiles[item % count], order, item / count * kTaskChannels, kTaskChannels,
                   context.scratch + p.workers_at + worker * p.worker_bytes);
   });
   return Status::kOk;
@@ -154,7 +154,7 @@ Status request_scratch(BindContext& context, Params& p) {
   p.order_at = take(uint64_t{p.x.rows} * sizeof(uint32_t));
   p.tiles_at = take(uint64_t{most_tiles(p.x.rows, p.experts)} * sizeof(Tile));
   p.workers_at = static_cast<size_t>(bytes);
-  const uint64_t channels = p.y.width < kPieceChannels ? p.y.width : kPieceChannels;
+  const uint64_t channels = p.y.width < kTaskChannels ? p.y.width : kTaskChannels;
   p.worker_bytes =
       round_up(kTileRows * (p.x.stride() + sizeof(float) * (1 + channels)), kTensorAlignment);
   uint64_t workers = 0;

@@ -80,22 +80,19 @@ Status check_rows(BindContext& context, const Tensor& tensor, size_t rows) {
 
 Status check_shape(BindContext& context, const Tensor& tensor, Shape shape, const Tensor& x,
                    const Params& p) {
+  OXB_TRY(check_type(context, tensor, DataType::kF32));
   switch (shape) {
     case Shape::kRows:
-      OXB_TRY(check_type(context, tensor, DataType::kF32));
       OXB_TRY(check_width(context, tensor, x.width));
       return check_same_rows(context, x, tensor);
     case Shape::kDepthRows:
-      OXB_TRY(check_type(context, tensor, DataType::kF32));
       OXB_TRY(check_width(context, tensor, p.args.depth));
       return check_same_rows(context, x, tensor);
     case Shape::kVector:
-      OXB_TRY(check_type(context, tensor, DataType::kF32));
       OXB_TRY(check_width(context, tensor, x.width));
       return check_rows(context, tensor, 1);
     case Shape::kMatrix:
     case Shape::kBonus: {
-      OXB_TRY(check_type(context, tensor, DataType::kF32));
       const bool bonus = shape == Shape::kBonus;
       OXB_TRY(check_width(context, tensor, bonus ? p.args.window : x.width));
       return check_rows(context, tensor, bonus && tensor.rows != 0 ? tensor.rows : p.args.depth);
@@ -105,11 +102,10 @@ Status check_shape(BindContext& context, const Tensor& tensor, Shape shape, cons
 }
 
 Status check_past(BindContext& context, const Tensor& past, const Tensor& x, const Params& p) {
-  const bool f32 = past.type == DataType::kF32 && past.layout == Layout::kRowMajor;
-  if (!f32 || past.ring < 0 || past.rows_symbol >= 0 || past.pinned != 0 ||
+  if (past.ring < 0 || past.rows_symbol >= 0 || past.pinned != 0 ||
       past.rows != p.args.window - 1 || context.ring_capacity(past.ring) != past.rows) {
-    return context.fail("tensor '%s' is %s, expected F32 rows in a ring of %zu, none pinned",
-                        past.name, describe(past).text, p.args.window - 1);
+    return context.fail("tensor '%s' is %s, expected rows in a ring of %zu, none pinned", past.name,
+                        describe(past).text, p.args.window - 1);
   }
   return check_width(context, past, x.width);
 }
@@ -147,9 +143,21 @@ Status bind_states(BindContext& context, const Rule& rule, size_t first_input, c
 
 }  // namespace
 
+// What there is behind x and y, and its shapes, is the rule's.
+constexpr OpSignature kScanSignature = {
+    .options = schema::OpOptions::ScanOptions,
+    .inputs = {{.name = "x"},
+               {.name = "rows, vectors, memories and states",
+                .rows = Rows::anywhere(),
+                .least = 2,
+                .most = 8}},
+    .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::of(0)},
+                {.name = "more rows and states", .least = 1, .most = 3}},
+};
+
 Status bind_scan(BindContext& context, RunFunction* run) {
+  OXB_TRY(check_signature(context, kScanSignature));
   const auto* options = context.step().options_as_ScanOptions();
-  if (options == nullptr) return fail_options(context, "ScanOptions");
   const auto index = static_cast<uint32_t>(options->rule());
   if (index >= std::size(kRules)) {
     return context.fail("rule is %u, expected at most %zu", index, std::size(kRules) - 1);

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/common/signature.h"
 #include "runtime/base/cpu.h"
 #include "runtime/op.h"
 
@@ -57,6 +58,7 @@ using ScanKernel = void (*)(const ScanArgs& args, size_t begin, size_t end);
 #include "ops/scan/kernels.inc"
 #undef OXB_KERNEL
 
+extern const OpSignature kScanSignature;
 Status bind_scan(BindContext& context, RunFunction* run);
 Status bind_scan_vulkan(VulkanBindContext& context);
 

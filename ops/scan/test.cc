@@ -387,7 +387,7 @@ TEST(Scan, RefusesStepsThatMakeNoSense) {
       {"bonus symbol", [](Average& s) { s.inputs[3]->rows_symbol = 0; }, "rows in every run"},
       {"past without a ring", [](Average& s) { s.inputs[4]->ring = -1; }, "in a ring of 3"},
       {"past of another size", [](Average& s) { s.op.ring_capacities = {4}; }, "in a ring of 3"},
-      {"past type", [](Average& s) { s.inputs[5]->type = DataType::kI32; }, "in a ring of 3"},
+      {"past type", [](Average& s) { s.inputs[5]->type = DataType::kI32; }, "expected F32"},
       {"past pinned", [](Average& s) { s.inputs[5]->pinned = 1; }, "none pinned"},
       {"past width", [](Average& s) { s.inputs[5]->width = 71; }, "expected a width of 70"},
       {"two rings",

@@ -1,14 +1,9 @@
 #include "ops/traits.h"
 
+#include "ops/scan/scan.h"
+
 namespace oxbow {
 namespace {
-
-constexpr OpSignature kSignature = {
-    .options = schema::OpOptions::ScanOptions,
-    .for_tools = true,
-    .inputs = {{.name = "rows, vectors and states", .least = 3, .most = 9}},
-    .outputs = {{.name = "rows and states", .least = 1, .most = 4}},
-};
 
 /// For each channel: a step of the selective rule has a product for every row of its state on both sides.
 double macs(const schema::ModelT& model, const schema::EntryPointT&, const schema::StepT& step) {
@@ -28,7 +23,7 @@ std::string options(const schema::StepT& step) {
 extern const OpTraits scan_traits;
 const OpTraits scan_traits = {
     .code = schema::OpCode::Scan,
-    .signature = &kSignature,
+    .signature = &kScanSignature,
     .category = OpCategory::kMemory,
     .macs = macs,
     .options = options,

@@ -2,13 +2,10 @@
 
 #include <iterator>
 
+#include "runtime/device/if_built.h"
+
 namespace oxbow {
 namespace {
-
-#define OXB_DRIVER_0(driver) nullptr
-#define OXB_DRIVER_1(driver) &driver
-#define OXB_DRIVER_JOINED(built, driver) OXB_DRIVER_##built(driver)
-#define OXB_DRIVER(built, driver) OXB_DRIVER_JOINED(built, driver)
 
 constexpr BackendInfo kBackends[] = {
 #define OXB_PROCESSOR(NAME, number, name, constant) \
@@ -17,7 +14,7 @@ constexpr BackendInfo kBackends[] = {
   {Backend::constant, name, "OXBOW_WITH_" #NAME, OXB_BUILD_##NAME != 0, nullptr},
 #define OXB_DEVICE(NAME, number, name, constant, driver, context)       \
   {Backend::constant, name, "OXBOW_WITH_" #NAME, OXB_BUILD_##NAME != 0, \
-   OXB_DRIVER(OXB_BUILD_##NAME, driver)},
+   OXB_IF_BUILT(OXB_BUILD_##NAME, driver)},
 #include "runtime/device/backends.inc"
 };
 

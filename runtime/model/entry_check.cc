@@ -25,11 +25,11 @@ Status refuse_entry(Error* error, const schema::EntryPoint& entry, const char* w
   return refuse(error, "entry point", entry.name()->c_str(), what);
 }
 
+}  // namespace
+
 Status refuse_tensor(Error* error, const schema::Tensor& tensor, const char* what) {
   return refuse(error, "tensor", tensor.name()->c_str(), what);
 }
-
-}  // namespace
 
 Status refuse(Error* error, const char* kind, const char* name, const char* what) {
   return fail(error, Status::kFileCorrupt, "%s '%.80s': %s", kind, name, what);

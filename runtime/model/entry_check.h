@@ -12,6 +12,7 @@
 namespace oxbow::schema {
 struct EntryPoint;
 struct Model;
+struct Tensor;
 }  // namespace oxbow::schema
 
 namespace oxbow {
@@ -20,6 +21,7 @@ inline constexpr uint32_t kMaxSteps = 65536;
 
 /// "tensor 'x': what"; the name has been checked.
 Status refuse(Error* error, const char* kind, const char* name, const char* what);
+Status refuse_tensor(Error* error, const schema::Tensor& tensor, const char* what);
 
 /// Whether it can be shown and compared as a C string: not empty, UTF-8 without control characters.
 bool is_name(std::string_view name);

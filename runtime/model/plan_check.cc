@@ -10,6 +10,7 @@
 #include "runtime/base/tensor.h"
 #include "runtime/model/entry_check.h"
 #include "runtime/model/features.h"
+#include "runtime/model/state_kinds.h"
 #include "runtime/op.h"
 #include "schema/model_generated.h"
 
@@ -33,10 +34,6 @@ constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 46;
 template <typename Vector>
 uint32_t length(const Vector* vector) {
   return vector == nullptr ? 0 : vector->size();
-}
-
-Status refuse_tensor(Error* error, const schema::Tensor& tensor, const char* what) {
-  return refuse(error, "tensor", tensor.name()->c_str(), what);
 }
 
 Status check_features(const schema::Model& graph, Error* error) {
@@ -138,27 +135,8 @@ Status check_size(const schema::Model& graph, uint64_t graph_bytes, Error* error
   return Status::kOk;
 }
 
-// What a state begins with is copied from a weight when the session is reset.
-Status check_initial(const schema::Model& graph, const schema::Tensor& tensor, Error* error) {
-  const bool plain = tensor.ring() < 0;
-  if (tensor.kind() != TensorKind::State)
-    return refuse_tensor(error, tensor, "only states have initial values");
-  if (tensor.type() == DataType::I32 || (plain && tensor.type() != DataType::F32))
-    return refuse_tensor(error, tensor,
-                         "with initial values a plain state must be F32, others F32 or I8");
-  if (static_cast<uint32_t>(tensor.initial()) >= graph.tensors()->size())
-    return refuse_tensor(error, tensor, "its initial values are out of range");
-  const schema::Tensor& values = *graph.tensors()->Get(static_cast<uint32_t>(tensor.initial()));
-  if (values.kind() != TensorKind::Weight || values.type() != DataType::F32 ||
-      values.width() != tensor.width() ||
-      (values.rows() != 1 && !(plain && values.rows() == tensor.rows())))
-    return refuse_tensor(error, tensor,
-                         "its initial values must be an F32 weight of its shape or one row");
-  return Status::kOk;
-}
-
 Status check_shape(const schema::Model& graph, const schema::Tensor& tensor, Error* error) {
-  const int32_t symbol = tensor.rows_symbol(), ring = tensor.ring();
+  const int32_t symbol = tensor.rows_symbol();
   if (tensor.kind() > TensorKind::MAX || tensor.type() > DataType::MAX ||
       tensor.layout() > schema::Layout::MAX)
     return refuse_tensor(error, tensor, "unknown kind, type or layout");
@@ -170,11 +148,6 @@ Status check_shape(const schema::Model& graph, const schema::Tensor& tensor, Err
     if (tensor.kind() == TensorKind::Weight || tensor.kind() == TensorKind::State)
       return refuse_tensor(error, tensor, "a weight or state cannot have a row symbol");
   }
-  if (ring < -1 || ring >= static_cast<int32_t>(length(graph.rings())))
-    return refuse_tensor(error, tensor, "its ring is out of range");
-  if (ring >= 0 && (tensor.kind() != TensorKind::State ||
-                    tensor.rows() != graph.rings()->Get(static_cast<uint32_t>(ring))->capacity()))
-    return refuse_tensor(error, tensor, "in a ring it must be a state with the ring's capacity");
   uint64_t bytes = 0;
   if (!tensor_bytes(static_cast<oxbow::DataType>(tensor.type()),
                     static_cast<Layout>(tensor.layout()), tensor.rows(), tensor.width(),
@@ -186,8 +159,8 @@ Status check_shape(const schema::Model& graph, const schema::Tensor& tensor, Err
 
 Status check_hadamard(const schema::Tensor& tensor, Error* error) {
   const bool i8 = tensor.type() == DataType::I8;
-  const bool remembered =
-      i8 && tensor.kind() == TensorKind::State && tensor.ring() >= 0 && tensor.initial() < 0;
+  const bool remembered = i8 && tensor.kind() == TensorKind::State &&
+                          state_kind(tensor).keeps_rows && tensor.initial() < 0;
   if (tensor.kind() != TensorKind::Activation && !remembered)
     return refuse_tensor(error, tensor,
                          "hadamard is for activations, and I8 states in rings that begin empty");
@@ -199,7 +172,7 @@ Status check_hadamard(const schema::Tensor& tensor, Error* error) {
   return Status::kOk;
 }
 
-Status check_values(const schema::Model& graph, const schema::Tensor& tensor, Error* error) {
+Status check_values(const schema::Tensor& tensor, Error* error) {
   if (tensor.layout() != schema::Layout::RowMajor && tensor.kind() != TensorKind::Weight)
     return refuse_tensor(error, tensor, "only weights may be packed");
   if ((tensor.type() == DataType::F16 || tensor.type() == DataType::BF16) &&
@@ -227,10 +200,7 @@ Status check_values(const schema::Model& graph, const schema::Tensor& tensor, Er
     if (!is_static_scale(*scale))
       return refuse_tensor(error, tensor, "static_scale must be positive");
   }
-  if (tensor.hadamard() != 0) OXB_TRY(check_hadamard(tensor, error));
-  if (tensor.initial() < -1)
-    return refuse_tensor(error, tensor, "its initial values are out of range");
-  return tensor.initial() < 0 ? Status::kOk : check_initial(graph, tensor, error);
+  return tensor.hadamard() == 0 ? Status::kOk : check_hadamard(tensor, error);
 }
 
 Status check_place(const schema::Model& graph, const schema::Tensor& tensor, uint64_t data_bytes,
@@ -238,8 +208,7 @@ Status check_place(const schema::Model& graph, const schema::Tensor& tensor, uin
   if (tensor.kind() == TensorKind::Output) return Status::kOk;
   const uint64_t shared_bytes = graph.plan()->shared_states();
   if (tensor.kind() == TensorKind::State) {
-    const bool shared =
-        tensor.ring() >= 0 && graph.rings()->Get(static_cast<uint32_t>(tensor.ring()))->shared();
+    const bool shared = is_shared_state(graph, tensor);
     if (shared != (tensor.offset() < shared_bytes) ||
         (shared && shared_bytes - tensor.offset() < tensor.bytes()))
       return refuse_tensor(error, tensor, "on the wrong side of the shared states");
@@ -311,7 +280,8 @@ Status check_plan(const schema::Model& graph, uint64_t graph_bytes, uint64_t dat
   }
   for (const schema::Tensor* tensor : *graph.tensors()) {
     OXB_TRY(check_shape(graph, *tensor, error));
-    OXB_TRY(check_values(graph, *tensor, error));
+    OXB_TRY(check_state(graph, *tensor, error));
+    OXB_TRY(check_values(*tensor, error));
     OXB_TRY(check_place(graph, *tensor, data_bytes, error));
   }
   const uint32_t count = graph.tensors()->size();

@@ -48,11 +48,10 @@ void reset_session(Session& session) {
     if (!view.own_state(i, &state)) continue;
     // Nobody reads rows that a ring does not hold yet, and most of a large memory would be touched for
     // nothing. Numbers that select something must be right even in a file that breaks this.
-    const bool by_ring = state.ring >= 0 && state.type != DataType::kI32 &&
-                         !session.partly_written[static_cast<size_t>(state.ring)];
+    const bool some = state.type != DataType::kI32 && !is_kept_whole(session, state);
     const size_t filled = filled_rows(session, state);
     const size_t first = tensors.Get(i)->initial() >= 0 ? filled : 0;
-    const size_t rows = (by_ring ? filled : state.rows) - first;
+    const size_t rows = (some ? filled : state.rows) - first;
     std::memset(state.data + first * state.stride(), 0, rows * state.stride());
     if (state.scales != nullptr) {
       std::memset(state.row_scales(first), 0, rows * state.scale_groups * sizeof(float));

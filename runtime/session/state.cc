@@ -6,6 +6,7 @@
 #include "runtime/base/hadamard.h"
 #include "runtime/base/hash.h"
 #include "runtime/model/ring_moves.h"
+#include "runtime/model/state_kinds.h"
 #include "runtime/session/host_view.h"
 #include "schema/model_generated.h"
 
@@ -121,13 +122,6 @@ Status check_numbers(const Session& session, const std::byte* state, Error* erro
   return Status::kOk;
 }
 
-/// Where row r, the oldest being row 0, lies.
-size_t slot_of_row(const Session& session, const Tensor& tensor, size_t row) {
-  if (tensor.ring < 0) return row;
-  return ring_slot(session.rings[static_cast<size_t>(tensor.ring)], tensor.rows, tensor.pinned,
-                   row);
-}
-
 /// The rows that are filled; all else is zero, so that a saved state depends on its stream alone. What a push can leave
 /// out is copied whole: rows that left may come back.
 void copy_filled_rows(const Session& session, const HostView& view, std::byte* blob) {
@@ -142,10 +136,10 @@ void copy_filled_rows(const Session& session, const HostView& view, std::byte* b
   for (uint32_t i = 0; i < session.model->graph->tensors()->size(); ++i) {
     Tensor state;
     if (!view.own_state(i, &state)) continue;
-    const bool whole = state.ring < 0 || session.partly_written[static_cast<size_t>(state.ring)];
+    const bool whole = is_kept_whole(session, state);
     const size_t rows = whole ? state.rows : filled_rows(session, state);
     for (size_t r = 0; r < rows; ++r) {
-      const size_t slot = whole ? r : slot_of_row(session, state, r);
+      const size_t slot = whole ? r : state_slot(state, session.rings.data(), r);
       copy(state.data + slot * state.stride(), state.stride());
       if (state.scales != nullptr) {
         copy(state.row_scales(slot), state.scale_groups * sizeof(float));
@@ -231,6 +225,10 @@ Status read_state(Session& session, StateForm form, std::span<const std::byte> b
   return Status::kOk;
 }
 
+bool is_kept_whole(const Session& session, const Tensor& state) {
+  return state_kind(state).begins_full || session.partly_written[static_cast<size_t>(state.ring)];
+}
+
 uint32_t filled_rows(const Session& session, const Tensor& tensor) {
   if (tensor.ring >= 0) return session.rings[static_cast<size_t>(tensor.ring)].count;
   return tensor.rows_symbol >= 0 ? session.symbols[static_cast<size_t>(tensor.rows_symbol)]
@@ -243,7 +241,7 @@ Status read_rows(const Session& session, uint32_t index, uint32_t rows, float* v
   OXB_TRY(HostView::read(session, &view, error));
   const Tensor tensor = view.tensor(index);
   for (uint32_t r = 0; r < rows; ++r, values += tensor.width) {
-    const size_t slot = slot_of_row(session, tensor, r);
+    const size_t slot = state_slot(tensor, session.rings.data(), r);
     if (tensor.type == DataType::kF32) {
       std::memcpy(values, tensor.f32(slot), tensor.width * sizeof(float));
       turn_back(tensor, values);

@@ -20,6 +20,9 @@ Status write_state(const Session& session, StateForm form, std::span<std::byte> 
 /// Checks everything before the first byte of the session changes.
 Status read_state(Session& session, StateForm form, std::span<const std::byte> blob, Error* error);
 
+/// Rows that its ring does not hold may come back: it has rows from the start, or a push can leave it out.
+bool is_kept_whole(const Session& session, const Tensor& state);
+
 /// The rows of a state or kept tensor, as float32, the oldest first. `values` has rows * width places.
 uint32_t filled_rows(const Session& session, const Tensor& tensor);
 Status read_rows(const Session& session, uint32_t index, uint32_t rows, float* values,

@@ -6,7 +6,7 @@ namespace oxbow::tools {
 namespace {
 
 /// Rows `begin` to `begin + rows` of an input, as the runtime wants them.
-oxb_input piece_of(const InputRows& input, size_t begin, size_t rows) {
+oxb_input rows_of(const InputRows& input, size_t begin, size_t rows) {
   if (input.own_rows) begin = 0, rows = input.rows;
   const void* values = input.floats.empty()
                            ? static_cast<const void*>(input.integers.data() + begin)
@@ -109,27 +109,27 @@ bool Runner::produces(const std::string& name) const {
   return is_state(name);
 }
 
-void Runner::run(size_t entry_index, const std::vector<InputRows>& inputs, size_t piece,
+void Runner::run(size_t entry_index, const std::vector<InputRows>& inputs, size_t most_rows,
                  const std::set<std::string>& wanted, const std::string& what,
                  ProducedByName& produced) {
   const Entry& entry = entries_[entry_index];
   const size_t rows = inputs[0].rows;
-  if (rows > entry.info.max_rows && piece > entry.info.max_rows && entry.info.any_pieces == 0) {
+  if (rows > entry.info.max_rows && most_rows > entry.info.max_rows && entry.info.any_pieces == 0) {
     throw InputError(
         format("%s: %s has %zu tokens and the model takes %u; convert with "
                "--max-segment %zu",
                path_.c_str(), what.c_str(), rows, entry.info.max_rows, rows));
   }
-  piece = std::min<size_t>(piece, entry.info.max_rows);
-  for (size_t begin = 0; begin < rows; begin += piece) {
-    const size_t count = std::min(piece, rows - begin);
-    std::vector<oxb_input> pieces;
-    for (const InputRows& input : inputs) pieces.push_back(piece_of(input, begin, count));
+  most_rows = std::min<size_t>(most_rows, entry.info.max_rows);
+  for (size_t begin = 0; begin < rows; begin += most_rows) {
+    const size_t count = std::min(most_rows, rows - begin);
+    std::vector<oxb_input> given;
+    for (const InputRows& input : inputs) given.push_back(rows_of(input, begin, count));
     Produced output;
     output.rows = entry.info.output_rows != 0 ? entry.info.output_rows : count;
     output.width = entry.info.output_width;
     output.values.resize(output.rows * output.width);
-    check(session_.run_entry(entry_index, pieces, output.values, output.rows), path_);
+    check(session_.run_entry(entry_index, given, output.values, output.rows), path_);
     append(produced[entry.info.output], output);
     for (const auto& [name, index] : entry.kept) {
       // An output may be kept under its own name as well.

@@ -60,9 +60,9 @@ class Runner {
   void reset() { session_.reset(); }
   oxb::Session& session() { return session_; }
 
-  /// Feeds the inputs, at most `piece` rows at a time, and adds what is `wanted` and the entry's
+  /// Feeds the inputs, at most `most_rows` rows at a time, and adds what is `wanted` and the entry's
   /// output to `produced`. `what` is what a message calls the main input.
-  void run(size_t entry, const std::vector<InputRows>& inputs, size_t piece,
+  void run(size_t entry, const std::vector<InputRows>& inputs, size_t most_rows,
            const std::set<std::string>& wanted, const std::string& what, ProducedByName& produced);
   /// The states that are wanted, as they are now.
   void read_states(const std::set<std::string>& wanted, ProducedByName& produced);

@@ -246,13 +246,13 @@ void Verifier::run_streams(const std::vector<const Part*>& parts, bool decodes) 
   }
 }
 
-void Verifier::run_part(const Part& part, uint64_t stream, size_t piece) {
+void Verifier::run_part(const Part& part, uint64_t stream, size_t most_rows) {
   const Layout layout = layout_of(part);
   ProducedByName produced;
   for (size_t entry = 0; entry < runner_.entries().size(); ++entry) {
     const std::vector<InputRows> inputs = inputs_of(part, entry, stream);
     if (inputs.empty() || !is_chosen(part, entry)) continue;
-    runner_.run(entry, inputs, piece, wanted(part), part.prefix + inputs[0].name, produced);
+    runner_.run(entry, inputs, most_rows, wanted(part), part.prefix + inputs[0].name, produced);
   }
   runner_.read_states(wanted(part), produced);
   derive(part, layout, stream, produced);

@@ -75,7 +75,7 @@ class Verifier {
   void check_parts() const;
   /// Runs parts after each other, for each stream from the empty state, and then what is decoded, if it is to be.
   void run_streams(const std::vector<const Part*>& parts, bool decodes = false);
-  void run_part(const Part& part, uint64_t stream, size_t piece);
+  void run_part(const Part& part, uint64_t stream, size_t most_rows);
   /// The inputs of the plain part again, token by token or by the entry point of that name.
   void run_form(const Part& part, bool one_by_one);
   /// Of entry points with the same main input, forms of one model, a text as a whole is for the first and

@@ -19,7 +19,7 @@ struct ListedBlocksPattern {
     return {p.length, p.listed, p.full_up_to, head, p.list};
   }
 
-  /// Spans are neither in ascending order nor without doubles: needs all keys in one piece of memory.
+  /// Spans are neither in ascending order nor without doubles: needs all keys side by side in memory.
   static constexpr bool kAnyOrder = true;
   static bool depends_on_head(const PatternParams&) { return true; }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// How the op cuts its output into pieces of parallel work; kernels may be tuned to it.
+// How the op cuts its output into tasks of parallel work; kernels may be tuned to it.
 
 #include <cstddef>
 #include <type_traits>
@@ -11,12 +11,12 @@
 namespace oxbow {
 
 /// Enough to be worth a thread's while, few enough rows and channels that both stay in the caches.
-inline constexpr size_t kPieceChannels = 256;
-inline constexpr size_t kPieceRows = 48;
-/// So few rows only read weights, which is fastest in pieces as long as the threads allow.
+inline constexpr size_t kTaskChannels = 256;
+inline constexpr size_t kTaskRows = 48;
+/// So few rows only read weights, which is fastest in tasks as long as the threads allow.
 inline constexpr size_t kFewRows = 3;
 inline constexpr size_t kFewRowsChannels = 32;
-static_assert(kPieceChannels % kBlockRows == 0 && kFewRowsChannels % kBlockRows == 0);
+static_assert(kTaskChannels % kBlockRows == 0 && kFewRowsChannels % kBlockRows == 0);
 
 /// Elements, or blocks, before a channel, which is the first of a block.
 template <typename W>
