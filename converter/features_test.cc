@@ -243,6 +243,17 @@ TEST(Features, AreNamedByModelsThatUseThemAndByNoOthers) {
        }},
       {"layer_norm.deviation", OPTION(LayerNormOptionsT, deviation, true)},
       {"positions.divisor", OPTION(PositionsOptionsT, divisor, 2)},
+      {"route.capacity", OPTION(RouteOptionsT, capacity, 2)},
+      {"generation.first_forbidden",
+       [](auto& model) {
+         model.generation = std::make_unique<schema::GenerationT>();
+         model.generation->first_forbidden_tokens = {1};
+       }},
+      {"generation.timestamps",
+       [](auto& model) {
+         model.generation = std::make_unique<schema::GenerationT>();
+         model.generation->first_timestamp = 5;
+       }},
   };
   const schema::ModelT plain = plain_model();
   EXPECT_EQ(used_features(plain), std::vector<std::string>{});

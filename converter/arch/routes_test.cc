@@ -147,7 +147,7 @@ TEST(ImageTransformer, RefusesByTheKey) {
   expect_refused(image(), "attention", json::array({"3d"}), "1d, 2d");
   expect_refused(image(), "block_width", 16, "expected");
   expect_refused(image(), "query_block", 0, "expected");
-  expect_refused(image(), "image_height", 32768, "expected");
+  expect_refused(image(), "image_height", 32769, "expected");
 }
 
 TEST(PatternedDecoders, HaveNoRing) {
