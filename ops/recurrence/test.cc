@@ -403,7 +403,7 @@ TEST(Recurrence, RefusesStepsThatMakeNoSense) {
       {"decay rows", [](Fixture& s) { s.decay.rows_symbol = -1; }, "expected equal rows"},
       {"factor width", [](Fixture& s) { s.factor.width = 3; }, "'factor' is"},
       {"y width", [](Fixture& s) { s.y.width = 27; }, "'y' is"},
-      {"another state", [](Fixture& s) { s.op.outputs[1] = &s.a; }, "the state it reads"},
+      {"another state", [](Fixture& s) { s.op.outputs[1] = &s.a; }, "fixed rows"},
   });
 }
 
