@@ -167,7 +167,7 @@ TEST_F(CliAlive, MessagesHaveSizesAndNumbersPeopleRead) {
   EXPECT_THAT(oxbow({"tokenize", bytes_, "--stpo"}).err, Not(HasSubstr("did you mean")));
   const CommandResult one = oxbow({"run", bytes_, "a", "-n", "1"});
   EXPECT_THAT(one.err, HasSubstr("prompt 1 token,"));
-  EXPECT_THAT(one.err, HasSubstr("generated 1 token,"));
+  EXPECT_THAT(one.err, HasSubstr("generated 1 token;"));
   EXPECT_THAT(one.err, HasSubstr("iB; resident"));
   EXPECT_THAT(oxbow({"bench", bytes_, "--decode", "2"}).out, HasSubstr("KiB ("));
 }
@@ -245,7 +245,7 @@ TEST_F(CliAlive, WhoGivesNoPromptIsAskedForOne) {
   ASSERT_TRUE(program.wait_for("position 0; prompt 0 tokens; answer 0 tokens")) << program.shown();
   ASSERT_TRUE(program.wait_for("there is no turn to take back")) << program.shown();
   // What was typed comes back with the arrow.
-  program.type("\033[A\033[A\033[A");
+  program.type("\033[A\033[A\033[A\033[A\033[A");
   ASSERT_TRUE(program.wait_for("abc")) << program.shown();
   program.type("\003/save " + path("typed.state") + "\r");
   ASSERT_TRUE(program.wait_for("saved, ")) << program.shown();
