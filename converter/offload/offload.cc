@@ -1,6 +1,7 @@
 #include "converter/offload/offload.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -15,7 +16,7 @@ namespace {
 // Fewer rows only read weights, which no accelerator does faster.
 constexpr uint32_t kLeastRows = 8;
 // 16 rows cost hardly more than one; 64 fill the multipliers.
-const std::vector<uint32_t> kDefaultRows = {16, 64};
+constexpr uint32_t kDefaultRows[] = {16, 64};
 
 struct Layer {
   uint32_t entry = 0, step = 0;
@@ -60,7 +61,8 @@ DenseCodes read_codes(const schema::TensorT& weight, DataRegion& data) {
 
 /// Never more than a run can have.
 std::vector<uint32_t> buckets_of(const OffloadOptions& options, uint32_t most) {
-  std::vector<uint32_t> rows = options.rows.empty() ? kDefaultRows : options.rows;
+  std::vector<uint32_t> rows = options.rows;
+  if (rows.empty()) rows.assign(std::begin(kDefaultRows), std::end(kDefaultRows));
   for (uint32_t& one : rows) one = std::min(one, most);
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
+#include <string_view>
 
 #include "converter/formats/checkpoint_files.h"
 #include "converter/text/chat_template.h"
@@ -33,9 +35,11 @@ using nlohmann::json;
 constexpr size_t kMaxFileBytes = size_t{256} << 20;
 // What T5's own tokenizer adds when nothing else is said.
 constexpr uint32_t kDefaultExtraIds = 100;
-const std::set<std::string> kT5 = {"t5", "mt5", "longt5", "umt5"};
+// Their texts have a token before them when nothing else is said.
+constexpr std::string_view kBegin[] = {"llama", "mistral", "gemma"};
+constexpr std::string_view kT5[] = {"t5", "mt5", "longt5", "umt5"};
 // Their ids are not those of SentencePiece's file: fairseq's four come first.
-const std::set<std::string> kFairseq = {"xlm-roberta", "xlm-roberta-xl"};
+constexpr std::string_view kFairseq[] = {"xlm-roberta", "xlm-roberta-xl"};
 
 void read_chat(const std::string& chat_template, const std::map<std::string, std::string>& named,
                FoundTokenizer& found) {
@@ -217,7 +221,9 @@ class Finder {
     found_.files.insert(found_.files.end(), {"target.spm", "vocab.json"});
   }
 
-  bool is_like(const std::set<std::string>& types) const { return types.contains(model_.type); }
+  bool is_like(std::span<const std::string_view> types) const {
+    return std::find(types.begin(), types.end(), model_.type) != types.end();
+  }
 
   void read_pieces(const std::string& path) {
     SentencePieceModel pieces = read_sentencepiece_model(path);
@@ -239,7 +245,7 @@ class Finder {
         options.added.push_back(token);
       }
     }
-    if (settings_.flag("add_bos_token", is_like({"llama", "mistral", "gemma"}))) {
+    if (settings_.flag("add_bos_token", is_like(kBegin))) {
       options.before = {special(pieces, "bos_token", "<s>")};
     }
     if (settings_.flag("add_eos_token", t5)) {
