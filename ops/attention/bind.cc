@@ -359,6 +359,8 @@ Status bind_attention(BindContext& context, RunFunction* run) {
                           schema::EnumNamePatternKind(params.pattern.kind));
     }
   }
+  params.pattern.visit = visit_of(params.pattern.kind);
+  params.filters = terms_filter(params.terms);
   if (terms.has(schema::TermKind::Order)) OXB_TRY(check_sorted(context, params));
   OXB_TRY(bind_outputs(context, params));
   OXB_TRY(request_scratch(context, params));

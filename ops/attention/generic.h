@@ -18,7 +18,6 @@
 #include <type_traits>
 
 #include "ops/attention/attention.h"
-#include "ops/attention/query_codes.h"
 #include "runtime/base/math.h"
 #include "runtime/base/quantize.h"
 

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/query_codes.h"
 #include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/distances.h"
 #include "ops/attention/terms/term.h"
