@@ -61,6 +61,17 @@ template <typename Element, typename Body>
   }
 }
 
+/// The sum of the values of a head that is narrower than a vector.
+[[maybe_unused]] inline void accumulate_narrow(const int16_t* weights, const int8_t* rows,
+                                               size_t stride, size_t count, size_t head_width,
+                                               int32_t* acc) {
+  for (size_t j = 0; j < count; ++j) {
+    for (size_t d = 0; d < head_width; ++d) {
+      acc[d] += int32_t{weights[j]} * int32_t{rows[j * stride + d]};
+    }
+  }
+}
+
 // Whether a term has a say at a place in the arithmetic: by the function's name, so that a wrong signature is
 // an error and not silence.
 
