@@ -66,6 +66,10 @@ target_compile_options(
 # Nothing is thrown through runtime and ops, so a tenth of the library would serve only those who look at a crash.
 if(OXBOW_SMALL)
   target_compile_options(oxbow_no_throw INTERFACE -fno-asynchronous-unwind-tables -fno-unwind-tables)
+  # Where all of a library lies within 1 MiB, as without shaders, one instruction names a place in it instead of two.
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$" AND (NOT OXBOW_WITH_VULKAN OR OXBOW_WITH_VULKAN STREQUAL "OFF"))
+    target_compile_options(oxbow_no_throw INTERFACE -mcmodel=tiny)
+  endif()
 endif()
 # For what does not compute. Clang's -Oz also shares what functions have in common; GCC's is its -Os.
 set(oxbow_smallest $<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>)
@@ -75,14 +79,14 @@ set(oxbow_smallest $<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>)
 # it by its folder.
 set(oxbow_small_link "")
 if(OXBOW_SMALL AND (ANDROID OR CMAKE_CXX_COMPILER_TARGET MATCHES "android"))
-  set(oxbow_small_link LINKER:--icf=all LINKER:--no-rosegment LINKER:--pack-dyn-relocs=android)
+  set(oxbow_small_link LINKER:-O2 LINKER:--icf=all LINKER:--no-rosegment LINKER:--pack-dyn-relocs=android)
 elseif(OXBOW_SMALL AND NOT OXBOW_SANITIZE)
   file(GLOB folders "/usr/lib/llvm-*/bin")
   list(SORT folders COMPARE NATURAL ORDER DESCENDING)
   find_path(OXBOW_LLD_FOLDER ld.lld PATHS ${folders} NO_DEFAULT_PATH)
   mark_as_advanced(OXBOW_LLD_FOLDER)
   if(OXBOW_LLD_FOLDER)
-    set(oxbow_small_link -fuse-ld=lld "-B${OXBOW_LLD_FOLDER}" LINKER:--icf=all LINKER:--no-rosegment
+    set(oxbow_small_link -fuse-ld=lld "-B${OXBOW_LLD_FOLDER}" LINKER:-O2 LINKER:--icf=all LINKER:--no-rosegment
                          LINKER:-z,pack-relative-relocs)
   else()
     message(STATUS "OXBOW_SMALL: there is no lld, so the library will be a tenth larger")

@@ -63,7 +63,8 @@ public class NpuTest extends Fixture {
             session.feed(prompt[0]);
             NpuReport report = session.getNpuReport();
             assertEquals(0, report.getRuns());
-            assertEquals(report.getLayers(), report.getCpuRuns());
+            // Those that compress have nothing to do before a row leaves the memory.
+            assertTrue(report.getCpuRuns() + " runs", report.getCpuRuns() > 0 && report.getCpuRuns() <= report.getLayers());
         }
     }
 

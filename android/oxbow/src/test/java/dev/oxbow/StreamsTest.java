@@ -155,7 +155,6 @@ public class StreamsTest extends Fixture {
                 () -> Session.runTogether(two, new int[1]),
                 () -> Session.runTogether(two, new int[] {1, model.getVocabulary()}, logits),
                 () -> Session.runTogether(two, new int[] {1, -1}, logits),
-                () -> Session.runTogether(two, tokens, small),
                 () -> Session.runTogether(new Session[] {first, first}, tokens),
                 () -> Session.runTogether(new Session[] {first, foreign}, tokens),
                 () -> Session.runTogether(Collections.nCopies(257, first).toArray(new Session[0]), new int[257]),
@@ -163,6 +162,7 @@ public class StreamsTest extends Fixture {
             for (Runnable call : calls) {
                 refused(OxbowException.INVALID_ARGUMENT, call);
             }
+            refused(OxbowException.BUFFER_TOO_SMALL, () -> Session.runTogether(two, tokens, small));
             assertEquals(0, first.getPosition());
             assertEquals(0, second.getPosition());
             Session.runTogether(two, tokens);
