@@ -66,10 +66,6 @@ target_compile_options(
 # Nothing is thrown through runtime and ops, so a tenth of the library would serve only those who look at a crash.
 if(OXBOW_SMALL)
   target_compile_options(oxbow_no_throw INTERFACE -fno-asynchronous-unwind-tables -fno-unwind-tables)
-  # Where all of a library lies within 1 MiB, as without shaders, one instruction names a place in it instead of two.
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$" AND (NOT OXBOW_WITH_VULKAN OR OXBOW_WITH_VULKAN STREQUAL "OFF"))
-    target_compile_options(oxbow_no_throw INTERFACE -mcmodel=tiny)
-  endif()
 endif()
 # For what does not compute. Clang's -Oz also shares what functions have in common; GCC's is its -Os.
 set(oxbow_smallest $<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>)

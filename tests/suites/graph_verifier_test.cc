@@ -38,7 +38,8 @@ constexpr const char* kStream = "labml_compressive/c1_d32_fullP";
 
 std::vector<std::byte> file_of(const std::string& name) {
   if (name == kStream) {
-    return read_bytes(golden_model(name, {"--weights", "int8", "--no-quality", "--npu", "example-i8"}));
+    return read_bytes(
+        golden_model(name, {"--weights", "int8", "--no-quality", "--npu", "example-i8"}));
   }
   const TemporaryDirectory directory;
   make_hub_folder(name, directory / name);
@@ -81,9 +82,8 @@ TEST_P(GraphVerifier, SaysWhatTheGeneratedOneSaysOfEveryWordAndLength) {
   const size_t most = std::max<size_t>(1, graph_.size() / 4 * 8 / 12000);
   for (size_t place = 0; place + 4 <= graph_.size(); place += 4 * (1 + random() % most)) {
     const uint32_t before = word(place);
-    for (const uint32_t changed :
-         {0u, 1u, before + 1, before - 1, before + 4, before ^ 0x80000000u, size,
-          static_cast<uint32_t>(random() % size)}) {
+    for (const uint32_t changed : {0u, 1u, before + 1, before - 1, before + 4, before ^ 0x80000000u,
+                                   size, static_cast<uint32_t>(random() % size)}) {
       put(place, changed);
       ASSERT_TRUE(same(graph_)) << "word " << changed << " at " << place;
       ++(generated_says(graph_, kDepth, kTables) ? kept : refused);
@@ -111,14 +111,14 @@ TEST_P(GraphVerifier, SaysTheSameOfHalfWordsAndBytes) {
 
 TEST_P(GraphVerifier, CountsTablesAndDepthAlike) {
   uint32_t tables = 1;
-  for (; !generated_says(graph_, kDepth, tables); ++tables) ASSERT_TRUE(same(graph_, kDepth, tables));
+  for (; !generated_says(graph_, kDepth, tables); ++tables)
+    ASSERT_TRUE(same(graph_, kDepth, tables));
   EXPECT_TRUE(verify_graph(graph_.data(), graph_.size(), kDepth, tables));
   EXPECT_FALSE(verify_graph(graph_.data(), graph_.size(), kDepth, tables - 1));
   for (uint32_t depth = 0; depth < 8; ++depth) EXPECT_TRUE(same(graph_, depth)) << depth;
 }
 
-INSTANTIATE_TEST_SUITE_P(Graphs, GraphVerifier,
-                         ::testing::Values(kStream, "bert", "gpt2", "t5"),
+INSTANTIATE_TEST_SUITE_P(Graphs, GraphVerifier, ::testing::Values(kStream, "bert", "gpt2", "t5"),
                          [](const auto& tested) { return golden_test_name(tested.param); });
 
 }  // namespace

@@ -97,10 +97,10 @@ void run_entry(JNIEnv* env, jobject, jlong handle, jint entry, jint inputs, jobj
   const auto index = static_cast<size_t>(entry);
   for (jsize i = 0; i < parts.count; ++i) {
     const jobject buffer = env->GetObjectArrayElement(buffers, i);
-    const bool taken =
-        buffer != nullptr &&
-        (i < inputs ? take_input(env, session->model.get()->model, index, parts.all[i], buffer, &given[i])
-                    : take_output(env, parts.all[i], buffer, &wanted[i - inputs]));
+    const bool taken = buffer != nullptr &&
+                       (i < inputs ? take_input(env, session->model.get()->model, index,
+                                                parts.all[i], buffer, &given[i])
+                                   : take_output(env, parts.all[i], buffer, &wanted[i - inputs]));
     env->DeleteLocalRef(buffer);
     if (!taken) return;
   }

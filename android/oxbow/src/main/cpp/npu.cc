@@ -35,8 +35,8 @@ class Settings {
 
  private:
   bool add(JNIEnv* env, jobjectArray words, size_t index, bool copies, size_t* bytes) {
-    const auto word = static_cast<jbyteArray>(
-        env->GetObjectArrayElement(words, static_cast<jsize>(index)));
+    const auto word =
+        static_cast<jbyteArray>(env->GetObjectArrayElement(words, static_cast<jsize>(index)));
     if (word == nullptr) {
       throw_java(env, OXB_INVALID_ARGUMENT, "a setting is null");
       return false;

@@ -188,8 +188,7 @@ void copy(JNIEnv* env, jobject, jlong handle, jobject, jlong from) {
   const UseAll<Session, 2> sessions(env, both, 2);
   if (!sessions) return;
   oxb_error error = OXB_ERROR_INIT;
-  const oxb_status status =
-      oxb_session_copy(sessions[0].session, sessions[1].session, &error);
+  const oxb_status status = oxb_session_copy(sessions[0].session, sessions[1].session, &error);
   sessions[0].moved(status, false);
   check(env, status, error);
 }
