@@ -33,6 +33,11 @@ final class Writing implements TextListener {
         cancellation.cancel();
     }
 
+    /** As it is, paused or not. */
+    synchronized void cancel() {
+        cancellation.cancel();
+    }
+
     synchronized void pause() {
         paused = true;
         cancellation.cancel();
