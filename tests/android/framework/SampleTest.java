@@ -2,9 +2,12 @@ package dev.oxbow.framework;
 
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
+import static org.junit.Assert.assertNotEquals;
 import static org.junit.Assert.assertTrue;
+import static org.robolectric.Shadows.shadowOf;
 
 import android.content.ComponentCallbacks2;
+import android.content.Intent;
 import android.os.Bundle;
 import android.text.Editable;
 import android.text.TextWatcher;
@@ -17,6 +20,9 @@ import dev.oxbow.Model;
 import dev.oxbow.Oxbow;
 import dev.oxbow.Session;
 import dev.oxbow.sample.MainActivity;
+import dev.oxbow.sample.MeasureActivity;
+import java.io.File;
+import java.nio.file.Files;
 import org.junit.After;
 import org.junit.Test;
 import org.junit.runner.RunWith;
@@ -36,7 +42,12 @@ public class SampleTest {
     }
 
     private Button button() {
-        return Screen.at(controller.get(), 1);
+        return button(0);
+    }
+
+    /** 0: write or stop, 1: threads, 2: backend, 3: measure. */
+    private Button button(int index) {
+        return Screen.at(controller.get(), 1, index);
     }
 
     private String status() {
@@ -180,9 +191,55 @@ public class SampleTest {
         controller.pause().stop().saveInstanceState(saved);
         String before = text();
         controller.destroy();
+        Screen.until("the process is over", () -> Oxbow.getLivingObjects() == 0);
         controller = Robolectric.buildActivity(MainActivity.class).setup(saved);
         assertEquals(PROMPT, prompt().getText().toString());
         assertTrue(text().startsWith(before.substring(0, 20)));
+        finish();
+        assertEquals(expected(), text());
+    }
+
+    /** The state of another model, say after an update of the app. */
+    @Test
+    public void aTextThatCannotGoOnStaysAsItWas() throws Exception {
+        open();
+        write();
+        Bundle saved = new Bundle();
+        controller.pause().stop().saveInstanceState(saved);
+        controller.destroy();
+        Screen.until("the process is over", () -> Oxbow.getLivingObjects() == 0);
+        File state = new File(controller.get().getNoBackupFilesDir(), "stream.state");
+        assertTrue(state.exists());
+        Files.write(state.toPath(), new byte[1000]);
+        controller = Robolectric.buildActivity(MainActivity.class).setup(saved);
+        Screen.until("it is told", () -> status().contains("state"));
+        assertEquals("Write", button().getText().toString());
+        write();
+        finish();
+        assertEquals(expected(), text());
+    }
+
+    @Test
+    public void otherThreadsGoOnWithTheSameText() throws Exception {
+        open();
+        write();
+        String before = button(1).getText().toString();
+        button(1).performClick();
+        assertNotEquals(before, button(1).getText().toString());
+        finish();
+        assertEquals(expected(), text());
+        button(2).performClick();
+        assertFalse(button(2).getText().toString().equals("AUTO"));
+        controller.recreate();
+        assertFalse("settings are kept", button(2).getText().toString().equals("AUTO"));
+    }
+
+    @Test
+    public void theSecondScreenIsOpened() throws Exception {
+        open();
+        button(3).performClick();
+        Intent next = shadowOf(controller.get()).getNextStartedActivity();
+        assertEquals(MeasureActivity.class.getName(), next.getComponent().getClassName());
     }
 
     @Test
