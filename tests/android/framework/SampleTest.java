@@ -4,10 +4,8 @@ import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
 import static org.junit.Assert.assertNotEquals;
 import static org.junit.Assert.assertTrue;
-import static org.robolectric.Shadows.shadowOf;
 
 import android.content.ComponentCallbacks2;
-import android.content.Intent;
 import android.os.Bundle;
 import android.text.Editable;
 import android.text.TextWatcher;
@@ -28,7 +26,10 @@ import org.junit.Test;
 import org.junit.runner.RunWith;
 import org.robolectric.Robolectric;
 import org.robolectric.RobolectricTestRunner;
+import org.robolectric.RuntimeEnvironment;
 import org.robolectric.android.controller.ActivityController;
+import org.robolectric.shadow.api.Shadow;
+import org.robolectric.shadows.ShadowApplication;
 
 /** The sample app on the framework: turned, in the background, short of memory, closed. The model is in an APK. */
 @RunWith(RobolectricTestRunner.class)
@@ -71,8 +72,8 @@ public class SampleTest {
     private void write() throws Exception {
         prompt().setText(PROMPT);
         button().performClick();
+        Screen.until("it writes", () -> button().getText().toString().equals("Stop"));
         Screen.until("some text", () -> text().length() > 20);
-        assertEquals("Stop", button().getText().toString());
     }
 
     private void finish() throws Exception {
@@ -84,7 +85,7 @@ public class SampleTest {
     private static String expected() {
         try (Model model = Model.open(System.getProperty("oxbow.model"));
                 Session session = Session.create(model);
-                Generator generator = Generator.create(session, new GeneratorOptions().maxTokens(4000))) {
+                Generator generator = Generator.create(session, new GeneratorOptions().maxTokens(20000))) {
             return generator.generateText(PROMPT);
         }
     }
@@ -178,8 +179,8 @@ public class SampleTest {
         Thread.sleep(500);
         Screen.idle();
         assertFalse(text().isEmpty());
-        // The old text goes, the new one comes, and perhaps one frame between.
-        assertTrue(changes[0] + " changes", changes[0] <= 3);
+        // A piece is a character here.
+        assertTrue(changes[0] + " changes of " + text().length(), changes[0] < text().length() / 20);
         finish();
     }
 
@@ -226,7 +227,7 @@ public class SampleTest {
         String before = button(1).getText().toString();
         button(1).performClick();
         assertNotEquals(before, button(1).getText().toString());
-        finish();
+        Screen.until("the end", () -> status().startsWith("MAX_TOKENS"));
         assertEquals(expected(), text());
         button(2).performClick();
         assertFalse(button(2).getText().toString().equals("AUTO"));
@@ -238,8 +239,9 @@ public class SampleTest {
     public void theSecondScreenIsOpened() throws Exception {
         open();
         button(3).performClick();
-        Intent next = shadowOf(controller.get()).getNextStartedActivity();
-        assertEquals(MeasureActivity.class.getName(), next.getComponent().getClassName());
+        ShadowApplication application = Shadow.extract(RuntimeEnvironment.getApplication());
+        String next = application.getNextStartedActivity().toString();
+        assertTrue(next, next.contains(MeasureActivity.class.getSimpleName()));
     }
 
     @Test

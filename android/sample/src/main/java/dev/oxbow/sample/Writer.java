@@ -7,28 +7,35 @@ import dev.oxbow.GeneratorOptions;
 import dev.oxbow.KeptText;
 import dev.oxbow.Model;
 import dev.oxbow.SessionOptions;
+import java.io.ByteArrayOutputStream;
 import java.io.File;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 
 /** The app's model and a text of it, used by one thread. */
 final class Writer {
-    private static final GeneratorOptions GENERATION = new GeneratorOptions().maxTokens(4000);
+    private static final GeneratorOptions GENERATION = new GeneratorOptions().maxTokens(20000);
 
     private final Model model;
     private final File stateFile;
+    /** What was written up to the saved state: a screen that is gone may have shown less. */
+    private final File textFile;
     private SessionOptions options;
     private KeptText kept;
 
-    private Writer(Model model, File stateFile, SessionOptions options) {
+    private Writer(Model model, File folder, SessionOptions options) {
         this.model = model;
-        this.stateFile = stateFile;
+        stateFile = new File(folder, "stream.state");
+        textFile = new File(folder, "stream.txt");
         this.options = options;
         kept = keep();
     }
 
     static Writer open(Context context, SessionOptions options) throws IOException {
-        return new Writer(ModelFile.open(context), new File(context.getNoBackupFilesDir(), "stream.state"), options);
+        return new Writer(ModelFile.open(context), context.getNoBackupFilesDir(), options);
     }
 
     private KeptText keep() {
@@ -66,6 +73,7 @@ final class Writer {
                         : generator.generate(new int[0], writing, writing.begin());
         if (writing.isPaused()) {
             kept.save();
+            write(textFile, writing.textFrom(0));
         }
         long nanoseconds = result.getPromptNanoseconds() + result.getTokenNanoseconds();
         long tokens = result.getPromptTokens() + result.getTokens();
@@ -77,9 +85,22 @@ final class Writer {
                 generator.getSession().getArenaBytes() / 1024);
     }
 
-    /** What an earlier process left cannot be used, or is not wanted. */
-    void forget() throws IOException {
-        kept.forget();
+    /** Of the text that an earlier process saved. */
+    String savedText() throws IOException {
+        try (FileInputStream in = new FileInputStream(textFile)) {
+            ByteArrayOutputStream all = new ByteArrayOutputStream();
+            byte[] buffer = new byte[1 << 13];
+            for (int count; (count = in.read(buffer)) > 0; ) {
+                all.write(buffer, 0, count);
+            }
+            return new String(all.toByteArray(), StandardCharsets.UTF_8);
+        }
+    }
+
+    private static void write(File file, String text) throws IOException {
+        try (FileOutputStream out = new FileOutputStream(file)) {
+            out.write(text.getBytes(StandardCharsets.UTF_8));
+        }
     }
 
     /** Gives the session's memory back. The text can go on: its state is in a file meanwhile. */

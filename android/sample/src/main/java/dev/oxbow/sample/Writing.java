@@ -70,6 +70,16 @@ final class Writing implements TextListener {
         return true;
     }
 
+    /** The whole text up to where it goes on, of which a screen that is gone had shown a beginning. */
+    void goOnBehind(String saved) {
+        synchronized (this) {
+            if (saved.startsWith(text.toString())) {
+                text.append(saved, text.length(), saved.length());
+            }
+        }
+        listener.onMore();
+    }
+
     /** What came behind the first so many characters. */
     synchronized String textFrom(int characters) {
         return text.substring(Math.min(characters, text.length()));

@@ -36,6 +36,10 @@ final class WritingModel {
             writing.pause();
         }
         worker.execute(() -> open(options));
+        if (paused) {
+            Writing earlier = writing;
+            work(writer -> earlier.goOnBehind(writer.savedText()));
+        }
     }
 
     synchronized void show(Screen next) {
