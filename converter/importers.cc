@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "host/json_file.h"
 

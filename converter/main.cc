@@ -13,6 +13,7 @@
 #include "host/args.h"
 #include "host/describe.h"
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "host/manual.h"
 #include "host/page.h"

@@ -31,11 +31,6 @@ class MappedFile {
 std::string read_file(const std::string& path, size_t limit = size_t{64} << 20);
 
 bool file_exists(const std::string& path);
-bool is_folder(const std::string& path);
-bool is_file(const std::string& path);
-/// Names of all that is in a folder, sorted; none when it cannot be read, and errno tells why. The library's own way to
-/// do it ends the program when there is no memory.
-std::vector<std::string> names_in(const std::string& folder);
 
 /// Throws UsageError when `output` is one of `inputs`, by whatever name, and InputError when it could not be written:
 /// before the work that is to fill it.

@@ -14,6 +14,7 @@
 #include <ctime>
 
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "runtime/base/hash.h"
 

@@ -11,7 +11,7 @@
 #include "converter/formats/model_type.h"
 #include "host/args.h"
 #include "host/errors.h"
-#include "host/io_file.h"
+#include "host/folder.h"
 #include "host/json_file.h"
 #include "host/number_text.h"
 #include "host/sha256.h"

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "host/json_file.h"
 

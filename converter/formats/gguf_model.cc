@@ -9,7 +9,7 @@
 #include "converter/formats/gguf_rope.h"
 #include "converter/formats/limits.h"
 #include "host/errors.h"
-#include "host/io_file.h"
+#include "host/folder.h"
 
 namespace oxbow::convert {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "converter/formats/limits.h"
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "host/json_file.h"
 

@@ -5,6 +5,7 @@
 #include "converter/formats/checkpoint_files.h"
 #include "converter/text/generation.h"
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 
 namespace oxbow::convert {

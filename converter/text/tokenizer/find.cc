@@ -21,6 +21,7 @@
 #include "converter/text/tokenizer/words_json.h"
 #include "converter/text/tokenizer/world.h"
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "host/json_file.h"
 #include "host/number_text.h"
