@@ -315,7 +315,8 @@ std::vector<std::string> estimate(const ConvertOptions& options,
   ConvertOptions elsewhere = options;
   std::error_code code;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(code);
-  if (code) throw InputError("there is no folder for temporary files; see TMPDIR: " + code.message());
+  if (code)
+    throw InputError("there is no folder for temporary files; see TMPDIR: " + code.message());
   elsewhere.output = (folder / "oxbow-estimate.oxb").string();
   Source from(options, true);
   const Converter converter(from, elsewhere);

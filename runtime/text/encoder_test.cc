@@ -180,21 +180,21 @@ TEST(TextEncoder, TooLittleMemoryIsRefused) {
 }
 
 /// A kind that gives an id for each word, and stops at one of more than 64 bytes.
-const TokenizerDef kWords = {
-    .kind = schema::TokenizerKind::Byte,
-    .name = "words",
-    .encode = [](EncoderState& state, std::span<const char> text, bool last, size_t* consumed,
-                 Error* error) {
-      while (*consumed < text.size() && state.pending.left() > 0) {
-        const std::span<const char> rest = text.subspan(*consumed);
-        const auto space = static_cast<size_t>(std::find(rest.begin(), rest.end(), ' ') - rest.begin());
-        if (space > 64) return fail(error, kTextStopped, "a long word");
-        if (space == rest.size() && !last) return Status::kOk;
-        state.pending.add(static_cast<int32_t>(space));
-        *consumed += std::min(space + 1, rest.size());
-      }
-      return Status::kOk;
-    }};
+const TokenizerDef kWords = {.kind = schema::TokenizerKind::Byte,
+                             .name = "words",
+                             .encode = [](EncoderState& state, std::span<const char> text,
+                                          bool last, size_t* consumed, Error* error) {
+                               while (*consumed < text.size() && state.pending.left() > 0) {
+                                 const std::span<const char> rest = text.subspan(*consumed);
+                                 const auto space = static_cast<size_t>(
+                                     std::find(rest.begin(), rest.end(), ' ') - rest.begin());
+                                 if (space > 64) return fail(error, kTextStopped, "a long word");
+                                 if (space == rest.size() && !last) return Status::kOk;
+                                 state.pending.add(static_cast<int32_t>(space));
+                                 *consumed += std::min(space + 1, rest.size());
+                               }
+                               return Status::kOk;
+                             }};
 
 TEST(TextEncoder, WhereTextIsChangedFirstAStopIsToldByAByteOfTheWord) {
   schema::TokenizerT table = bytes();
@@ -224,8 +224,8 @@ TEST(TextEncoder, WhereTextIsChangedFirstAStopIsToldByAByteOfTheWord) {
         for (size_t taken = 0, there = 0; status == Status::kOk && taken < text.size();) {
           there = std::min(text.size(), there + piece);
           Encoded encoded;
-          status = encoder->run(std::span(text).subspan(taken, there - taken),
-                                there == text.size(), ids, &encoded, &error);
+          status = encoder->run(std::span(text).subspan(taken, there - taken), there == text.size(),
+                                ids, &encoded, &error);
           taken += encoded.consumed;
         }
         EXPECT_EQ(status, kTextStopped);

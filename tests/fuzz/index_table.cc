@@ -25,8 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kChoices = 2;
   if (size < kChoices) return 0;
   const size_t bytes = size - kChoices;
-  const std::unique_ptr<void, Free> table(std::aligned_alloc(
-      kAlignment, (bytes + kAlignment) / kAlignment * kAlignment));
+  const std::unique_ptr<void, Free> table(
+      std::aligned_alloc(kAlignment, (bytes + kAlignment) / kAlignment * kAlignment));
   std::memcpy(table.get(), data + kChoices, bytes);
   oxb_error error = OXB_ERROR_INIT;
   oxb_index_info info = OXB_INDEX_INFO_INIT;

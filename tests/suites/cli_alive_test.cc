@@ -77,8 +77,9 @@ TEST_F(CliAlive, APromptComesFromAnOptionAPlaceAPipeOrAFile) {
 TEST_F(CliAlive, AFifoIsReadWhereSomebodyWritesAndElseRefused) {
   const std::string fifo = path("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  for (const Words& words : {Words{"run", bytes_, "--file", fifo}, Words{"eval", bytes_, "--text", fifo},
-                             Words{"tokenize", bytes_, "--file", fifo}}) {
+  for (const Words& words :
+       {Words{"run", bytes_, "--file", fifo}, Words{"eval", bytes_, "--text", fifo},
+        Words{"tokenize", bytes_, "--file", fifo}}) {
     const CommandResult result = oxbow(words);
     EXPECT_EQ(result.exit_code, 3);
     expect_one_line(result, "a FIFO to which nobody writes");

@@ -59,7 +59,8 @@ class Characters {
   uint8_t add(uint32_t point) {
     if (contains(CodePoints::bert_controls(), point)) return kRemoved;
     if (contains(CodePoints::white_space(), point)) return kSpace;
-    uint8_t bits = normalizer_.split_chinese && contains(CodePoints::chinese(), point) ? kIsolated : 0;
+    uint8_t bits =
+        normalizer_.split_chinese && contains(CodePoints::chinese(), point) ? kIsolated : 0;
     std::u32string parts(1, static_cast<char32_t>(point));
     if (normalizer_.strip_accents) {
       if (point >= kHangulSyllables.first && point <= kHangulSyllables.last) return bits | kChanged;

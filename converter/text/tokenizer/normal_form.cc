@@ -65,7 +65,8 @@ class Tables {
       const uint8_t order = combining_class(point);
       if (parts != own) decomposed_[utf8(own)] = utf8(parts);
       if (order > 0) marks_.push_back(point << 8 | order);
-      const bool syllable = point >= kHangulSyllables.first && point <= kHangulSyllables.last && !form_.compose;
+      const bool syllable =
+          point >= kHangulSyllables.first && point <= kHangulSyllables.last && !form_.compose;
       changes = parts != own || order > 0 || syllable;
       if (changes) changed_.push_back({point, point});
     }

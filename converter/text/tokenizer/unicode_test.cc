@@ -133,7 +133,9 @@ TEST(Unicode, CharactersOfARunAreAlike) {
     ASSERT_TRUE(run.first == next || (next == 0xd800 && run.first == 0xe000)) << next;
     ASSERT_LE(run.first, run.last);
     next = run.last + 1;
-    const auto same = [&](uint32_t point) { return std::u32string(1, static_cast<char32_t>(point)); };
+    const auto same = [&](uint32_t point) {
+      return std::u32string(1, static_cast<char32_t>(point));
+    };
     for (uint32_t point = run.first; point <= run.last; ++point) {
       for (const auto ranges :
            {CodePoints::white_space(), CodePoints::word_characters(), CodePoints::marks(),
