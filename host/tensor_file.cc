@@ -35,6 +35,11 @@ constexpr DtypeRow kDtypes[] = {
     {Dtype::kQ5_K, "Q5_K", 256, 176, true},   {Dtype::kQ6_K, "Q6_K", 256, 210, true},
     {Dtype::kIQ4_NL, "IQ4_NL", 32, 18, true}, {Dtype::kIQ4_XS, "IQ4_XS", 256, 136, true},
     {Dtype::kTQ1_0, "TQ1_0", 256, 54, true},  {Dtype::kTQ2_0, "TQ2_0", 256, 66, true},
+    {Dtype::kQ8_K, "Q8_K", 256, 292, true},   {Dtype::kIQ1_S, "IQ1_S", 256, 50, true},
+    {Dtype::kIQ1_M, "IQ1_M", 256, 56, true},  {Dtype::kIQ2_XXS, "IQ2_XXS", 256, 66, true},
+    {Dtype::kIQ2_XS, "IQ2_XS", 256, 74, true}, {Dtype::kIQ2_S, "IQ2_S", 256, 82, true},
+    {Dtype::kIQ3_XXS, "IQ3_XXS", 256, 98, true}, {Dtype::kIQ3_S, "IQ3_S", 256, 110, true},
+    {Dtype::kMXFP4, "MXFP4", 32, 17, true},   {Dtype::kNVFP4, "NVFP4", 64, 36, true},
 };
 
 const DtypeRow& row(Dtype dtype) {

@@ -48,7 +48,7 @@ bool is_of_tokens(const Checkpoint& checkpoint) {
   for (const std::string& name : checkpoint.texts("architectures")) {
     of_tokens = of_tokens || name.ends_with("ForTokenClassification");
     if (!name.ends_with("ForQuestionAnswering")) continue;
-    throw InputError("config.json: architectures has " + printable(name) +
+    checkpoint.refuse("architectures has " + printable(name) +
                      ", which is not supported: expected a classifier of texts or tokens, masked "
                      "tokens or no head");
   }

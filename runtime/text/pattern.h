@@ -23,6 +23,17 @@ namespace oxbow {
 
 inline constexpr size_t kMaxPatterns = 8;
 
+// The parts of an entry of a pattern's table (WordPattern.next in schema/model.fbs). Where a match ends may be known only
+// some way behind: a place is marked on the way, and the match ends there, or one or two characters later.
+
+inline constexpr uint16_t kPatternState = 0x0fff;
+/// The place before this character is the marked one from now on.
+inline constexpr uint16_t kPatternMark = 0x1000;
+/// Of 0x8000: 0: the match ends before this character; n: n - 1 characters behind the marked place.
+inline constexpr uint32_t kPatternBehindShift = 13;
+inline constexpr uint16_t kPatternBehind = 3;
+inline constexpr uint16_t kPatternEnds = 0x8000;
+
 /// Patterns that cut one after the other, verified.
 struct PatternSet {
   const schema::WordPattern* patterns[kMaxPatterns] = {};

@@ -148,6 +148,36 @@ TEST(Pattern, CutsThePartsOfTheOneBefore) {
             (Words{"ab", "  ", "1", "2", " cd"}));
 }
 
+/// Where (?=(S{3})+(?!S)) cuts: a multiple of three characters of S is left of the run.
+Words cut_in_threes(const std::string& text, const std::string& characters) {
+  Words words(1);
+  for (size_t at = 0; at < text.size(); ++at) {
+    size_t left = 0;
+    while (at + left < text.size() && characters.find(text[at + left]) != std::string::npos) ++left;
+    if (left != 0 && left % 3 == 0 && !words.back().empty()) words.emplace_back();
+    words.back() += text[at];
+  }
+  return words;
+}
+
+TEST(Pattern, CutsBeforeGroupsOfThreeCountedFromTheEnd) {
+  const char* pattern = R"((?=(\d{3})+(?!\d)))";
+  EXPECT_EQ(cut(pattern, "1234567"), (Words{"1", "234", "567"}));
+  EXPECT_EQ(cut(pattern, "ab1234c123 12"), (Words{"ab1", "234c", "123 12"}));
+  EXPECT_EQ(cut_for("superbpe", "by 1234567½1234 or 12 and x"),
+            (Words{"by ", "1", "234", "567½1", "234", " or ", "12", " and x"}));
+  // All texts of up to eleven characters, and long ones.
+  for (uint32_t bits = 0; bits < 1u << 11; ++bits) {
+    std::string text;
+    for (uint32_t i = 0; i < 1 + bits % 11; ++i) text += (bits >> i & 1) != 0 ? '7' : 'x';
+    ASSERT_EQ(cut(pattern, text), cut_in_threes(text, "7")) << text;
+  }
+  for (const size_t digits : {100u, 101u, 102u}) {
+    const std::string text = "a" + std::string(digits, '7') + "b";
+    EXPECT_EQ(cut("(?=(?:[0-9]{3})+(?![0-9]))", text), cut_in_threes(text, "7"));
+  }
+}
+
 TEST(Pattern, DoesWithWhatItHoldsAsTold) {
   EXPECT_EQ(cut({{"-", true, Behaviour::WithPrevious}}, "a-b--c"), (Words{"a-", "b-", "-", "c"}));
   EXPECT_EQ(cut({{"-", true, Behaviour::WithNext}}, "a-b--c"), (Words{"a", "-b", "-", "-c"}));
