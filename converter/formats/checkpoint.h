@@ -155,6 +155,10 @@ class Checkpoint {
   void read_quantization();
   /// A matrix of BitNet's layers.
   std::vector<float> bitnet_matrix(const std::string& name, uint64_t rows, uint64_t width) const;
+  /// The matrices that others have quantised, when config.json says so.
+  void open_packed();
+  std::vector<float> packed_matrix(const std::string& name,
+                                   const std::vector<uint64_t>& shape) const;
   void open_tensors(const std::string& key);
   void add_file(std::unique_ptr<TensorFile> file, bool extra);
   const nlohmann::json* find(const std::string& name) const;
@@ -192,6 +196,8 @@ class Checkpoint {
   std::optional<BitnetFormat> bitnet_;
   /// Null unless others have quantised the matrices.
   std::shared_ptr<const PackedTensors> packed_;
+  /// Elements of tensors that are not there, asked for while problems are collected.
+  mutable uint64_t invented_ = 0;
 };
 
 }  // namespace oxbow::convert

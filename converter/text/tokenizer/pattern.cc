@@ -239,6 +239,15 @@ std::string grouped_characters(const std::string& pattern) {
   return "";
 }
 
+/// Without what is around a single part.
+PatternNode only_part(PatternNode node) {
+  while ((node.kind == Kind::kSequence || node.kind == Kind::kChoice) && node.parts.size() == 1) {
+    PatternNode part = std::move(node.parts[0]);
+    node = std::move(part);
+  }
+  return node;
+}
+
 /// The automaton of that. A part ends before the next place where it cuts, or with the text. How long a run is shows behind
 /// it only: the place where it began is marked, or, where the part began with it, that behind its first character, since no
 /// part is empty.
@@ -313,6 +322,7 @@ CompiledPatterns compile_patterns(const std::string& source,
       nodes.push_back(pattern.literal ? literal_pattern(pattern.text)
                                       : parse_pattern(grouped.empty() ? pattern.text : grouped));
       groups.push_back(!grouped.empty());
+      if (groups.back()) nodes.back() = only_part(std::move(nodes.back()));
       if (groups.back() && nodes.back().kind != Kind::kSet) {
         throw InputError("pattern " + printable(pattern.text) + " groups more than characters");
       }

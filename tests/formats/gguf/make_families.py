@@ -195,7 +195,9 @@ def main():
     for name, (model_type, kind, values) in MODELS.items():
         torch.manual_seed(7)
         config = transformers.AutoConfig.for_model(model_type, **values)
-        model = getattr(transformers, kind)(config).float().eval()
+        # Without a pooler, which llama.cpp leaves out.
+        more = {"add_pooling_layer": False} if kind == "BertModel" else {}
+        model = getattr(transformers, kind)(config, **more).float().eval()
         shake(model)
         folder = HERE / name
         model.save_pretrained(folder)
