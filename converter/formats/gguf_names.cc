@@ -323,6 +323,10 @@ constexpr GgufName kDistilBertOuter[] = {
     {"position_embd.weight", "embeddings.position_embeddings.weight"},
     {"token_embd_norm.weight", "embeddings.LayerNorm.weight"},
     {"token_embd_norm.bias", "embeddings.LayerNorm.bias"},
+    {"cls.weight", "pre_classifier.weight", Layout::kSame, kOptional},
+    {"cls.bias", "pre_classifier.bias", Layout::kSame, kOptional},
+    {"cls.output.weight", "classifier.weight", Layout::kSame, kOptional},
+    {"cls.output.bias", "classifier.bias", Layout::kSame, kOptional},
 };
 constexpr GgufName kDistilBertInner[] = {
     {"attn_q.weight", "attention.q_lin.weight"},
