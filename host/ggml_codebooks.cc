@@ -144,8 +144,8 @@ void iq1_m(const std::byte* b, float* y) {
 void mxfp4(const std::byte* b, float* y) {
   // A power of two, halved since the numbers are doubled.
   const uint32_t exponent = byte(b, 0);
-  const float d = std::bit_cast<float>(exponent < 2 ? uint32_t{0x00200000} << exponent
-                                                    : (exponent - 1) << 23);
+  const float d =
+      std::bit_cast<float>(exponent < 2 ? uint32_t{0x00200000} << exponent : (exponent - 1) << 23);
   for (size_t i = 0; i < 32; ++i) {
     y[i] = d * kFloat4[byte(b + 1, i % 16) >> (i < 16 ? 0 : 4) & 15];
   }
@@ -155,8 +155,9 @@ void mxfp4(const std::byte* b, float* y) {
 float small_float(uint32_t bits) {
   if (bits == 0 || bits == 0x7f) return 0;
   const auto exponent = static_cast<int>(bits >> 3 & 15), digits = static_cast<int>(bits & 7);
-  const float value = exponent == 0 ? std::ldexp(static_cast<float>(digits), -9)
-                                    : std::ldexp(1.0f + static_cast<float>(digits) / 8.0f, exponent - 7);
+  const float value = exponent == 0
+                          ? std::ldexp(static_cast<float>(digits), -9)
+                          : std::ldexp(1.0f + static_cast<float>(digits) / 8.0f, exponent - 7);
   return value * 0.5f;
 }
 

@@ -29,7 +29,8 @@ Gtrxl read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.activation = read_activation(checkpoint, "activation", "relu");
   config.gated = checkpoint.flag("gru_gating", true);
   config.embeds = checkpoint.flag("use_embedding_layer", true);
-  if (!config.embeds) require_multiple(checkpoint, "input_dim", config.input, "embedding_dim", config.width);
+  if (!config.embeds)
+    require_multiple(checkpoint, "input_dim", config.input, "embedding_dim", config.width);
   config.segment = read_segment(checkpoint, options);
   // What the gates' biases began with, and training.
   checkpoint.ignore_keys({"gru_bias", "dropout_ratio"});

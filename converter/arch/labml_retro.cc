@@ -52,7 +52,7 @@ StackShape read_stack(const Checkpoint& checkpoint, const std::string& object,
   }
   if (stack.head_width % 2 != 0) {
     checkpoint.refuse(object + "d_k is " + std::to_string(stack.head_width) +
-                     ", expected an even number, whose halves are turned");
+                      ", expected an even number, whose halves are turned");
     stack.head_width = 2;
   }
   return stack;

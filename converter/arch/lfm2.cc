@@ -35,13 +35,13 @@ std::vector<bool> read_kinds(const Checkpoint& checkpoint, uint32_t layers) {
   if (kinds.empty()) return attends;
   if (kinds.size() != layers) {
     checkpoint.refuse("layer_types has " + std::to_string(kinds.size()) +
-                     " entries, expected num_hidden_layers, " + std::to_string(layers));
+                      " entries, expected num_hidden_layers, " + std::to_string(layers));
     return attends;
   }
   for (uint32_t i = 0; i < layers; ++i) {
     if (kinds[i] != "conv" && kinds[i] != "full_attention") {
       checkpoint.refuse("layer_types has " + printable(kinds[i]) +
-                       ", expected conv or full_attention");
+                        ", expected conv or full_attention");
     }
     attends[i] = kinds[i] == "full_attention";
   }
@@ -61,8 +61,8 @@ uint32_t read_inner(const Checkpoint& checkpoint) {
   if (has_factor) inner = static_cast<uint32_t>(factor * inner);
   inner = (inner + multiple - 1) / multiple * multiple;
   if (inner == 0 || inner > kMaxSize) {
-    checkpoint.refuse("the adjusted block_ff_dim is " + std::to_string(inner) +
-                     ", expected 1 to " + std::to_string(kMaxSize));
+    checkpoint.refuse("the adjusted block_ff_dim is " + std::to_string(inner) + ", expected 1 to " +
+                      std::to_string(kMaxSize));
     return 1;
   }
   return inner;

@@ -46,12 +46,11 @@ struct Config {
 };
 
 /// "type:kernel:width:heads", where the kernel may be the word default.
-Branch parse_branch(const Checkpoint& checkpoint, const std::string& key,
-                    const std::string& text) {
+Branch parse_branch(const Checkpoint& checkpoint, const std::string& key, const std::string& text) {
   const auto fail = [&]() {
     checkpoint.refuse(key + " has " + printable(text) +
-                     ", expected attn, dynamic or lightweight:KERNEL or default:WIDTH:HEADS, "
-                     "heads dividing the width");
+                      ", expected attn, dynamic or lightweight:KERNEL or default:WIDTH:HEADS, "
+                      "heads dividing the width");
     return Branch{};
   };
   std::vector<std::string> words(1);
@@ -91,8 +90,8 @@ std::vector<uint32_t> read_kernels(const Checkpoint& checkpoint, const std::stri
   if (kernels.size() == 1) kernels.assign(layers, kernels[0]);
   if (kernels.size() < layers) {
     checkpoint.refuse(key + " has " + std::to_string(kernels.size()) +
-                     " sizes, expected one, or one for each of " + std::to_string(layers) +
-                     " layers");
+                      " sizes, expected one, or one for each of " + std::to_string(layers) +
+                      " layers");
     kernels.resize(layers, 1);
   }
   return kernels;
@@ -116,10 +115,11 @@ Stack read_stack(const Checkpoint& checkpoint, const std::string& name) {
     width += stack.branches.back().width;
   }
   if (stack.branches.empty()) {
-    require_multiple(checkpoint, name + "_embed_dim", stack.width, name + "_attention_heads", stack.heads);
+    require_multiple(checkpoint, name + "_embed_dim", stack.width, name + "_attention_heads",
+                     stack.heads);
   } else if (width != stack.width) {
     checkpoint.refuse("the widths of " + key + " sum up to " + std::to_string(width) +
-                     ", expected " + name + "_embed_dim, " + std::to_string(stack.width));
+                      ", expected " + name + "_embed_dim, " + std::to_string(stack.width));
   }
   return stack;
 }
@@ -149,7 +149,7 @@ void read_embeddings(const Checkpoint& checkpoint, Config& config) {
 void refuse(const Checkpoint& checkpoint, const std::string& key) {
   if (!checkpoint.has_value(key)) return;
   checkpoint.refuse(key +
-                   " is set, expected null: adaptive embeddings and softmax are not supported");
+                    " is set, expected null: adaptive embeddings and softmax are not supported");
 }
 
 Config read_config(const Checkpoint& checkpoint, const ImportOptions& options) {

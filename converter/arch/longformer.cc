@@ -16,7 +16,7 @@ std::vector<uint32_t> read_windows(const Checkpoint& checkpoint, uint32_t layers
   for (uint32_t& window : windows) {
     if (window % 2 != 0) {
       checkpoint.refuse("attention_window has " + std::to_string(window) +
-                       ", expected even numbers: half of the window lies on each side");
+                        ", expected even numbers: half of the window lies on each side");
     }
     window /= 2;
   }

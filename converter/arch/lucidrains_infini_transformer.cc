@@ -220,8 +220,8 @@ Infini read(const Checkpoint& checkpoint, const ImportOptions& options) {
   const double times = checkpoint.number("ff_mult", 0.01, 1024, 4);
   config.inner = static_cast<uint32_t>(times * config.width * 2 / 3);
   if (config.inner == 0 || config.inner > kMaxSize) {
-    checkpoint.refuse("ff_mult makes feed-forward layers of " +
-                     std::to_string(config.inner) + " elements");
+    checkpoint.refuse("ff_mult makes feed-forward layers of " + std::to_string(config.inner) +
+                      " elements");
     config.inner = 1;
   }
   config.delta = checkpoint.flag("use_mem_delta_rule", false);

@@ -25,8 +25,8 @@ void require_same(const Checkpoint& checkpoint, const char* key, const char* oth
                   uint32_t value) {
   const uint32_t found = checkpoint.size(key, 1, kMaxSize, value);
   if (found == value) return;
-  checkpoint.refuse(key + std::string() + " is " + std::to_string(found) +
-                   ", expected that of " + other + ", " + std::to_string(value));
+  checkpoint.refuse(key + std::string() + " is " + std::to_string(found) + ", expected that of " +
+                    other + ", " + std::to_string(value));
 }
 
 Mamba read(const Checkpoint& checkpoint) {
@@ -37,7 +37,7 @@ Mamba read(const Checkpoint& checkpoint) {
   const double expanded = checkpoint.number("expand", 1e-3, 1e3, 2) * config.width;
   if (expanded < 1 || expanded > kMaxSize) {
     checkpoint.refuse("expand times hidden_size is " + std::to_string(expanded) +
-                     ", expected 1 to " + std::to_string(kMaxSize));
+                      ", expected 1 to " + std::to_string(kMaxSize));
   }
   config.inner = static_cast<uint32_t>(std::clamp(expanded, 1.0, double{kMaxSize}));
   require_same(checkpoint, "intermediate_size", "expand times hidden_size", config.inner);

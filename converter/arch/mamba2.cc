@@ -163,8 +163,8 @@ Mamba2 read(const Checkpoint& checkpoint) {
   const double expand = checkpoint.number("expand", 0, 64, 2);
   if (std::llround(expand * config.width) != int64_t{config.inner()}) {
     checkpoint.refuse("num_heads * head_dim is " + std::to_string(config.inner()) +
-                     ", expected expand * hidden_size, " +
-                     std::to_string(std::llround(expand * config.width)));
+                      ", expected expand * hidden_size, " +
+                      std::to_string(std::llround(expand * config.width)));
   }
   config.epsilon = static_cast<float>(checkpoint.number("layer_norm_epsilon", 1e-12, 1, 1e-5));
   config.bias = checkpoint.flag("use_bias", false);
@@ -179,7 +179,7 @@ Mamba2 read(const Checkpoint& checkpoint) {
   if (!limits.empty() && (limits.size() != 2 || !std::isfinite(limits[0]) || limits[0] < 0 ||
                           !(limits[1] > limits[0]))) {
     checkpoint.refuse("time_step_limit has " + std::to_string(limits.size()) +
-                     " numbers, expected two from 0 up, the greater one last");
+                      " numbers, expected two from 0 up, the greater one last");
   }
   config.prefix = optional_prefix(checkpoint, "backbone.", "embeddings.weight");
   // How weights were initialised and sums are split up.

@@ -49,8 +49,8 @@ bool is_of_tokens(const Checkpoint& checkpoint) {
     of_tokens = of_tokens || name.ends_with("ForTokenClassification");
     if (!name.ends_with("ForQuestionAnswering")) continue;
     checkpoint.refuse("architectures has " + printable(name) +
-                     ", which is not supported: expected a classifier of texts or tokens, masked "
-                     "tokens or no head");
+                      ", which is not supported: expected a classifier of texts or tokens, masked "
+                      "tokens or no head");
   }
   return of_tokens;
 }

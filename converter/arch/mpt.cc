@@ -44,7 +44,7 @@ void import_mpt(const Checkpoint& checkpoint, const ImportOptions& options, Grap
   layer.heads = read_heads(checkpoint, "d_model", layer.width, "n_heads");
   if (!std::has_single_bit(layer.heads.count)) {
     checkpoint.refuse("n_heads is " + std::to_string(layer.heads.count) +
-                     ", expected a power of two: others have no slopes in the original");
+                      ", expected a power of two: others have no slopes in the original");
   }
   shape.length_key = "max_seq_len";
   shape.length = checkpoint.size(shape.length_key, 1, kMaxSize, kDefaultContext);

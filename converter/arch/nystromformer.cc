@@ -32,9 +32,9 @@ void read_landmarks(const Checkpoint& checkpoint, const ImportOptions& options, 
   const uint32_t tokens = config.group * landmarks;
   if (config.group == 0 || tokens > config.encoder.positions) {
     checkpoint.refuse("num_landmarks is " + std::to_string(landmarks) +
-                     " and segment_means_seq_len " + std::to_string(length) +
-                     ", expected no more landmarks than that and no more tokens than " +
-                     std::to_string(config.encoder.positions) + " positions");
+                      " and segment_means_seq_len " + std::to_string(length) +
+                      ", expected no more landmarks than that and no more tokens than " +
+                      std::to_string(config.encoder.positions) + " positions");
     return;
   }
   if (options.max_segment != 0 && options.max_segment != tokens) {
@@ -55,7 +55,7 @@ Nystrom read(const Checkpoint& checkpoint, const ImportOptions& options) {
   }
   if (config.taps != 0 && config.taps % 2 == 0) {
     checkpoint.refuse("conv_kernel_size is " + std::to_string(config.taps) +
-                     ", expected an odd number");
+                      ", expected an odd number");
   }
   // The original fails with it.
   require_flag(checkpoint, "inv_coeff_init_option", false);

@@ -214,7 +214,7 @@ std::vector<bool> read_layer_types(const Checkpoint& checkpoint, uint32_t layers
   for (const std::string& type : checkpoint.texts("layer_types")) {
     if (type != "linear_attention" && type != "full_attention") {
       checkpoint.refuse("layer_types has " + printable(type) +
-                       ", expected linear_attention or full_attention");
+                        ", expected linear_attention or full_attention");
     }
     attends.push_back(type == "full_attention");
   }
@@ -223,7 +223,7 @@ std::vector<bool> read_layer_types(const Checkpoint& checkpoint, uint32_t layers
   }
   if (attends.size() != layers) {
     checkpoint.refuse("layer_types has " + std::to_string(attends.size()) +
-                     " elements, expected num_hidden_layers, " + std::to_string(layers));
+                      " elements, expected num_hidden_layers, " + std::to_string(layers));
     attends.resize(layers);
   }
   return attends;
@@ -249,7 +249,7 @@ std::vector<float> read_frequencies(const Checkpoint& checkpoint, uint32_t head_
   const auto turned = static_cast<uint32_t>(head_width * part);
   if (turned == 0 || turned % 2 != 0) {
     checkpoint.refuse("partial_rotary_factor turns " + std::to_string(turned) +
-                     " elements of each head, expected an even number");
+                      " elements of each head, expected an even number");
   }
   return rope_frequencies(theta, turned);
 }

@@ -34,8 +34,7 @@ std::vector<bool> read_kinds(const Checkpoint& checkpoint, uint32_t layers) {
   for (uint32_t i = 0; i < layers; ++i) {
     const std::string& kind = kinds[i % kinds.size()];
     if (kind != "recurrent" && kind != "attention") {
-      checkpoint.refuse("block_types has " + printable(kind) +
-                       ", expected recurrent or attention");
+      checkpoint.refuse("block_types has " + printable(kind) + ", expected recurrent or attention");
     }
     attends.push_back(kind == "attention");
   }
@@ -55,7 +54,7 @@ std::vector<float> read_frequencies(const Checkpoint& checkpoint, uint32_t head_
   const auto turned = static_cast<uint32_t>(head_width * part);
   if (turned % 2 != 0) {
     checkpoint.refuse("partial_rotary_factor turns " + std::to_string(turned) +
-                     " elements of each head, expected an even number");
+                      " elements of each head, expected an even number");
   }
   return rope_frequencies(theta, turned);
 }
@@ -79,7 +78,8 @@ RecurrentGemma read(const Checkpoint& checkpoint) {
   config.recurrent = checkpoint.size("lru_width", 1, kMaxSize, config.width);
   require_multiple(checkpoint, "lru_width", config.recurrent, "num_attention_heads", heads.count);
   config.inner = checkpoint.size("intermediate_size", 2, kMaxSize);
-  require_multiple(checkpoint, "intermediate_size", config.inner, "the two halves of a feed-forward layer", 2);
+  require_multiple(checkpoint, "intermediate_size", config.inner,
+                   "the two halves of a feed-forward layer", 2);
   config.inner /= 2;
   config.taps = checkpoint.size("conv1d_width", 1, kMaxTaps, 4);
   config.epsilon = static_cast<float>(checkpoint.number("rms_norm_eps", 1e-12, 1, 1e-6));

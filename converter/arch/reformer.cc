@@ -96,8 +96,8 @@ class Builder {
     if (!config_.has_hashes()) return;
     const uint64_t buckets = uint64_t{rows} * config_.heads * config_.rounds;
     if (buckets > INT32_MAX) {
-      checkpoint_.refuse("num_hashes is " + std::to_string(config_.rounds) +
-                       ", too many for " + std::to_string(rows) + " tokens");
+      checkpoint_.refuse("num_hashes is " + std::to_string(config_.rounds) + ", too many for " +
+                         std::to_string(rows) + " tokens");
     }
     bucket_rows_ = static_cast<uint32_t>(std::min<uint64_t>(buckets, INT32_MAX));
     buckets_symbol_ = builder_.symbol("bucket_rows", bucket_rows_);
@@ -336,14 +336,13 @@ std::vector<uint32_t> read_buckets(const Checkpoint& checkpoint) {
   for (const uint32_t factor : buckets) {
     all = std::min<uint64_t>(all * factor, UINT32_MAX);
     if (factor % 2 != 0) {
-      checkpoint.refuse("num_buckets has " + std::to_string(factor) +
-                       ", expected even numbers");
+      checkpoint.refuse("num_buckets has " + std::to_string(factor) + ", expected even numbers");
     }
   }
   if (buckets.empty() || buckets.size() > kMaxBucketFactors || all > (1u << 22)) {
     checkpoint.refuse("num_buckets has " + std::to_string(buckets.size()) +
-                     " factors, expected 1 to " + std::to_string(kMaxBucketFactors) +
-                     " whose product is at most 4194304");
+                      " factors, expected 1 to " + std::to_string(kMaxBucketFactors) +
+                      " whose product is at most 4194304");
     return {2};
   }
   return buckets;
@@ -353,7 +352,7 @@ void read_layers(const Checkpoint& checkpoint, Reformer& config) {
   std::vector<std::string> kinds = checkpoint.texts("attn_layers");
   if (kinds.empty() || kinds.size() > kMaxLayers) {
     checkpoint.refuse("attn_layers has " + std::to_string(kinds.size()) +
-                     " layers, expected 1 to " + std::to_string(kMaxLayers));
+                      " layers, expected 1 to " + std::to_string(kMaxLayers));
     kinds = {"local"};
   }
   for (const std::string& kind : kinds) {
@@ -365,12 +364,12 @@ void read_layers(const Checkpoint& checkpoint, Reformer& config) {
   const auto count = static_cast<uint32_t>(kinds.size());
   if (checkpoint.size("num_hidden_layers", 1, kMaxLayers, count) != count) {
     checkpoint.refuse("num_hidden_layers is not the number of attn_layers, " +
-                     std::to_string(count));
+                      std::to_string(count));
   }
   const auto hashed = std::count(config.hashed.begin(), config.hashed.end(), true);
   if (static_cast<size_t>(hashed) + 2 > kMaxInputs) {
     checkpoint.refuse("attn_layers has " + std::to_string(hashed) +
-                     " layers of kind lsh, expected at most " + std::to_string(kMaxInputs - 2));
+                      " layers of kind lsh, expected at most " + std::to_string(kMaxInputs - 2));
     config.hashed.assign(count, false);
   }
   config.local = read_chunks(checkpoint, "local");
@@ -389,8 +388,8 @@ void read_layers(const Checkpoint& checkpoint, Reformer& config) {
     const uint64_t multiple = std::lcm(uint64_t{config.lsh.length}, uint64_t{config.local.length});
     if (multiple > kMaxSize) {
       checkpoint.refuse("lsh_attn_chunk_length " + std::to_string(config.lsh.length) +
-                       " and local_attn_chunk_length " + std::to_string(config.local.length) +
-                       " have no common multiple up to " + std::to_string(kMaxSize));
+                        " and local_attn_chunk_length " + std::to_string(config.local.length) +
+                        " have no common multiple up to " + std::to_string(kMaxSize));
     }
     config.pad_multiple = static_cast<uint32_t>(std::min<uint64_t>(multiple, kMaxSize));
     config.pad_above = std::min(config.lsh.length, config.local.length);
@@ -414,10 +413,10 @@ void read_positions(const Checkpoint& checkpoint, Reformer& config) {
   if (config.axes.empty() || config.axes.size() != config.axis_widths.size() ||
       config.axes.size() > 8 || width != config.width || positions > kMaxSize) {
     checkpoint.refuse("axial_pos_shape has " + std::to_string(config.axes.size()) +
-                     " factors and axial_pos_embds_dim " +
-                     std::to_string(config.axis_widths.size()) + " with the sum " +
-                     std::to_string(width) + ", expected as many, and hidden_size, " +
-                     std::to_string(config.width));
+                      " factors and axial_pos_embds_dim " +
+                      std::to_string(config.axis_widths.size()) + " with the sum " +
+                      std::to_string(width) + ", expected as many, and hidden_size, " +
+                      std::to_string(config.width));
     config.axes = {1};
     config.axis_widths = {config.width};
     positions = 1;

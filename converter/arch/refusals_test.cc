@@ -244,9 +244,9 @@ TEST(Problems, OfAConfigurationAreToldAtOnce) {
   config["dilated_ratio"] = {1, 3};
   config["decoder_attention_heads"] = 3;
   config["xpos_rel_pos"] = true;
-  expect_words(refusal(config, "moe_freq", 2),
-               {"4 problems", "segment_length is 16", "decoder_embed_dim is 8", "xpos_rel_pos",
-                "moe_freq"});
+  expect_words(
+      refusal(config, "moe_freq", 2),
+      {"4 problems", "segment_length is 16", "decoder_embed_dim is 8", "xpos_rel_pos", "moe_freq"});
   config = mamba2();
   config["expand"] = 3;
   config["n_groups"] = 3;

@@ -20,9 +20,9 @@ schema::PatternT fixed(const Checkpoint& checkpoint, uint32_t heads, uint32_t co
   require_multiple(checkpoint, "heads", heads, "num_verts", sets);
   require_multiple(checkpoint, "local_attn_ctx / blocksize", blocks, "vertsize", size);
   if (blocks == 0 || uint64_t{sets} * size > blocks) {
-    checkpoint.refuse("num_verts * vertsize is " +
-                     std::to_string(uint64_t{sets} * size) + ", expected at most " +
-                     std::to_string(blocks) + ": local_attn_ctx / blocksize");
+    checkpoint.refuse("num_verts * vertsize is " + std::to_string(uint64_t{sets} * size) +
+                      ", expected at most " + std::to_string(blocks) +
+                      ": local_attn_ctx / blocksize");
   }
   schema::PatternT pattern;
   pattern.kind = schema::PatternKind::Fixed;

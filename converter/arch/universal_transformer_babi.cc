@@ -30,8 +30,8 @@ Config read_config(const Checkpoint& checkpoint, const ImportOptions& options) {
   const uint32_t embedding = checkpoint.size("embedding_size", 4, kMaxSize);
   if (embedding != config.width) {
     checkpoint.refuse("embedding_size is " + std::to_string(embedding) +
-                     ", expected hidden_size, " + std::to_string(config.width) +
-                     ": the original has a projection only then");
+                      ", expected hidden_size, " + std::to_string(config.width) +
+                      ": the original has a projection only then");
   }
   config.rounds = checkpoint.size("num_layers", 1, 256);
   config.heads = checkpoint.size("num_heads", 1, 4096);

@@ -24,22 +24,22 @@ bool has_projections(const AdaptiveWords& words) {
 void check_cutoffs(const Checkpoint& checkpoint, AdaptiveWords& words) {
   if (words.cutoffs.size() > kMaxClusters) {
     checkpoint.refuse("cutoffs has " + std::to_string(words.cutoffs.size()) +
-                     " elements, expected at most " + std::to_string(kMaxClusters));
+                      " elements, expected at most " + std::to_string(kMaxClusters));
     words.cutoffs.clear();
   }
   for (size_t i = 0; i < words.cutoffs.size(); ++i) {
     const uint32_t previous = words.first_word(i);
     if (words.cutoffs[i] > previous && words.cutoffs[i] < words.vocabulary) continue;
     checkpoint.refuse("cutoffs has " + std::to_string(words.cutoffs[i]) + " behind " +
-                     std::to_string(previous) +
-                     ", expected ascending numbers below the vocabulary's size, " +
-                     std::to_string(words.vocabulary));
+                      std::to_string(previous) +
+                      ", expected ascending numbers below the vocabulary's size, " +
+                      std::to_string(words.vocabulary));
     words.cutoffs.clear();
   }
   if (cluster_width(words, words.cutoffs.size()) == 0) {
     checkpoint.refuse("div_val is " + std::to_string(words.division) +
-                     ", too much to divide d_embed, " + std::to_string(words.embedding_width) +
-                     ", by it " + std::to_string(words.cutoffs.size()) + " times");
+                      ", too much to divide d_embed, " + std::to_string(words.embedding_width) +
+                      ", by it " + std::to_string(words.cutoffs.size()) + " times");
     words.cutoffs.clear();
   }
 }

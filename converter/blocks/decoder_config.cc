@@ -50,11 +50,11 @@ std::vector<float> read_rope(const Checkpoint& checkpoint, const ImportOptions& 
   const auto width = static_cast<uint32_t>(head_width * part);
   if (width == 0 || width % 2 != 0) {
     checkpoint.refuse(part == 1
-                         ? "a head has " + std::to_string(width) +
-                               " elements, expected an even number: rotary positions turn pairs"
-                         : part_key + " turns " + std::to_string(width) + " of " +
-                               std::to_string(head_width) +
-                               " elements of each head, expected an even number, and at least 2");
+                          ? "a head has " + std::to_string(width) +
+                                " elements, expected an even number: rotary positions turn pairs"
+                          : part_key + " turns " + std::to_string(width) + " of " +
+                                std::to_string(head_width) +
+                                " elements of each head, expected an even number, and at least 2");
   }
   std::vector<float> frequencies = rope_frequencies(theta, width);
 
@@ -62,7 +62,7 @@ std::vector<float> read_rope(const Checkpoint& checkpoint, const ImportOptions& 
   const bool renamed = checkpoint.has_value(key + ".rope_type");
   if (checkpoint.has_key(key + ".factor") && !renamed && !checkpoint.has_value(key + ".type")) {
     checkpoint.refuse("key " + key +
-                     ".type is missing, expected one of: default, linear, llama3, dynamic");
+                      ".type is missing, expected one of: default, linear, llama3, dynamic");
   }
   const std::string type = checkpoint.choice(key + (renamed ? ".rope_type" : ".type"), "default",
                                              {"default", "linear", "llama3", "dynamic"});
@@ -80,9 +80,9 @@ std::vector<float> read_rope(const Checkpoint& checkpoint, const ImportOptions& 
     // keys that are kept.
     const uint32_t context = options.context != 0 ? options.context : shape.length;
     if (options.ring || context > shape.length) {
-      checkpoint.refuse(key + " is dynamic, which is supported up to " +
-                       shape.length_key + " tokens only: use no --ring, and --context " +
-                       std::to_string(shape.length) + " at most");
+      checkpoint.refuse(key + " is dynamic, which is supported up to " + shape.length_key +
+                        " tokens only: use no --ring, and --context " +
+                        std::to_string(shape.length) + " at most");
     }
     checkpoint.ignore_keys({key + ".factor"});
   }
@@ -146,15 +146,15 @@ std::vector<bool> read_layer_types(const Checkpoint& checkpoint,
   if (types.empty()) return fallback;
   if (types.size() != fallback.size()) {
     checkpoint.refuse("layer_types has " + std::to_string(types.size()) +
-                     " entries, expected one for each of " + std::to_string(fallback.size()) +
-                     " layers");
+                      " entries, expected one for each of " + std::to_string(fallback.size()) +
+                      " layers");
     return fallback;
   }
   std::vector<bool> sees_all;
   for (const std::string& type : types) {
     if (type != "full_attention" && type != "sliding_attention") {
       checkpoint.refuse("layer_types has " + printable(type) +
-                       ", expected full_attention or sliding_attention");
+                        ", expected full_attention or sliding_attention");
     }
     sees_all.push_back(type == "full_attention");
   }

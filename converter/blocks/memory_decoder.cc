@@ -290,9 +290,9 @@ MemoryDecoder read_memory_decoder(const Checkpoint& checkpoint, const ImportOpti
 void build_memory_decoder(const Checkpoint& checkpoint, const MemoryDecoder& config, Graph& graph) {
   if (config.compression && config.memory_rows + 1 < config.compression->rate) {
     checkpoint.refuse("mem_len is " + std::to_string(config.memory_rows) +
-                     ", expected at least compression_rate - 1 = " +
-                     std::to_string(config.compression->rate - 1) +
-                     ": a whole group must be there to be compressed");
+                      ", expected at least compression_rate - 1 = " +
+                      std::to_string(config.compression->rate - 1) +
+                      ": a whole group must be there to be compressed");
   }
   Decoder(checkpoint, config, graph).build();
   write_sizes(checkpoint, config, graph);

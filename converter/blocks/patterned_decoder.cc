@@ -43,8 +43,7 @@ std::vector<std::string> read_layer_patterns(const Checkpoint& checkpoint, uint3
   for (uint32_t i = 0; i < layers; ++i) {
     patterns.push_back(given[i % given.size()]);
     if (std::find(known.begin(), known.end(), patterns.back()) == known.end()) {
-      checkpoint.refuse("attention has " + printable(patterns.back(), 40) +
-                       ", expected " + names);
+      checkpoint.refuse("attention has " + printable(patterns.back(), 40) + ", expected " + names);
     }
   }
   return patterns;

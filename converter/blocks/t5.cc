@@ -34,7 +34,7 @@ bool read_feed_forward(const Checkpoint& checkpoint, const T5Variant& variant,
   if (name == "gated-gelu") activation = "gelu_new";
   if (!is_activation(activation)) {
     checkpoint.refuse("feed_forward_proj is " + printable(name) +
-                     ", expected an activation such as relu, or gated- and an activation");
+                      ", expected an activation such as relu, or gated- and an activation");
     activation = "relu";
   }
   // Written beside the name by newer versions; they must say the same.

@@ -380,8 +380,8 @@ void require_key(const Checkpoint& checkpoint, const std::string& key, double ma
                  const std::string& expected) {
   const double value = checkpoint.number(key, -1e9, 1e9, 0);
   if (value <= max) return;
-  checkpoint.refuse(key + " is " + std::to_string(static_cast<int64_t>(value)) +
-                   ", expected " + expected);
+  checkpoint.refuse(key + " is " + std::to_string(static_cast<int64_t>(value)) + ", expected " +
+                    expected);
 }
 
 }  // namespace

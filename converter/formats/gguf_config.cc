@@ -59,8 +59,8 @@ json common_config(const Gguf& gguf, const char* model_type, const GgufKeys& key
 /// What is read of one file; each function below makes the configuration of an architecture.
 class Reader {
  public:
-  Reader(const Gguf& gguf, const std::string& architecture, const char* model_type)
-      : gguf(gguf), keys(gguf, architecture), config(common_config(gguf, model_type, keys)) {
+  Reader(const Gguf& from, const std::string& architecture, const char* model_type)
+      : gguf(from), keys(from, architecture), config(common_config(from, model_type, keys)) {
     sizes.layers = size("block_count", kMaxLayers);
   }
 
@@ -270,7 +270,8 @@ const GgufNames* read_lfm2(Reader& r) {
     const bool attends = count != 0;
     kinds.push_back(attends ? "full_attention" : "conv");
     if (!attends) continue;
-    if (count < 0 || count > r.sizes.heads || (r.sizes.kv_heads != 0 && r.sizes.kv_heads != count)) {
+    if (count < 0 || count > r.sizes.heads ||
+        (r.sizes.kv_heads != 0 && r.sizes.kv_heads != count)) {
       r.keys.fail(name, "0 or one number of heads, the same for all layers that attend");
     }
     r.sizes.kv_heads = static_cast<uint32_t>(count);
@@ -340,13 +341,20 @@ struct Row {
   const GgufNames* (*read)(Reader& reader);
 };
 constexpr Row kRows[] = {
-    {"bert", "bert", read_bert},       {"bloom", "bloom", read_bloom},
-    {"gemma3", "gemma3_text", read_gemma3}, {"gpt2", "gpt2", read_gpt2},
-    {"gptneox", "gpt_neox", read_gptneox}, {"lfm2", "lfm2", read_lfm2},
-    {"llama", "llama", read_llama},    {"mamba", "mamba", read_mamba},
-    {"mamba2", "mamba2", read_mamba2}, {"mpt", "mpt", read_mpt},
-    {"phi2", "phi", read_phi2},        {"phi3", "phi3", read_phi3},
-    {"qwen2", "qwen2", read_qwen2},    {"qwen3", "qwen3", read_qwen3},
+    {"bert", "bert", read_bert},
+    {"bloom", "bloom", read_bloom},
+    {"gemma3", "gemma3_text", read_gemma3},
+    {"gpt2", "gpt2", read_gpt2},
+    {"gptneox", "gpt_neox", read_gptneox},
+    {"lfm2", "lfm2", read_lfm2},
+    {"llama", "llama", read_llama},
+    {"mamba", "mamba", read_mamba},
+    {"mamba2", "mamba2", read_mamba2},
+    {"mpt", "mpt", read_mpt},
+    {"phi2", "phi", read_phi2},
+    {"phi3", "phi3", read_phi3},
+    {"qwen2", "qwen2", read_qwen2},
+    {"qwen3", "qwen3", read_qwen3},
     {"rwkv7", "rwkv7", read_rwkv7},
 };
 

@@ -30,8 +30,7 @@ class Renamer {
   void rename(const std::string& architecture);
 
  private:
-  void add(const std::string& name, const std::string& to, GgufLayout layout,
-           StoredTensor tensor);
+  void add(const std::string& name, const std::string& to, GgufLayout layout, StoredTensor tensor);
   void turn(const std::string& name, StoredTensor& tensor) const;
   void unpair(const std::string& name, StoredTensor& tensor, uint64_t heads) const;
   void unpack(const std::string& name, StoredTensor& tensor) const;
@@ -68,9 +67,8 @@ void Renamer::turn(const std::string& name, StoredTensor& tensor) const {
 }
 
 void Renamer::unpair(const std::string& name, StoredTensor& tensor, uint64_t heads) const {
-  const uint64_t rows =
-      rows_of(name, tensor, 2 * heads,
-              "pairs of rows for each of " + std::to_string(heads) + " heads");
+  const uint64_t rows = rows_of(name, tensor, 2 * heads,
+                                "pairs of rows for each of " + std::to_string(heads) + " heads");
   const uint64_t width = tensor.count / rows, pairs = rows / heads / 2;
   tensor.stride_shape = {heads, 2, pairs, width};
   tensor.strides = {2 * pairs * width, width, 2 * width, 1};
@@ -78,9 +76,8 @@ void Renamer::unpair(const std::string& name, StoredTensor& tensor, uint64_t hea
 
 void Renamer::unpack(const std::string& name, StoredTensor& tensor) const {
   const uint64_t heads = sizes_.heads;
-  const uint64_t rows =
-      rows_of(name, tensor, 3 * heads,
-              "queries, keys and values of " + std::to_string(heads) + " heads");
+  const uint64_t rows = rows_of(name, tensor, 3 * heads,
+                                "queries, keys and values of " + std::to_string(heads) + " heads");
   const uint64_t width = tensor.count / rows, head = rows / heads / 3;
   tensor.stride_shape = {heads, 3, head, width};
   tensor.strides = {head * width, heads * head * width, width, 1};
@@ -206,7 +203,8 @@ void Renamer::rename(const std::string& architecture) {
   }
   for (uint32_t i = 0; i < sizes_.layers; ++i) {
     for (const GgufName& row : names_.inner) {
-      if (row.required) gguf_tensor(gguf_, "blk." + std::to_string(i) + "." + std::string(row.from));
+      if (row.required)
+        gguf_tensor(gguf_, "blk." + std::to_string(i) + "." + std::string(row.from));
     }
   }
 }

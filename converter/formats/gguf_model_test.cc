@@ -64,9 +64,9 @@ TEST_P(GgufModels, BecomeTheSameFilesAsTheirCheckpoints) {
 }
 
 /// Of tests/formats/gguf/families.
-const char* const kFamilies[] = {"bert",  "bloom",  "distilbert", "gemma3", "gptneox",
-                                 "lfm2",  "mamba",  "mamba2",     "mpt",    "phi2",
-                                 "phi3",  "qwen2",  "qwen3",      "rwkv7"};
+const char* const kFamilies[] = {"bert", "bloom", "distilbert", "gemma3", "gptneox",
+                                 "lfm2", "mamba", "mamba2",     "mpt",    "phi2",
+                                 "phi3", "qwen2", "qwen3",      "rwkv7"};
 
 std::vector<Pair> families() {
   std::vector<Pair> pairs;

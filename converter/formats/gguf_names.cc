@@ -187,9 +187,9 @@ constexpr GgufName kMptOuter[] = {
     {kGgufHead, "lm_head.weight", Layout::kSame, kOptional},
 };
 constexpr GgufName kMptInner[] = {
-    {"attn_norm.weight", "norm_1.weight"},   {"attn_qkv.weight", "attn.Wqkv.weight"},
+    {"attn_norm.weight", "norm_1.weight"},          {"attn_qkv.weight", "attn.Wqkv.weight"},
     {"attn_output.weight", "attn.out_proj.weight"}, {"ffn_norm.weight", "norm_2.weight"},
-    {"ffn_up.weight", "ffn.up_proj.weight"}, {"ffn_down.weight", "ffn.down_proj.weight"},
+    {"ffn_up.weight", "ffn.up_proj.weight"},        {"ffn_down.weight", "ffn.down_proj.weight"},
 };
 
 constexpr GgufName kMambaOuter[] = {

@@ -51,7 +51,8 @@ struct GgufNames {
 inline constexpr std::string_view kGgufWords = "token_embd.weight";
 inline constexpr std::string_view kGgufHead = "output.weight";
 
-extern const GgufNames kBertNames, kBloomNames, kDistilBertNames, kGemma3Names, kGpt2Names, kGptNeoxNames, kLfm2Names,
-    kLlamaNames, kMambaNames, kMamba2Names, kMptNames, kPhi2Names, kPhi3Names, kQwen2Names, kQwen3Names, kRwkv7Names;
+extern const GgufNames kBertNames, kBloomNames, kDistilBertNames, kGemma3Names, kGpt2Names,
+    kGptNeoxNames, kLfm2Names, kLlamaNames, kMambaNames, kMamba2Names, kMptNames, kPhi2Names,
+    kPhi3Names, kQwen2Names, kQwen3Names, kRwkv7Names;
 
 }  // namespace oxbow::convert

@@ -63,13 +63,15 @@ PackedTensors::PackedTensors(const std::string& where, const json& settings,
     const json& group = settings.contains("group_size") ? settings["group_size"] : json(-1);
     if (!group.is_number_integer() || group.get<int64_t>() == 0 || group.get<int64_t>() < -1 ||
         group.get<int64_t>() > kMaxSize) {
-      refuse("group_size is " + printable(group.dump(), 40) + ", expected columns or -1, all of them");
+      refuse("group_size is " + printable(group.dump(), 40) +
+             ", expected columns or -1, all of them");
     }
     group_ = group.get<int64_t>();
     if (way_ == Way::kAwq) {
       symmetric_ = !flag_of(settings, "zero_point", true);
       const std::string version = text_of(settings, "version", "gemm");
-      if (version != "gemm" && version != "GEMM") refuse("version is " + printable(version) + ", expected gemm");
+      if (version != "gemm" && version != "GEMM")
+        refuse("version is " + printable(version) + ", expected gemm");
     } else {
       symmetric_ = flag_of(settings, "sym", true);
       const std::string format = text_of(settings, "checkpoint_format", "gptq");
@@ -80,7 +82,8 @@ PackedTensors::PackedTensors(const std::string& where, const json& settings,
     }
   }
   for (const std::string& name : names) {
-    if (name.ends_with(ending)) add(name.substr(0, name.size() - std::string_view(ending).size()), find_);
+    if (name.ends_with(ending))
+      add(name.substr(0, name.size() - std::string_view(ending).size()), find_);
   }
 }
 
@@ -91,7 +94,8 @@ void PackedTensors::read_compressed(const json& settings) {
   } else if (format == "int-quantized" || format == "naive-quantized") {
     way_ = Way::kInt;
   } else {
-    refuse("format is " + printable(format) + ", expected pack-quantized, int-quantized or naive-quantized");
+    refuse("format is " + printable(format) +
+           ", expected pack-quantized, int-quantized or naive-quantized");
   }
   const json groups = settings.value("config_groups", json::object());
   if (!groups.is_object() || groups.size() != 1 || !groups.begin()->is_object()) {
@@ -114,7 +118,9 @@ uint32_t PackedTensors::number(const json& settings, const char* key) const {
   return found->get<uint32_t>();
 }
 
-void PackedTensors::refuse(const std::string& what) const { throw InputError(where_ + ": " + what); }
+void PackedTensors::refuse(const std::string& what) const {
+  throw InputError(where_ + ": " + what);
+}
 
 const StoredTensor& PackedTensors::part(const std::string& name, bool is_real) const {
   const StoredTensor* found = find_(name);
@@ -137,7 +143,9 @@ void PackedTensors::add(const std::string& stem, Find find) {
     const StoredTensor* codes = find(stem + ".weight");
     if (codes == nullptr || codes->dtype != Dtype::kI8 || codes->shape.size() != 2) return;
     matrix.shape = codes->shape;
-    for (const char* ending : {".weight", ".weight_scale", ".weight_zero_point", ".input_scale", ".input_zero_point"}) take(ending);
+    for (const char* ending :
+         {".weight", ".weight_scale", ".weight_zero_point", ".input_scale", ".input_zero_point"})
+      take(ending);
   } else if (way_ == Way::kPacked) {
     const StoredTensor& codes = part(stem + ".weight_packed", false);
     const std::vector<int64_t> told = to_integers(part(stem + ".weight_shape", false));
@@ -147,7 +155,9 @@ void PackedTensors::add(const std::string& stem, Find find) {
       refuse("tensor " + printable(stem) + ".weight_shape does not fit to " + codes.describe());
     }
     matrix.shape = {static_cast<uint64_t>(told[0]), static_cast<uint64_t>(told[1])};
-    for (const char* ending : {".weight_packed", ".weight_scale", ".weight_shape", ".weight_zero_point", ".weight_g_idx"}) take(ending);
+    for (const char* ending : {".weight_packed", ".weight_scale", ".weight_shape",
+                               ".weight_zero_point", ".weight_g_idx"})
+      take(ending);
   } else {
     const StoredTensor& codes = part(stem + ".qweight", false);
     if (codes.shape.size() != 2) refuse("tensor " + printable(stem) + ".qweight is no matrix");
@@ -196,9 +206,9 @@ std::vector<float> PackedTensors::input_first(const std::string& stem, uint64_t 
   std::vector<int64_t> of_column;
   if (const StoredTensor* order = optional(stem + ".g_idx"); order != nullptr) {
     of_column = to_integers(part(stem + ".g_idx", false));
-    if (of_column.size() != width || std::any_of(of_column.begin(), of_column.end(), [&](int64_t g) {
-          return g < 0 || static_cast<uint64_t>(g) >= groups;
-        })) {
+    if (of_column.size() != width ||
+        std::any_of(of_column.begin(), of_column.end(),
+                    [&](int64_t g) { return g < 0 || static_cast<uint64_t>(g) >= groups; })) {
       refuse("tensor " + printable(stem) + ".g_idx does not name a group for each column");
     }
   }
@@ -207,12 +217,14 @@ std::vector<float> PackedTensors::input_first(const std::string& stem, uint64_t 
   for (uint32_t i = 0; i < each; ++i) place[is_awq ? kAwqOrder[i] : i] = i;
   std::vector<float> out(rows * width);
   for (uint64_t column = 0; column < width; ++column) {
-    const uint64_t of = of_column.empty() ? column / group : static_cast<uint64_t>(of_column[column]);
+    const uint64_t of =
+        of_column.empty() ? column / group : static_cast<uint64_t>(of_column[column]);
     for (uint64_t row = 0; row < rows; ++row) {
-      const int32_t code = is_awq ? codes.at(column * (rows / each) + row / each, place[row % each])
-                                  : codes.at(column / each * rows + row,
-                                             static_cast<uint32_t>(column % each));
-      const int32_t zero = zeros.at(of * (rows / each) + row / each, place[row % each]) + zero_offset_;
+      const int32_t code =
+          is_awq ? codes.at(column * (rows / each) + row / each, place[row % each])
+                 : codes.at(column / each * rows + row, static_cast<uint32_t>(column % each));
+      const int32_t zero =
+          zeros.at(of * (rows / each) + row / each, place[row % each]) + zero_offset_;
       out[row * width + column] = steps[of * rows + row] * static_cast<float>(code - zero);
     }
   }
@@ -223,14 +235,15 @@ std::vector<float> PackedTensors::input_first(const std::string& stem, uint64_t 
 std::vector<float> PackedTensors::output_first(const std::string& stem, uint64_t rows,
                                                uint64_t width) const {
   const bool is_packed = way_ == Way::kPacked;
-  const Codes codes = {to_integers(part(stem + (is_packed ? ".weight_packed" : ".weight"), false)), bits_};
+  const Codes codes = {to_integers(part(stem + (is_packed ? ".weight_packed" : ".weight"), false)),
+                       bits_};
   const StoredTensor& scales = part(stem + ".weight_scale", true);
   const uint64_t groups = scales.count % rows == 0 ? scales.count / rows : 0;
   const bool is_one = scales.count == 1;
   if (!is_one && (scales.shape[0] != rows || groups == 0 || width % groups != 0)) {
     refuse("tensor " + printable(stem) + ".weight_scale is " + scales.describe() +
-           ", expected one, or so many for each of " + std::to_string(rows) + " rows that they divide " +
-           std::to_string(width));
+           ", expected one, or so many for each of " + std::to_string(rows) +
+           " rows that they divide " + std::to_string(width));
   }
   const std::vector<float> steps = to_floats(scales);
   const uint64_t parts = is_one ? 1 : groups, each = codes.each();
@@ -241,7 +254,9 @@ std::vector<float> PackedTensors::output_first(const std::string& stem, uint64_t
   if (const StoredTensor* stored = optional(stem + ".weight_zero_point"); stored != nullptr) {
     zeros.words = to_integers(part(stem + ".weight_zero_point", false));
     zeros_packed = is_packed && stored->dtype == Dtype::kI32;
-    const uint64_t needed = zeros_packed ? (rows + each - 1) / each * parts : is_one ? 1 : rows * parts;
+    const uint64_t needed = zeros_packed ? (rows + each - 1) / each * parts
+                            : is_one     ? 1
+                                         : rows * parts;
     if (zeros.words.size() != needed) {
       refuse("tensor " + printable(stem) + ".weight_zero_point is " + stored->describe() +
              ", expected " + std::to_string(needed) + " numbers");
@@ -251,21 +266,22 @@ std::vector<float> PackedTensors::output_first(const std::string& stem, uint64_t
   if (optional(stem + ".weight_g_idx") != nullptr) {
     of_column = to_integers(part(stem + ".weight_g_idx", false));
     // Some are there without meaning.
-    if (of_column.size() != width || std::any_of(of_column.begin(), of_column.end(), [&](int64_t g) {
-          return g < 0 || static_cast<uint64_t>(g) >= parts;
-        })) {
+    if (of_column.size() != width ||
+        std::any_of(of_column.begin(), of_column.end(),
+                    [&](int64_t g) { return g < 0 || static_cast<uint64_t>(g) >= parts; })) {
       of_column.clear();
     }
   }
   std::vector<float> out(rows * width);
   for (uint64_t row = 0; row < rows; ++row) {
     for (uint64_t column = 0; column < width; ++column) {
-      const uint64_t of = of_column.empty() ? column / (width / parts)
-                                            : static_cast<uint64_t>(of_column[column]);
+      const uint64_t of =
+          of_column.empty() ? column / (width / parts) : static_cast<uint64_t>(of_column[column]);
       const uint64_t at = is_one ? 0 : row * parts + of;
-      int32_t code = is_packed ? codes.at(row * words + column / each,
-                                          static_cast<uint32_t>(column % each)) - middle
-                               : static_cast<int32_t>(codes.words[row * width + column]);
+      int32_t code =
+          is_packed
+              ? codes.at(row * words + column / each, static_cast<uint32_t>(column % each)) - middle
+              : static_cast<int32_t>(codes.words[row * width + column]);
       if (zeros_packed) {
         code -= zeros.at(row / each * parts + of, static_cast<uint32_t>(row % each)) - middle;
       } else if (!zeros.words.empty()) {
@@ -282,7 +298,8 @@ std::string PackedTensors::note() const {
   std::string text = std::to_string(matrices_.size()) + " matrices are stored in " +
                      std::to_string(bits_) + " bits, " + (symmetric_ ? "symmetric" : "asymmetric");
   if (bits_ != 4) return text + "; they are read as floats";
-  return text + (symmetric_ ? "; --weights int4 --transform none keeps their codes where groups are of 32 columns or a multiple"
+  return text + (symmetric_ ? "; --weights int4 --transform none keeps their codes where groups "
+                              "are of 32 columns or a multiple"
                             : "; no layout here holds that, so every format rounds them again");
 }
 

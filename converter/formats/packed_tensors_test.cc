@@ -22,7 +22,7 @@ namespace {
 using testing::TemporaryDirectory;
 
 const std::string kFolder = testing::source_dir() + "/tests/formats/packed/";
-const char* const kCases[] = {"awq",  "gptq",   "gptq_8bits",        "gptq_shuffled",
+const char* const kCases[] = {"awq",  "gptq",   "gptq_8bits",       "gptq_shuffled",
                               "int8", "packed", "packed_asymmetric"};
 
 TEST(PackedTensors, AreTheFloatsOfTheirLibraries) {
@@ -62,7 +62,8 @@ TEST(PackedTensors, InSymmetricGroupsOf32KeepTheirCodes) {
         for (size_t j = 0; j < kI4BlockColumns; ++j) {
           // Scales of 32 bits are rounded to 16.
           const float kept = to_f32(group.scale) * static_cast<float>(group.codes[j]);
-          ASSERT_NEAR(kept, values[i + j], name == std::string("gptq") ? 0 : 1e-3 * std::fabs(values[i + j]))
+          ASSERT_NEAR(kept, values[i + j],
+                      name == std::string("gptq") ? 0 : 1e-3 * std::fabs(values[i + j]))
               << name << " " << tensor;
         }
       }

@@ -253,7 +253,16 @@ PatternNode only_part(PatternNode node) {
 /// part is empty.
 std::vector<uint16_t> group_table(const CodePointSet& set, const Classes& classes) {
   // Between runs; runs a part began with, of 1, 2, 3 and then 4, 5, 6, 4, ... characters; runs behind other text.
-  enum State : uint16_t { kNone, kStart, kText, kOwn, kLongOwn = kOwn + 3, kRun = kLongOwn + 3, kLongRun = kRun + 3, kCount = kLongRun + 2 };
+  enum State : uint16_t {
+    kNone,
+    kStart,
+    kText,
+    kOwn,
+    kLongOwn = kOwn + 3,
+    kRun = kLongOwn + 3,
+    kLongRun = kRun + 3,
+    kCount = kLongRun + 2
+  };
   const auto ends_behind = [](uint16_t count) {
     return static_cast<uint16_t>(kPatternEnds | (count + 1) << kPatternBehindShift);
   };
