@@ -75,7 +75,8 @@ bool PatternCutter::see(size_t index, size_t place, bool* end) {
   return last_;
 }
 
-PatternCutter::Walk PatternCutter::walk(size_t index, size_t from, uint16_t state) {
+PatternCutter::Walk PatternCutter::walk(size_t index, size_t from, uint16_t begun) {
+  uint16_t state = begun;
   const uint16_t* const next = set_.patterns[index]->next()->data();
   const size_t columns = set_.columns;
   Walk walk;
@@ -112,9 +113,14 @@ PatternCutter::Walk PatternCutter::walk(size_t index, size_t from, uint16_t stat
       if (marked < kPatternBehind) marks[marked++] = place;
     }
     if ((entry & kPatternEnds) != 0 && place > from) {
-      walk.end = behind == 0 || behind > marked ? place : marks[behind - 1];
-      walk.state = state;
-      walk.found = true;
+      const size_t ends = behind == 0 || behind > marked ? place : marks[behind - 1];
+      // A match that is over may turn out to have ended where this went on; otherwise each step leads further.
+      const bool is_over = begun != kStart && (entry & kPatternState) == 0;
+      if (ends > from || is_over) {
+        walk.end = ends;
+        walk.state = state;
+        walk.found = true;
+      }
     }
     if (end) return walk;
     state = entry & kPatternState;

@@ -101,7 +101,7 @@ class PatternCutter {
   bool skip(size_t index);
   void settle();
   schema::SplitBehaviour behaviour(size_t index) const;
-  Walk walk(size_t index, size_t from, uint16_t state);
+  Walk walk(size_t index, size_t from, uint16_t begun);
   bool see(size_t index, size_t place, bool* end);
   size_t character(size_t index, size_t place, uint8_t* class_number, bool* cut_off);
 

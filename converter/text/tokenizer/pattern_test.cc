@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <random>
 
 #include "converter/text/tokenizer/gguf_patterns.h"
 #include "converter/text/tokenizer/unicode.h"
@@ -20,9 +22,11 @@ using Behaviour = schema::SplitBehaviour;
 /// The tables of some patterns, as the runtime reads them.
 class Cutter {
  public:
-  explicit Cutter(const std::vector<SplitPattern>& patterns) {
+  explicit Cutter(const std::vector<SplitPattern>& patterns,
+                  const std::function<void(schema::TokenizerT&)>& damage = {}) {
     schema::TokenizerT table;
     write_patterns("test", patterns, table);
+    if (damage) damage(table);
     builder_.Finish(schema::CreateTokenizer(builder_, &table));
     table_ = flatbuffers::GetRoot<schema::Tokenizer>(builder_.GetBufferPointer());
     Error error;
@@ -43,7 +47,12 @@ class Cutter {
     PatternState state;
     Words words;
     bool begun = false;
+    size_t calls = 0;
     for (size_t taken = 0, there = 0; taken < text.size();) {
+      if (++calls > 100 * text.size()) {
+        ADD_FAILURE() << "goes in circles at " << taken;
+        return words;
+      }
       const bool last = there == text.size();
       PatternCutter cutter(set_, state, std::span(text).subspan(taken, there - taken), last);
       const PatternWord word = there == taken ? PatternWord{0, true} : cutter.next(most);
@@ -185,6 +194,26 @@ TEST(Pattern, DoesWithWhatItHoldsAsTold) {
   EXPECT_EQ(cut({{"-", true, Behaviour::DropHeld}}, "a--b"), (Words{"a", "b"}));
   EXPECT_EQ(cut({{R"(\w+|[^\w\s]+)", false, Behaviour::DropBetween}}, "a  b, c"),
             (Words{"a", "b", ",", "c"}));
+}
+
+TEST(Pattern, WithAnyTableGoesOn) {
+  std::mt19937 random(7);
+  const std::string text = "ab1234567 12\xff" "3456x";
+  for (int trial = 0; trial < 4000; ++trial) {
+    const auto damage = [&](schema::TokenizerT& table) {
+      for (const auto& pattern : table.patterns) {
+        pattern->behaviour = static_cast<Behaviour>(random() % 6);
+        const size_t states = pattern->next.size() / (table.pattern_class_count + 1);
+        for (uint16_t& entry : pattern->next) {
+          if (random() % 3 != 0) continue;
+          entry = static_cast<uint16_t>((random() & 0xf000) | random() % states);
+        }
+      }
+    };
+    const Cutter cutter({{R"(\d+)"}, {R"((?=(\d{3})+(?!\d)))"}, {R"(\w|\s+)"}}, damage);
+    cutter.cut(text, 1 + trial % 3, 1 + trial % 5);
+    if (HasFailure()) return;
+  }
 }
 
 /// The words of a way to cut that is written by hand.
