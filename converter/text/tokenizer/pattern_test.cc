@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <random>
 
 #include "converter/text/tokenizer/gguf_patterns.h"
@@ -19,14 +18,17 @@ namespace {
 using Words = std::vector<std::string>;
 using Behaviour = schema::SplitBehaviour;
 
+schema::TokenizerT tables_of(const std::vector<SplitPattern>& patterns) {
+  schema::TokenizerT table;
+  write_patterns("test", patterns, table);
+  return table;
+}
+
 /// The tables of some patterns, as the runtime reads them.
 class Cutter {
  public:
-  explicit Cutter(const std::vector<SplitPattern>& patterns,
-                  const std::function<void(schema::TokenizerT&)>& damage = {}) {
-    schema::TokenizerT table;
-    write_patterns("test", patterns, table);
-    if (damage) damage(table);
+  explicit Cutter(const std::vector<SplitPattern>& patterns) : Cutter(tables_of(patterns)) {}
+  explicit Cutter(const schema::TokenizerT& table) {
     builder_.Finish(schema::CreateTokenizer(builder_, &table));
     table_ = flatbuffers::GetRoot<schema::Tokenizer>(builder_.GetBufferPointer());
     Error error;
@@ -176,10 +178,13 @@ TEST(Pattern, CutsBeforeGroupsOfThreeCountedFromTheEnd) {
   EXPECT_EQ(cut_for("superbpe", "by 1234567½1234 or 12 and x"),
             (Words{"by ", "1", "234", "567½1", "234", " or ", "12", " and x"}));
   // All texts of up to eleven characters, and long ones.
+  const Cutter cutter({{pattern}});
   for (uint32_t bits = 0; bits < 1u << 11; ++bits) {
     std::string text;
     for (uint32_t i = 0; i < 1 + bits % 11; ++i) text += (bits >> i & 1) != 0 ? '7' : 'x';
-    ASSERT_EQ(cut(pattern, text), cut_in_threes(text, "7")) << text;
+    for (const size_t chunk : {1, 3, 11}) {
+      ASSERT_EQ(cutter.cut(text, chunk, 4), cut_in_threes(text, "7")) << text;
+    }
   }
   for (const size_t digits : {100u, 101u, 102u}) {
     const std::string text = "a" + std::string(digits, '7') + "b";
@@ -198,20 +203,23 @@ TEST(Pattern, DoesWithWhatItHoldsAsTold) {
 
 TEST(Pattern, WithAnyTableGoesOn) {
   std::mt19937 random(7);
-  const std::string text = "ab1234567 12\xff" "3456x";
-  for (int trial = 0; trial < 4000; ++trial) {
-    const auto damage = [&](schema::TokenizerT& table) {
-      for (const auto& pattern : table.patterns) {
-        pattern->behaviour = static_cast<Behaviour>(random() % 6);
-        const size_t states = pattern->next.size() / (table.pattern_class_count + 1);
-        for (uint16_t& entry : pattern->next) {
-          if (random() % 3 != 0) continue;
-          entry = static_cast<uint16_t>((random() & 0xf000) | random() % states);
-        }
+  const std::string text =
+      "ab1234567 12\xff"
+      "3456x";
+  const schema::TokenizerT sound =
+      tables_of({{R"(\d+)"}, {R"((?=(\d{3})+(?!\d)))"}, {R"(\w|\s+)"}});
+  for (int trial = 0; trial < 1000; ++trial) {
+    schema::TokenizerT table = sound;
+    for (const auto& pattern : table.patterns) {
+      pattern->behaviour = static_cast<Behaviour>(random() % 6);
+      const size_t states = pattern->next.size() / (table.pattern_class_count + 1);
+      for (uint16_t& entry : pattern->next) {
+        if (random() % 3 != 0) continue;
+        entry = static_cast<uint16_t>((random() & 0xf000) | random() % states);
       }
-    };
-    const Cutter cutter({{R"(\d+)"}, {R"((?=(\d{3})+(?!\d)))"}, {R"(\w|\s+)"}}, damage);
-    cutter.cut(text, 1 + trial % 3, 1 + trial % 5);
+    }
+    const Cutter cutter(table);
+    cutter.cut(text, 1 + static_cast<size_t>(trial) % 3, 1 + static_cast<size_t>(trial) % 5);
     if (HasFailure()) return;
   }
 }
