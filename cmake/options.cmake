@@ -70,6 +70,25 @@ endif()
 # For what does not compute. Clang's -Oz also shares what functions have in common; GCC's is its -Os.
 set(oxbow_smallest $<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>)
 
+# Links a small library. lld folds functions that are equal (none is told from another by its address) and packs the places
+# that the loader has to fill in, in the way that API level 24, or glibc 2.36, reads. Android's linker is lld anyway; GCC finds
+# it by its folder.
+set(oxbow_small_link "")
+if(OXBOW_SMALL AND (ANDROID OR CMAKE_CXX_COMPILER_TARGET MATCHES "android"))
+  set(oxbow_small_link LINKER:-O2 LINKER:--icf=all LINKER:--no-rosegment LINKER:--pack-dyn-relocs=android)
+elseif(OXBOW_SMALL AND NOT OXBOW_SANITIZE)
+  file(GLOB folders "/usr/lib/llvm-*/bin")
+  list(SORT folders COMPARE NATURAL ORDER DESCENDING)
+  find_path(OXBOW_LLD_FOLDER ld.lld PATHS ${folders} NO_DEFAULT_PATH)
+  mark_as_advanced(OXBOW_LLD_FOLDER)
+  if(OXBOW_LLD_FOLDER)
+    set(oxbow_small_link -fuse-ld=lld "-B${OXBOW_LLD_FOLDER}" LINKER:-O2 LINKER:--icf=all LINKER:--no-rosegment
+                         LINKER:-z,pack-relative-relocs)
+  else()
+    message(STATUS "OXBOW_SMALL: there is no lld, so the library will be a tenth larger")
+  endif()
+endif()
+
 # oxbow_precompile(<target> [SKIP regex] HEADERS header... | REUSE_FROM <target>)
 #
 # SKIP: sources that include little of it; reading what is precompiled costs about a third of reading what it came from.

@@ -290,6 +290,8 @@ add_test(NAME Readmes.CheckerSeesDifferences COMMAND "${PROJECT_SOURCE_DIR}/test
 # What a new op, backend, tokenizer kind, pattern or score term touches.
 add_test(NAME Touched.NothingIsListedByHand COMMAND "${PROJECT_SOURCE_DIR}/tests/touched")
 add_test(NAME Touched.CheckerSeesLists COMMAND "${PROJECT_SOURCE_DIR}/tests/touched" --self-test)
+add_test(NAME Messages.HaveTheirSubjectFirst COMMAND "${PROJECT_SOURCE_DIR}/tests/messages")
+add_test(NAME Messages.CheckerSeesOthers COMMAND "${PROJECT_SOURCE_DIR}/tests/messages" --self-test)
 
 # A benchmark that nobody runs would not be missed when it breaks.
 if(TARGET oxbow_bench_kernels)
