@@ -86,7 +86,7 @@ struct Built {
 
 /// What is converted.
 struct Source {
-  /// Of a folder of sentence-transformers.
+  /// Of a folder of sentence-transformers, or of a GGUF file of such a model.
   std::optional<SentenceModel> sentences;
   Checkpoint checkpoint;
   ModelTexts texts;
@@ -96,6 +96,7 @@ struct Source {
         checkpoint(checked(sentences ? sentences->transformer : options.directory),
                    options.extra_tensors, options.key, may_lack_tensors),
         texts(checkpoint, options.tokenizer, sentences ? sentences->files : FileNames()) {
+    if (checkpoint.gguf() != nullptr) sentences = read_gguf_sentences(checkpoint.gguf()->gguf());
     for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
     for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
   }
