@@ -122,8 +122,7 @@ class Builder {
   }
 
   void begin_step(const ImportOptions& options) {
-    max_segment_ =
-        options.max_segment == 0 ? context_ : std::min(options.max_segment, context_);
+    max_segment_ = options.max_segment == 0 ? context_ : std::min(options.max_segment, context_);
     GraphBuilder::Entry entry;
     entry.vocabulary = config_.vocabulary;
     entry.max_segment = max_segment_;
@@ -249,8 +248,9 @@ class Builder {
     const std::string layer = "layer" + std::to_string(index);
     const GraphBuilder::Source own = options.sources[0];
     const uint32_t ring = builder_.ring("cache." + layer, context_);
-    const GraphBuilder::Source kept = {builder_.ring_state("key." + layer, ring, config_.all_heads()),
-                                       builder_.ring_state("value." + layer, ring, config_.all_heads())};
+    const GraphBuilder::Source kept = {
+        builder_.ring_state("key." + layer, ring, config_.all_heads()),
+        builder_.ring_state("value." + layer, ring, config_.all_heads())};
     options.sources = {kept, own};
     const bool whole = config_.pad_multiple == options.pattern.length;
     options.pattern.full_up_to = whole ? options.pattern.length : config_.pad_above;
@@ -314,10 +314,6 @@ class Builder {
     }
     if (drawn_ != GraphBuilder::kNone) return drawn_;
     const size_t count = size_t{rows} * columns;
-    if (count < 16) {
-      throw InputError("tensor " + name +
-                       " is missing: so few numbers cannot be drawn, give it with --tensors");
-    }
     const uint64_t seed = config_.seed >= 0 ? static_cast<uint64_t>(config_.seed) : 0;
     return drawn_ = builder_.weight("rotations", rows, columns, torch_normals(seed, count));
   }
@@ -355,17 +351,15 @@ class Builder {
                         : config_.causal ? schema::Task::Encode
                                          : schema::Task::FillMask;
     if (config_.causal && !goes_on()) {
-      graph_.warnings.push_back(
-          "the file reads a text as a whole; with --context N, of at most " +
-          std::to_string(config_.positions) + " tokens, it generates");
+      graph_.warnings.push_back("the file reads a text as a whole; with --context N, of at most " +
+                                std::to_string(config_.positions) + " tokens, it generates");
     }
     const bool own_bias = checkpoint_.has_tensor("lm_head.bias");
     // Another name of the same numbers.
     if (own_bias) checkpoint_.ignore_tensor("lm_head.decoder.bias");
     const uint32_t bias =
         parts_.vector(own_bias ? "lm_head.bias" : "lm_head.decoder.bias", config_.vocabulary);
-    builder_.logits(
-        last, parts_.matrix(kHead, config_.vocabulary, 2 * config_.width), bias);
+    builder_.logits(last, parts_.matrix(kHead, config_.vocabulary, 2 * config_.width), bias);
   }
 
   void classify(uint32_t first) {

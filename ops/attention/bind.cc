@@ -377,11 +377,9 @@ constexpr OpSignature kAttentionSignature = {
                 .turns = true,
                 .least = 2,
                 .most = 64}},
-    .outputs = {{.name = "y", .types = kF32 | kI8, .rows = Rows::of(0), .turns = true},
-                {.name = "log-sum-exps or codes",
-                 .types = kF32 | kI32,
-                 .rows = Rows::of(0),
-                 .least = 0}},
+    .outputs =
+        {{.name = "y", .types = kF32 | kI8, .rows = Rows::of(0), .turns = true},
+         {.name = "log-sum-exps or codes", .types = kF32 | kI32, .rows = Rows::of(0), .least = 0}},
 };
 
 Status bind_attention(BindContext& context, RunFunction* run) {
@@ -435,7 +433,7 @@ Status bind_attention(BindContext& context, RunFunction* run) {
   params.quantize = pick_quantize_kernel(context.reference_only());
   params.f32_kernel = pick_kernel<float>(context.reference_only());
   params.i8_kernel = pick_kernel<int8_t>(context.reference_only());
-  *run = cached                              ? cached_run_function(type)
+  *run = cached                               ? cached_run_function(type)
          : terms.has(schema::TermKind::Order) ? sorted_run_function(type)
                                               : attention_run_function(type);
   return Status::kOk;

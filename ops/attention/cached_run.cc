@@ -148,7 +148,8 @@ class CachedRun {
     };
     for (size_t row = 0; row < past_; ++row) look(row);
     for (size_t row = 0; row < rows_; ++row) {
-      const bool has_more = was_sorted(past_ + row) && greatest >= uint64_t{pattern.rounds} * buckets_;
+      const bool has_more =
+          was_sorted(past_ + row) && greatest >= uint64_t{pattern.rounds} * buckets_;
       put(row, has_more ? kPadded : kPlain);
       look(past_ + row);
     }

@@ -80,10 +80,10 @@ class GatheredKeys {
   /// Row `at` of a source, which is the row `row` of the sequence.
   void add(const AttentionSource& source, size_t at, size_t kv_head, size_t row) {
     const AttentionShape& from = params_.shape;
-    std::memcpy(
-        k_ + count_ * from.head_width,
-        reinterpret_cast<const Element*>(source.k) + at * from.key_stride + kv_head * from.head_width,
-        from.head_width * sizeof(Element));
+    std::memcpy(k_ + count_ * from.head_width,
+                reinterpret_cast<const Element*>(source.k) + at * from.key_stride +
+                    kv_head * from.head_width,
+                from.head_width * sizeof(Element));
     std::memcpy(v_ + count_ * from.value_width,
                 reinterpret_cast<const Element*>(source.v) + at * from.value_stride +
                     kv_head * from.value_width,

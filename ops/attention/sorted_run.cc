@@ -95,7 +95,8 @@ Status run_sorted(RunContext& context, const void* raw_params) {
     parallel_for(context.pool, params.heads * chunks, [&](size_t item, size_t worker) {
       const size_t head = item / chunks, chunk = round * chunks + item % chunks;
       Chunk<Element> work(params, *kernel, rows, workers + worker * params.worker_bytes);
-      work.run(params.terms.order.order.values + head * rounds * rows, head, chunk, mixed.out, mixed.sums);
+      work.run(params.terms.order.order.values + head * rounds * rows, head, chunk, mixed.out,
+               mixed.sums);
     });
   }
   end_mixed_rows(context, params, rows);
