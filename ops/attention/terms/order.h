@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/term.h"
 
 namespace oxbow {
@@ -24,21 +23,22 @@ struct OrderTerm {
   /// How many there are in a round: values are below those of all rounds, and one more for each.
   uint64_t buckets() const { return limit / rounds > 1 ? limit / rounds - 1 : 1; }
 
+  static Place place(const TermView& view, size_t index) {
+    if (index == 0) return view.indices("order");
+    return {.name = "codes", .role = Role::kState, .types = kI32, .rows = Rows::same_ring(1)};
+  }
+
   Status bind(TermBinding& binding) {
     const auto* pattern = binding.options.pattern();
     if (pattern == nullptr || pattern->kind() != schema::PatternKind::Circle) {
       return binding.context.fail("an order of rows needs the pattern Circle");
     }
+    order = IndexList::of(binding.input(0));
     limit = binding.input(0).limit;
     rounds = pattern->rounds() == 0 ? 1 : pattern->rounds();
     has_kept = binding.use.inputs == 2;
-    if (has_kept) {
-      const Tensor codes = binding.input(1);
-      OXB_TRY(check_matrix(binding.context, codes, "codes", DataType::kI32,
-                           binding.heads * uint64_t{rounds}, 0));
-      kept = codes.i32();
-    }
-    return bind_index_list(binding, "order", &order);
+    if (has_kept) kept = Tensor(binding.input(1)).i32();
+    return Status::kOk;
   }
 
   struct State {};
