@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <system_error>
 
 #include "converter/formats/checkpoint.h"
 #include "converter/formats/sentence_model.h"
@@ -312,7 +313,11 @@ Transform unmeasured_transform(const ConvertOptions& options) {
 std::vector<std::string> estimate(const ConvertOptions& options,
                                   const std::function<void(const std::string& path)>& look) {
   ConvertOptions elsewhere = options;
-  elsewhere.output = (std::filesystem::temp_directory_path() / "oxbow-estimate.oxb").string();
+  std::error_code code;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(code);
+  if (code)
+    throw InputError("there is no folder for temporary files; see TMPDIR: " + code.message());
+  elsewhere.output = (folder / "oxbow-estimate.oxb").string();
   Source from(options, true);
   const Converter converter(from, elsewhere);
   Transform transform = unmeasured_transform(options);

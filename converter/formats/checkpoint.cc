@@ -11,6 +11,7 @@
 #include "converter/formats/model_type.h"
 #include "host/args.h"
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/json_file.h"
 #include "host/number_text.h"
 #include "host/sha256.h"
@@ -86,8 +87,8 @@ Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
   const auto has_ending = [&](const char* ending) { return directory.ends_with(ending); };
   const std::vector<const char*> endings = {".json", ".safetensors", ".bin", ".pt",
                                             ".pth",  ".ckpt",        ".onnx"};
-  const bool is_member = !std::filesystem::is_directory(directory) &&
-                         std::any_of(endings.begin(), endings.end(), has_ending);
+  const bool is_member =
+      !is_folder(directory) && std::any_of(endings.begin(), endings.end(), has_ending);
   const std::string gguf = is_member ? "" : find_gguf(directory);
   if (is_member) {
     const size_t slash = directory.rfind('/');

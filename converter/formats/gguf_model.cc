@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
 #include "converter/formats/gguf_keys.h"
 #include "converter/formats/gguf_rope.h"
 #include "converter/formats/limits.h"
 #include "host/errors.h"
+#include "host/folder.h"
 
 namespace oxbow::convert {
 namespace {
@@ -310,18 +309,15 @@ GgufFile::GgufFile(const std::string& path) : TensorFile(path), gguf_(path, file
 
 std::string find_gguf(const std::string& path) {
   constexpr std::string_view kEnding = ".gguf";
-  std::error_code unreadable;
-  if (std::filesystem::is_regular_file(path, unreadable)) return path;
+  if (is_file(path)) return path;
   std::vector<std::string> found;
-  for (const auto& entry : std::filesystem::directory_iterator(path, unreadable)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : names_in(path)) {
     for (const char* other : {".safetensors", ".bin", ".pt", ".pth", ".ckpt"}) {
       if (name.ends_with(other)) return "";
     }
     if (name.ends_with(kEnding)) found.push_back(name);
   }
   if (found.size() > 1) {
-    std::sort(found.begin(), found.end());
     throw InputError(path + " has " + std::to_string(found.size()) + " GGUF files, " +
                      printable(found[0]) + " and others; give the one to convert instead of " +
                      "the directory");

@@ -1,11 +1,11 @@
 #include "converter/formats/sentence_model.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "converter/formats/limits.h"
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "host/json_file.h"
 
@@ -132,7 +132,7 @@ std::map<std::string, std::string> SentenceModel::settings() const {
 
 std::optional<SentenceModel> read_sentence_model(const std::string& directory) {
   const std::string path = directory + "/modules.json";
-  if (!std::filesystem::is_directory(directory) || !file_exists(path)) return std::nullopt;
+  if (!is_folder(directory) || !file_exists(path)) return std::nullopt;
   const json modules = read_json(path);
   if (!modules.is_array()) throw InputError(path + " is not a list of modules");
   SentenceModel model;

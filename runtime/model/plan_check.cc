@@ -111,6 +111,11 @@ Status check_size(const schema::Model& graph, uint64_t graph_bytes, Error* error
   for (uint32_t i = 0; i < graph.entry_points()->size(); ++i) {
     const schema::EntryPoint& entry = *graph.entry_points()->Get(i);
     OXB_TRY(budget.name(entry.name(), "entry point", i, error));
+    for (uint32_t k = 0; k < i; ++k) {
+      if (graph.entry_points()->Get(k)->name()->string_view() == entry.name()->string_view()) {
+        return refuse(error, "entry point", entry.name()->c_str(), "another has its name");
+      }
+    }
     if (length(entry.kept()) > kMaxTensors) {
       return refuse(error, "entry point", entry.name()->c_str(), "keeps more than all tensors");
     }
