@@ -85,7 +85,7 @@ TEST(SwitchTransformers, ALayerWithoutARouterIsDense) {
   EditableCheckpoint checkpoint = golden("switch_transformers/st2_all");
   const size_t before = count_steps(import(checkpoint), schema::OpCode::Route);
   EXPECT_GT(before, 0u);
-  FloatTensors dense;
+  testing::FloatTensors dense;
   for (const auto& [name, tensor] : checkpoint.tensors) {
     const std::string expert = ".experts.expert_";
     const size_t at = name.find(expert);
