@@ -155,7 +155,8 @@ def mamba2():
 def lfm2():
     layers = one(1, 2, 3, 4)
     return dict(decoder(*heads(8)), num_hidden_layers=layers, conv_bias=one(False, True), conv_L_cache=one(1, 2, 3, 4, 6),
-                layer_types=layer_types(layers, "conv", "full_attention"), block_auto_adjust_ff_dim=one(False, True),
+                layer_types=[*layer_types(layers - 1, "conv", "full_attention"), "full_attention"],
+                block_auto_adjust_ff_dim=one(False, True),
                 block_multiple_of=one(1, 8, 16), block_ffn_dim_multiplier=one(1.0, 1.5), norm_eps=one(1e-5, 1e-3),
                 rope_parameters=rope())
 
@@ -174,7 +175,7 @@ def recurrent_gemma():
 
 def rwkv():
     return dict(vocabulary(), hidden_size=one(20, 32), intermediate_size=one(None, 50), num_hidden_layers=one(2, 3, 5),
-                attention_hidden_size=one(None, None, 24), rescale_every=one(0, 1, 2, 6), context_length=64,
+                rescale_every=one(0, 1, 2, 6), context_length=64,
                 tie_word_embeddings=one(False, True), layer_norm_epsilon=one(1e-5, 1e-3))
 
 
