@@ -24,7 +24,7 @@ if(OXBOW_LIBFUZZER)
     list(APPEND reader_sources "${PROJECT_SOURCE_DIR}/host/${name}.cc")
   endforeach()
   add_library(oxbow_fuzz_readers STATIC ${reader_sources})
-  target_link_libraries(oxbow_fuzz_readers PRIVATE oxbow_flags PUBLIC oxbow_schema nlohmann_json::nlohmann_json Threads::Threads)
+  target_link_libraries(oxbow_fuzz_readers PRIVATE oxbow_flags PUBLIC oxbow_schema_objects nlohmann_json::nlohmann_json Threads::Threads)
   target_include_directories(oxbow_fuzz_readers PRIVATE "${PROJECT_BINARY_DIR}/generated" "${PROJECT_BINARY_DIR}/runtime/generated")
   # They walk through all of Unicode, whatever the input is: to tell their comparisons to libFuzzer took most of the time.
   set(of_unicode "/tokenizer/(bert_characters|normal_form|unicode)\\.cc$")
@@ -56,10 +56,13 @@ add_custom_command(
   DEPENDS "${PROJECT_SOURCE_DIR}/schema/model.fbs"
   VERBATIM)
 
+# All of them, for builds that make only what they test.
+add_custom_target(oxbow_fuzz)
 foreach(source IN LISTS fuzz_targets)
   cmake_path(GET source STEM name)
   add_executable(fuzz_${name} "${source}" $<TARGET_OBJECTS:oxbow_test_paths>)
   target_link_libraries(fuzz_${name} PRIVATE oxbow_flags)
+  add_dependencies(oxbow_fuzz fuzz_${name})
   set(seconds ${fuzz_seconds})
   if(name MATCHES "${fuzz_of_models}")
     target_sources(fuzz_${name} PRIVATE $<TARGET_OBJECTS:oxbow_model_support> "${schema_bytes}")
@@ -77,6 +80,8 @@ foreach(source IN LISTS fuzz_targets)
     target_link_libraries(fuzz_${name} PRIVATE oxbow_fuzz_readers)
   else()
     target_link_libraries(fuzz_${name} PRIVATE oxbow_converter oxbow_core)
+    target_compile_options(fuzz_${name} PRIVATE -O1)  # As the tests, whose precompiled headers serve.
+    oxbow_precompile(fuzz_${name} REUSE_FROM oxbow_converter_headers)
   endif()
   if(OXBOW_LIBFUZZER)
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)

@@ -4,6 +4,13 @@
 
 set(objects $<TARGET_OBJECTS:oxbow_runtime> $<TARGET_OBJECTS:oxbow_ops>)
 
+# Where all of a library lies within 1 MiB, one instruction names a place in it instead of two. Nothing larger can be linked
+# with such objects, so not where programs are.
+if(OXBOW_SMALL AND BUILD_SHARED_LIBS AND NOT oxbow_has_shaders AND NOT OXBOW_BUILD_TESTS AND NOT OXBOW_BUILD_TOOLS
+   AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  target_compile_options(oxbow_no_throw INTERFACE -mcmodel=tiny)
+endif()
+
 add_library(oxbow ${objects})
 add_library(oxbow::oxbow ALIAS oxbow)
 # The first version whose programs run with this library (tests/compat shows it). Before 1.0 the major number says nothing.
@@ -47,15 +54,16 @@ if(BUILD_SHARED_LIBS)
     set(map_before " ${version}")
   endforeach()
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/oxbow.map" CONTENT "${map_text}" @ONLY)
-  target_link_options(oxbow PRIVATE "LINKER:--version-script=${PROJECT_BINARY_DIR}/oxbow.map" LINKER:--gc-sections)
+  target_link_options(
+    oxbow PRIVATE "LINKER:--version-script=${PROJECT_BINARY_DIR}/oxbow.map" LINKER:--gc-sections ${oxbow_small_link})
   set_property(TARGET oxbow APPEND PROPERTY LINK_DEPENDS "${PROJECT_BINARY_DIR}/oxbow.map")
   if(NOT OXBOW_SANITIZE)
     target_link_options(oxbow PRIVATE LINKER:--no-undefined)
   endif()
   add_library(oxbow_core STATIC EXCLUDE_FROM_ALL ${objects})
   set_target_properties(oxbow_core PROPERTIES LINKER_LANGUAGE CXX)
-  target_link_libraries(oxbow_core PUBLIC oxbow_ops_config oxbow_schema Threads::Threads ${backend_libraries})
+  target_link_libraries(oxbow_core PUBLIC oxbow_ops_config oxbow_schema_objects Threads::Threads ${backend_libraries})
 else()
   add_library(oxbow_core INTERFACE)
-  target_link_libraries(oxbow_core INTERFACE oxbow oxbow_ops_config oxbow_schema)
+  target_link_libraries(oxbow_core INTERFACE oxbow oxbow_ops_config oxbow_schema_objects)
 endif()

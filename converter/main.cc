@@ -147,10 +147,10 @@ std::vector<uint32_t> read_rows(const std::string& text) {
 ConvertOptions read_options(const Args& args) {
   ConvertOptions options;
   options.directory = args.text("DIR", "");
-  if (!args.has("DIR")) throw UsageError("missing DIR: the checkpoint to convert; see --help");
+  if (!args.has("DIR")) throw UsageError("DIR is missing: the checkpoint to convert; see --help");
   const bool writes = !args.has("dry-run");
   if (writes && !args.has("output")) {
-    throw UsageError("missing -o FILE: the model file to write; see --help");
+    throw UsageError("-o FILE is missing: the model file to write; see --help");
   }
   options.output = args.text("output", "");
   if (writes && options.output.empty()) throw UsageError("-o needs the name of a file");

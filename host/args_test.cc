@@ -65,11 +65,11 @@ TEST(Args, AValueMayStartWithOneDashButNotLookLikeAnOption) {
 }
 
 TEST(Args, RefusesWithTheReason) {
-  EXPECT_EQ(refusal({"in", "--cuont", "7"}), "unknown option --cuont; did you mean --count?");
-  EXPECT_EQ(refusal({"in", "--zzzzzzzzzz"}), "unknown option --zzzzzzzzzz; see --help");
-  EXPECT_EQ(refusal({"in", "-x"}), "unknown option -x; see --help");
-  EXPECT_EQ(refusal({}), "missing FILE: the file; see --help");
-  EXPECT_EQ(refusal({"a", "b", "c"}), "unexpected argument 'c'; see --help");
+  EXPECT_EQ(refusal({"in", "--cuont", "7"}), "option --cuont is unknown; did you mean --count?");
+  EXPECT_EQ(refusal({"in", "--zzzzzzzzzz"}), "option --zzzzzzzzzz is unknown; see --help");
+  EXPECT_EQ(refusal({"in", "-x"}), "option -x is unknown; see --help");
+  EXPECT_EQ(refusal({}), "FILE is missing: the file; see --help");
+  EXPECT_EQ(refusal({"a", "b", "c"}), "argument 'c' is one too many; see --help");
   EXPECT_EQ(refusal({"in", "--json=1"}), "--json takes no value");
   EXPECT_EQ(refusal({"in", "--json", "--json"}), "--json is given twice, expected once");
   EXPECT_EQ(refusal({"in", "--count", "11"}), "--count is '11', expected an integer from 1 to 10");

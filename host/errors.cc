@@ -7,6 +7,8 @@
 #include <new>
 #include <string_view>
 
+#include "runtime/text/utf8.h"
+
 namespace oxbow {
 namespace {
 
@@ -19,20 +21,9 @@ bool is_obeyed(uint32_t point) {
 
 /// Bytes of the character that the text begins with; 0 when it is none in UTF-8, or not to be shown.
 size_t shown_bytes(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const size_t bytes = first < 0x80   ? 1
-                       : first < 0xc2 ? 0
-                       : first < 0xe0 ? 2
-                       : first < 0xf0 ? 3
-                                      : 4;
-  if (bytes == 0 || first > 0xf4 || text.size() < bytes) return 0;
-  uint32_t point = bytes == 1 ? first : first & (0x7fu >> bytes);
-  for (size_t i = 1; i < bytes; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if ((byte & 0xc0) != 0x80) return 0;
-    point = point << 6 | (byte & 0x3f);
-  }
-  return is_obeyed(point) ? 0 : bytes;
+  const Utf8Character next = read_utf8(text);
+  const bool shown = next.kind == Utf8Character::Kind::kCharacter && !is_obeyed(next.code_point);
+  return shown ? next.bytes : 0;
 }
 
 int report(const std::string& program, const std::string& text, int code) {

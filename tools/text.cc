@@ -10,6 +10,7 @@
 #include <iterator>
 #include <utility>
 
+#include "host/characters.h"
 #include "tools/common.h"
 
 namespace oxbow::tools {
@@ -19,26 +20,6 @@ namespace {
 constexpr size_t kBufferBytes = 65536;
 constexpr int kWaitMilliseconds = 500;
 constexpr size_t kLineBytes = size_t{16} << 20;
-
-/// Bytes of the character that `text` begins with, 0 when it is malformed or cut off: Unicode's
-/// table 3-7 of well-formed sequences.
-size_t character_bytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead < 0xc2 || lead > 0xf4) return 0;
-  const size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    unsigned low = 0x80, high = 0xbf;
-    if (i == 1 && lead == 0xe0) low = 0xa0;
-    if (i == 1 && lead == 0xed) high = 0x9f;
-    if (i == 1 && lead == 0xf0) low = 0x90;
-    if (i == 1 && lead == 0xf4) high = 0x8f;
-    if (byte(i) < low || byte(i) > high) return 0;
-  }
-  return length;
-}
 
 bool begins_character(char byte) { return (byte & 0xc0) != 0x80; }
 

@@ -245,12 +245,7 @@ std::vector<float> read_frequencies(const Checkpoint& checkpoint, uint32_t head_
     // All axes of a text's positions are the same.
     checkpoint.ignore_keys({key + ".mrope_section", key + ".mrope_interleaved"});
   }
-  const auto turned = static_cast<uint32_t>(head_width * part);
-  if (turned == 0 || turned % 2 != 0) {
-    throw InputError("config.json: partial_rotary_factor turns " + std::to_string(turned) +
-                     " elements of each head, expected an even number");
-  }
-  return rope_frequencies(theta, turned);
+  return partial_rope_frequencies(theta, head_width, part, of + "partial_rotary_factor");
 }
 
 Qwen read(const Checkpoint& checkpoint) {

@@ -52,12 +52,7 @@ std::vector<float> read_frequencies(const Checkpoint& checkpoint, uint32_t head_
   }
   const double theta = checkpoint.number(prefix + "rope_theta", 1, 1e12, 1e4);
   const double part = checkpoint.number(prefix + "partial_rotary_factor", 0, 1, 0.5);
-  const auto turned = static_cast<uint32_t>(head_width * part);
-  if (turned % 2 != 0) {
-    throw InputError("config.json: partial_rotary_factor turns " + std::to_string(turned) +
-                     " elements of each head, expected an even number");
-  }
-  return rope_frequencies(theta, turned);
+  return partial_rope_frequencies(theta, head_width, part, prefix + "partial_rotary_factor");
 }
 
 RecurrentGemma read(const Checkpoint& checkpoint) {

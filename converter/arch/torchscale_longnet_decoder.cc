@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "converter/blocks/parts.h"
+#include "converter/blocks/torchscale.h"
 #include "host/errors.h"
 #include "ops/mix_attention/mix_attention.h"
 
@@ -207,20 +208,11 @@ LongNet read(const Checkpoint& checkpoint) {
     config.pre_norm = true;
   }
   read_segments(checkpoint, config);
-  for (const char* absent :
-       {"multiway", "no_output_layer", "xpos_rel_pos", "seq_parallel", "is_encoder_decoder"}) {
+  for (const char* absent : {"seq_parallel", "is_encoder_decoder"}) {
     require_flag(checkpoint, absent, false);
   }
-  for (const char* absent : {"moe_freq", "rel_pos_buckets", "max_rel_pos"}) {
-    checkpoint.size(absent, 0, 0, 0);
-  }
-  // What only experts, training and the encoder of the same library look at.
-  checkpoint.ignore_keys({"drop_path_rate", "moe_top1_expert", "moe_expert_count",
-                          "moe_gating_use_fp32", "moe_eval_capacity_token_fraction",
-                          "moe_second_expert_policy", "moe_normalize_gate_prob_before_dropping",
-                          "use_xmoe", "max_target_positions", "checkpoint_activations", "fsdp",
-                          "ddp_rank", "xpos_scale_base", "encoder_normalize_before", "bert_init",
-                          "flash_attention"});
+  checkpoint.ignore_keys({"bert_init", "flash_attention"});
+  read_torchscale_keys(checkpoint);
   ignore_common_keys(checkpoint);
   return config;
 }

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "converter/blocks/recurrent.h"
+#include "converter/blocks/torchscale.h"
 #include "host/errors.h"
 
 namespace oxbow::convert {
@@ -281,21 +282,10 @@ RetNet read(const Checkpoint& checkpoint) {
   } else if (sub_norms) {
     config.pre_norm = true;
   }
-  for (const char* absent : {"multiway", "no_output_layer", "xpos_rel_pos"}) {
-    require_flag(checkpoint, absent, false);
-  }
-  for (const char* absent : {"moe_freq", "rel_pos_buckets", "max_rel_pos"}) {
-    checkpoint.size(absent, 0, 0, 0);
-  }
   config.chunk = checkpoint.size("recurrent_chunk_size", 1, kMaxSize, 512);
-  // What only experts, training and the encoder of the same library look at; which form is asked for is the
-  // caller's choice of an entry point.
-  checkpoint.ignore_keys({"drop_path_rate", "moe_top1_expert", "moe_expert_count",
-                          "moe_gating_use_fp32", "moe_eval_capacity_token_fraction",
-                          "moe_second_expert_policy", "moe_normalize_gate_prob_before_dropping",
-                          "use_xmoe", "max_target_positions", "chunkwise_recurrent",
-                          "checkpoint_activations", "fsdp", "ddp_rank", "xpos_scale_base",
-                          "encoder_normalize_before"});
+  // Which form is asked for is the caller's choice of an entry point.
+  checkpoint.ignore_keys({"chunkwise_recurrent"});
+  read_torchscale_keys(checkpoint);
   ignore_common_keys(checkpoint);
   return config;
 }

@@ -47,16 +47,7 @@ std::vector<float> read_rope(const Checkpoint& checkpoint, const ImportOptions& 
   const double least = keys.part.empty() ? 1 : 0;
   const double part =
       part_key.empty() ? 1 : checkpoint.number(part_key, least, 1, keys.default_part);
-  const auto width = static_cast<uint32_t>(head_width * part);
-  if (width == 0 || width % 2 != 0) {
-    throw InputError(part == 1
-                         ? "config.json: a head has " + std::to_string(width) +
-                               " elements, expected an even number: rotary positions turn pairs"
-                         : "config.json: " + part_key + " turns " + std::to_string(width) + " of " +
-                               std::to_string(head_width) +
-                               " elements of each head, expected an even number, and at least 2");
-  }
-  std::vector<float> frequencies = rope_frequencies(theta, width);
+  std::vector<float> frequencies = partial_rope_frequencies(theta, head_width, part, part_key);
 
   checkpoint.require_object(key);
   const bool renamed = checkpoint.has_value(key + ".rope_type");

@@ -46,6 +46,8 @@ struct AttentionParams {
   AttentionShape shape;
   AttentionTerms terms;
   PatternParams pattern;
+  /// Terms have a say in what is seen, and not the pattern alone.
+  bool filters = false;
   bool own = true;
   /// Where the log-sum-exp of every row and head goes, if there is a second output.
   float* log_sums = nullptr;

@@ -11,7 +11,6 @@ using oxbow::AddedNext;
 using oxbow::Encoded;
 using oxbow::Error;
 using oxbow::fail;
-using oxbow::kTextStopped;
 using oxbow::Status;
 using oxbow::Tokenizer;
 
@@ -224,7 +223,7 @@ Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed
   const bool waits = *consumed == 0 && state_.pending.empty() && text.size() >= kLongWordBytes;
   look_again_at_ = waits ? text.size() + text.size() / 2 : 0;
   if (*consumed == 0 && state_.pending.empty() && !whole) {
-    return fail(error, kTextStopped,
+    return fail(error, Status::kTextStopped,
                 "a word of more than %zu bytes; give the encoder a larger max_word_bytes",
                 state_.word.size());
   }

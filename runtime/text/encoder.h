@@ -17,9 +17,6 @@
 
 namespace oxbow {
 
-/// Only a text can stop, so this status is here and not among those that all parts have.
-inline constexpr Status kTextStopped = static_cast<Status>(OXB_TEXT_STOPPED);
-
 /// How far an encoder came.
 struct Encoded {
   /// Ids written.

@@ -69,11 +69,11 @@ TEST(TextChars, AnUnknownCharacterIsNamedWithItsPlace) {
   const OwnedTokenizer tokenizer(chars(), 6);
   const char* words = "text, byte 2: U+00FC 'ü' is not in the vocabulary of 6 characters";
   Attempt attempt(*tokenizer, "abüa");
-  EXPECT_EQ(attempt.status, kTextStopped) << "never a part of the text and OK";
+  EXPECT_EQ(attempt.status, Status::kTextStopped) << "never a part of the text and OK";
   EXPECT_EQ(attempt.encoded.count, 2u);
   EXPECT_EQ(attempt.encoded.consumed, 2u);
   EXPECT_EQ(attempt.error(), words);
-  EXPECT_EQ(attempt.run("üa"), kTextStopped) << "it stays where it is";
+  EXPECT_EQ(attempt.run("üa"), Status::kTextStopped) << "it stays where it is";
   EXPECT_EQ(attempt.encoded.count, 0u);
   EXPECT_EQ(attempt.error(), words) << "counted from the beginning of the text";
 }
@@ -86,7 +86,7 @@ TEST(TextChars, WhatLiesBeforeAnUnknownCharacterIsGivenFirstWhenThereIsLittleRoo
   ASSERT_EQ(attempt.encoded.consumed, 2u);
   EXPECT_EQ(attempt.run("üa"), Status::kOk);
   EXPECT_EQ(attempt.encoded.count, 1u);
-  EXPECT_EQ(attempt.run("üa"), kTextStopped);
+  EXPECT_EQ(attempt.run("üa"), Status::kTextStopped);
   EXPECT_EQ(attempt.error(), "text, byte 2: U+00FC 'ü' is not in the vocabulary of 6 characters");
 }
 
@@ -106,7 +106,7 @@ TEST(TextChars, WhereTextIsChangedFirstAStopIsToldShortlyBehindItsPlace) {
   for (const size_t before : {0u, 2u, 255u, 256u, 5000u, 40000u}) {
     const std::string text = std::string(before, 'a') + "ü" + std::string(20000, 'b');
     const Attempt attempt(*tokenizer, text, text.size());
-    EXPECT_EQ(attempt.status, kTextStopped);
+    EXPECT_EQ(attempt.status, Status::kTextStopped);
     EXPECT_EQ(attempt.encoded.count, before) << "all that lies before it is given";
     EXPECT_GE(attempt.encoded.consumed, before);
     EXPECT_LE(attempt.encoded.consumed, before + 300);

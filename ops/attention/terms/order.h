@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/term.h"
 
 namespace oxbow {
@@ -14,12 +13,15 @@ struct OrderTerm {
 
   IndexList order;
 
+  static Place place(const TermView& view, size_t /*index*/) { return view.indices("order"); }
+
   Status bind(TermBinding& binding) {
     const auto* pattern = binding.options.pattern();
     if (pattern == nullptr || pattern->kind() != schema::PatternKind::Circle) {
       return binding.context.fail("an order of rows needs the pattern Circle");
     }
-    return bind_index_list(binding, "order", &order);
+    order = IndexList::of(binding.input(0));
+    return Status::kOk;
   }
 
   struct State {};
