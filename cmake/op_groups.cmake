@@ -13,6 +13,7 @@ set(op_group_table
     "mixing    | fourier landmark_inverse"              # FNet, Nystroemformer
     "dilated   | mix_attention"                         # LongNet
     "resampled | halt pool_rows repeat_rows"            # Hourglass, LongT5, Universal Transformer
+    "used      | most_used"                             # Compressive Transformer that keeps what it used most
     "patches   | patches"                               # images and sound
     "low_bits  |")
 

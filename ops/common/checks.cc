@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "ops/common/signature.h"
+#include "schema/model_generated.h"
 
 namespace oxbow {
 
@@ -60,6 +61,22 @@ Status check_room(BindContext& context, const Tensor& tensor) {
   }
   return context.fail("tensor '%s' has room for %u rows, up to %u may come", tensor.name,
                       tensor.rows, context.symbol_max(tensor.rows_symbol));
+}
+
+Status check_in_place(BindContext& context, size_t state, size_t output) {
+  const auto& inputs = *context.step().inputs();
+  const auto& outputs = *context.step().outputs();
+  const uint32_t index = inputs.Get(static_cast<uint32_t>(state));
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    if (i != state && inputs.Get(i) == index) {
+      return context.fail("tensor '%s' is the state and another input", context.input(i).name);
+    }
+  }
+  if (outputs.Get(static_cast<uint32_t>(output)) != index) {
+    return context.fail("writes '%s', expected it to be the state it reads, '%s'",
+                        context.output(output).name, context.input(state).name);
+  }
+  return Status::kOk;
 }
 
 Status fail_options(BindContext& context, const char* expected) {

@@ -33,6 +33,10 @@ Status check_same_rows(BindContext& context, const Tensor& a, const Tensor& b);
 /// As many rows as its symbol may tell.
 Status check_room(BindContext& context, const Tensor& tensor);
 
+/// State input `state` is output `output` as well: it is written where it is read, and nothing else lies there. Tensors are
+/// known by their index in the file: pointers are null while bytes are counted. The step has lists of both.
+Status check_in_place(BindContext& context, size_t state, size_t output);
+
 /// The step has no options of the kind its op needs.
 Status fail_options(BindContext& context, const char* expected);
 

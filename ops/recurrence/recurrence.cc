@@ -232,24 +232,6 @@ Status check_state(BindContext& context, const Tensor& state, uint64_t rows, uin
   return Status::kOk;
 }
 
-/// States are written where they are read, and nothing else lies there. Tensors are known by their index in
-/// the file: pointers are null while bytes are counted.
-Status check_in_place(BindContext& context, size_t state, size_t output) {
-  const auto& inputs = *context.step().inputs();
-  const auto& outputs = *context.step().outputs();
-  const uint32_t index = inputs.Get(static_cast<uint32_t>(state));
-  for (uint32_t i = 0; i < inputs.size(); ++i) {
-    if (i != state && inputs.Get(i) == index) {
-      return context.fail("tensor '%s' is the state and another input", context.input(i).name);
-    }
-  }
-  if (outputs.Get(static_cast<uint32_t>(output)) != index) {
-    return context.fail("writes '%s', expected it to be the state it reads, '%s'",
-                        context.output(output).name, context.input(state).name);
-  }
-  return Status::kOk;
-}
-
 Status check_decay(BindContext& context, Params& p) {
   const Tensor& decay = p.decay;
   const bool shared = decay.rows_symbol < 0 && decay.rows == 1;
