@@ -7,13 +7,12 @@
 # group      ops                                        families
 set(op_group_table
     "recurrent | feature_map recurrence retention scan" # RetNet, Mamba, RWKV, xLSTM, fast weights, Infini, Griffin, AFT
-    "gated     | gru_gate lerp"                         # GTrXL, gated memories
+    "gated     | gru_gate lerp most_used"               # GTrXL, gated memories, a memory of what was used most
     "routed    | route routed_linear"                   # Switch
     "hashed    | hash_buckets sort_rows"                # Reformer
     "mixing    | fourier landmark_inverse"              # FNet, Nystroemformer
     "dilated   | mix_attention"                         # LongNet
     "resampled | halt pool_rows repeat_rows"            # Hourglass, LongT5, Universal Transformer
-    "used      | most_used"                             # Compressive Transformer that keeps what it used most
     "patches   | patches"                               # images and sound
     "low_bits  |")
 
