@@ -30,6 +30,7 @@ constexpr std::pair<const char*, double> kLowInt4[] = {
     {"camembert/cm1_mlm", 0.95},
     {"gemma3_text/gm2_legacy_linear", 0.96},
     {"gtrxl/gt1", 0.84},
+    {"infini/if3_learned", 0.96},
     {"labml_compressive/c2_d96_l4_rate3", 0.93},
     {"labml_feedback/fb1_kv", 0.96},
     {"labml_feedback/fb2_own_values", 0.95},
