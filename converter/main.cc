@@ -187,6 +187,7 @@ ConvertOptions read_options(const Args& args) {
         .scale = all,
         .turn = all && options.quantize.activations,
         .turn_keys = all && options.quantize.activations,
+        .fit = all,
     };
   }
   options.extra_tensors = args.text("tensors", "");

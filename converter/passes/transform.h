@@ -8,6 +8,7 @@
 //   turn_matrices    behind quantize: what enters matrices is turned in blocks before it is quantised
 //                    (Tensor.hadamard), and the matrices are turned beforehand
 //   turn_keys        behind quantize: queries and keys are turned head by head behind their rotary positions
+//   pack             rounds weights by what enters them (fit.h)
 
 #include <cstddef>
 #include <map>
@@ -40,6 +41,8 @@ struct Transform {
   bool scale = false;
   bool turn = false;
   bool turn_keys = false;
+  /// Weights are rounded by a Fit.
+  bool fit = false;
 
   friend bool operator==(const Transform&, const Transform&) = default;
 };
