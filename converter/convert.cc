@@ -156,6 +156,7 @@ class Converter {
       }
     }
     fuse(graph);
+    if (types.activations) drop_key_biases(graph);
     // A float file is the judge of memories, so it keeps even those that only others look at.
     remove_dead(graph, options_.debug_outputs || !types.activations);
     transform.scale = transform.scale && scale_channels(graph, observed.sizes, types) != 0;
