@@ -156,7 +156,9 @@ class Converter {
       }
     }
     fuse(graph);
-    if (types.activations) drop_key_biases(graph);
+    // Static scales are those of keys with biases.
+    transform.unbias_keys = transform.unbias_keys && types.activations && !types.static_scales &&
+                            drop_key_biases(graph) != 0;
     // A float file is the judge of memories, so it keeps even those that only others look at.
     remove_dead(graph, options_.debug_outputs || !types.activations);
     transform.scale = transform.scale && scale_channels(graph, observed.sizes, types) != 0;
@@ -218,10 +220,10 @@ TokenSource sample_source(const Graph& graph, const std::string& file) {
 std::vector<Transform> candidates(const ConvertOptions& options) {
   if (options.transform) return {*options.transform};
   if (!options.quantize.activations) return {{.scale = true}, {}};
-  return {{.scale = true, .turn = true, .turn_keys = true},
-          {.scale = true, .turn = true},
-          {.turn = true, .turn_keys = true},
-          {.turn = true},
+  return {{.unbias_keys = true, .scale = true, .turn = true, .turn_keys = true},
+          {.unbias_keys = true, .scale = true, .turn = true},
+          {.unbias_keys = true, .turn = true, .turn_keys = true},
+          {.unbias_keys = true, .turn = true},
           {}};
 }
 
@@ -313,7 +315,8 @@ void write_metadata(const Source& from, const ConvertOptions& options, const Tra
 Transform unmeasured_transform(const ConvertOptions& options) {
   if (weight_format(options.quantize.weights).is_float()) return {};
   const bool turns = !options.measure_quality && options.quantize.activations;
-  return options.transform.value_or(Transform{.turn = turns, .turn_keys = turns});
+  return options.transform.value_or(
+      Transform{.unbias_keys = turns, .turn = turns, .turn_keys = turns});
 }
 
 }  // namespace

@@ -184,6 +184,7 @@ ConvertOptions read_options(const Args& args) {
   if (transform != "auto") {
     const bool all = transform == "all";
     options.transform = Transform{
+        .unbias_keys = all && options.quantize.activations,
         .scale = all,
         .turn = all && options.quantize.activations,
         .turn_keys = all && options.quantize.activations,

@@ -214,7 +214,8 @@ MatrixInputs record_inputs(const Graph& graph, const std::string& file, const To
   Runner runner(file);
   const size_t judged = kMostJudgedTokens;
   std::vector<int32_t> tokens = source.take(runner, judged + kMostFitTokens);
-  tokens.erase(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(std::min(judged, tokens.size())));
+  tokens.erase(tokens.begin(),
+               tokens.begin() + static_cast<ptrdiff_t>(std::min(judged, tokens.size())));
   if (tokens.size() < kMostFitTokens) {
     const std::vector<int32_t> random = TokenSource().take(runner, kMostFitTokens - tokens.size());
     tokens.insert(tokens.end(), random.begin(), random.end());

@@ -127,8 +127,8 @@ Fit::Fit(const MatrixInputs& inputs, const std::set<std::string>& names, const W
 void Fit::round(std::span<float> rows, float least, float most, const ScaleOf& scale_of) const {
   for (const Block& block : blocks_) {
     for (size_t at = 0; at < rows.size(); at += kPanel * width_) {
-      round_batch(block, rows.subspan(at, std::min(kPanel * width_, rows.size() - at)),
-                  at / width_, least, most, scale_of);
+      round_batch(block, rows.subspan(at, std::min(kPanel * width_, rows.size() - at)), at / width_,
+                  least, most, scale_of);
     }
   }
 }
@@ -146,8 +146,8 @@ void Fit::round_batch(const Block& block, std::span<float> rows, size_t first_ro
       const std::span<float> sum = std::span(sums).subspan(row * n, n);
       const auto target = [&](size_t j) { return values[j] - sum[j] * block.inverse[j]; };
       for (size_t j = begin; j < end; ++j) targets[j - begin] = target(j);
-      const float scale = scale_of(first_row + row, block.first + begin,
-                                   std::span(targets).first(end - begin));
+      const float scale =
+          scale_of(first_row + row, block.first + begin, std::span(targets).first(end - begin));
       for (size_t j = end; j-- > begin;) {
         const float code =
             scale != 0 ? std::clamp(std::nearbyint(target(j) / scale), least, most) : 0;

@@ -66,7 +66,8 @@ std::vector<float> fitted(const Fit& fit, const Weight& matrix, float most) {
     return scale_of_row(std::span(values).subspan(row * width, width)) * kMost / most;
   };
   std::vector<float> codes = values;
-  fit.round(codes, -most, most, [&](size_t row, size_t, std::span<const float>) { return scale(row); });
+  fit.round(codes, -most, most,
+            [&](size_t row, size_t, std::span<const float>) { return scale(row); });
   for (size_t i = 0; i < codes.size(); ++i) {
     EXPECT_EQ(codes[i], std::nearbyint(codes[i]));
     EXPECT_LE(std::fabs(codes[i]), most);
@@ -87,14 +88,16 @@ std::vector<float> nearest(const Weight& matrix, float most) {
 }
 
 /// Mean square of what the products with some rows differ.
-double loss(const Weight& matrix, const std::vector<float>& rounded, const std::vector<float>& rows) {
+double loss(const Weight& matrix, const std::vector<float>& rounded,
+            const std::vector<float>& rows) {
   const std::vector<float> values = matrix.values();
   const size_t width = matrix.width();
   double sum = 0;
   for (size_t x = 0; x < rows.size(); x += width) {
     for (size_t w = 0; w < values.size(); w += width) {
       double product = 0;
-      for (size_t i = 0; i < width; ++i) product += double{rows[x + i]} * (rounded[w + i] - values[w + i]);
+      for (size_t i = 0; i < width; ++i)
+        product += double{rows[x + i]} * (rounded[w + i] - values[w + i]);
       sum += product * product;
     }
   }
@@ -169,7 +172,9 @@ struct OneMatrix {
     const uint32_t w = builder.weight("w", matrix.rows(), matrix.width(), matrix.values());
     builder.logits(builder.take_rows("tail", x), w, GraphBuilder::kNone);
     quantize(graph, {.weights = weights});
-    if (turned) EXPECT_EQ(turn_matrices(graph), 1u);
+    if (turned) {
+      EXPECT_EQ(turn_matrices(graph), 1u);
+    }
   }
 };
 

@@ -37,9 +37,9 @@ std::set<uint32_t> keys_made_as(const Graph& graph, const Uses& uses, uint32_t f
     if (traits.stores_rows) return false;
     if (traits.head_products == nullptr) return true;
     const HeadProducts products = traits.head_products(*reader.step);
-    const bool all_keys = std::all_of(
-        products.inputs.begin() + 1, products.inputs.end(),
-        [&](size_t input) { return keys.contains(reader.step->inputs[input]); });
+    const bool all_keys =
+        std::all_of(products.inputs.begin() + 1, products.inputs.end(),
+                    [&](size_t input) { return keys.contains(reader.step->inputs[input]); });
     const bool is_key = std::find(products.inputs.begin() + 1, products.inputs.end(),
                                   reader.place) != products.inputs.end();
     return !products.same_for_all || !all_keys || !is_key;

@@ -100,12 +100,16 @@ TEST(DropKeyBiases, NotWhereItWouldBeSeen) {
          m.builder.ring_push({m.q, m.v}, {keys, values});
        }},
       {"the caller reads the keys", [](Maker& m) { m.graph.main_entry().kept = {m.k}; }},
-      {"keys are values too", [](Maker& m) { m.attention.sources = {{m.k, m.k}}; }},
+      {"keys are values too",
+       [](Maker& m) {
+         m.attention.sources = {{m.k, m.k}};
+       }},
       {"keys are queries too", [](Maker& m) { m.q = m.k; }},
       {"something is added to keys",
-       [](Maker& m) { m.attention.sources = {{m.builder.add("sum", m.k, m.x), m.v}}; }},
-      {"a score that does not depend on keys",
-       [](Maker& m) { m.attention.own_score = -1.0f; }},
+       [](Maker& m) {
+         m.attention.sources = {{m.builder.add("sum", m.k, m.x), m.v}};
+       }},
+      {"a score that does not depend on keys", [](Maker& m) { m.attention.own_score = -1.0f; }},
   };
   for (const Case& one : cases) {
     Maker m;

@@ -79,8 +79,7 @@ class Parts {
 };
 
 /// A part is packed as a weight of its own; its elements and its scales then go to where they belong.
-void pack_part(const Graph& graph, const MatrixInputs& inputs, Part& part,
-               const WriteData& write) {
+void pack_part(const Graph& graph, const MatrixInputs& inputs, Part& part, const WriteData& write) {
   SharedFit* const shared = part.fit;
   if (shared != nullptr) {
     std::call_once(shared->once, [&] {

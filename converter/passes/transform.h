@@ -42,6 +42,7 @@ size_t turn_keys(Graph& graph);
 
 /// The same for every part of a graph that has not been quantised and of one that has.
 struct Transform {
+  bool unbias_keys = false;
   bool scale = false;
   bool turn = false;
   bool turn_keys = false;

@@ -94,8 +94,8 @@ PackError pack_i4(const schema::TensorT& tensor, Values values, const Fit* fit, 
   };
   for (size_t row = 0; row < tensor.rows && fit == nullptr; ++row) {
     for (size_t first = 0; first < width; first += kI4BlockColumns) {
-      group_at(row, first) =
-          round_to_i4(values.subspan(row * width + first, std::min(kI4BlockColumns, width - first)));
+      group_at(row, first) = round_to_i4(
+          values.subspan(row * width + first, std::min(kI4BlockColumns, width - first)));
     }
   }
   if (fit != nullptr) {
@@ -118,7 +118,8 @@ PackError pack_i4(const schema::TensorT& tensor, Values values, const Fit* fit, 
     for (size_t row = first; row < std::min<size_t>(first + kBlockRows, tensor.rows); ++row) {
       const I4Group& group = groups[row * blocks + i % blocks];
       block.scales[row % kBlockRows] = group.scale;
-      for (size_t c = 0; c < kI4BlockColumns; ++c) set_code(block, row % kBlockRows, c, group.codes[c]);
+      for (size_t c = 0; c < kI4BlockColumns; ++c)
+        set_code(block, row % kBlockRows, c, group.codes[c]);
     }
     std::memcpy(out + i * sizeof(I4Block), &block, sizeof(block));
   }
