@@ -175,6 +175,7 @@ struct OneMatrix {
     if (turned) {
       EXPECT_EQ(turn_matrices(graph), 1u);
     }
+    plan(graph);
   }
 };
 

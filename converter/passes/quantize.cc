@@ -142,8 +142,9 @@ class Quantizer {
 
   /// Of a weight whose rows are looked up and do nothing else; 0: it is none.
   uint32_t rows_of_table(uint32_t tensor) const {
+    // A copy that is just being made is not known yet.
     const bool is_table =
-        graph_.weights.contains(tensor) && !readers_[tensor].empty() &&
+        graph_.weights.contains(tensor) && tensor < readers_.size() && !readers_[tensor].empty() &&
         std::all_of(readers_[tensor].begin(), readers_[tensor].end(), [](const Reader& reader) {
           const OpTraits& traits = op_traits(reader.step->op);
           return traits.category == OpCategory::kEmbedding && weight_input(traits).has_value();
