@@ -239,7 +239,9 @@ Chosen choose(const Converter& converter, const ConvertOptions& options, const O
   std::optional<Chosen> best;
   std::vector<Transform> tried;
   std::string report;
+  const bool can_fit = !observed.inputs.of.empty();
   const auto attempt = [&](Transform transform) {
+    transform.fit = transform.fit && can_fit;
     Built built{converter.prepare(options.quantize, transform, observed), nullptr};
     if (std::find(tried.begin(), tried.end(), transform) != tried.end()) return;
     tried.push_back(transform);
@@ -254,7 +256,7 @@ Chosen choose(const Converter& converter, const ConvertOptions& options, const O
     best = Chosen{std::move(built), transform, std::move(quality)};
   };
   for (const Transform& transform : candidates(options)) attempt(transform);
-  if (!options.transform) {
+  if (!options.transform && can_fit) {
     Transform fitted = best->transform;
     fitted.fit = true;
     attempt(fitted);
@@ -372,7 +374,8 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     if (source.is_random()) source = sample_source(reference.graph, file);
     converter.progress("calibrating");
     if (measures) observed.sizes = measure_channels(reference.graph, file, source);
-    if (measures && options.transform.value_or(Transform{.fit = true}).fit) {
+    // Random tokens say too little of what goes together.
+    if (measures && !source.is_random() && options.transform.value_or(Transform{.fit = true}).fit) {
       observed.inputs = record_inputs(reference.graph, file, source, converter.store());
     }
     if (options.quantize.static_scales) observed.plain = calibrate(reference.graph, file, source);
