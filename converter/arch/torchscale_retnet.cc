@@ -275,10 +275,11 @@ RetNet read(const Checkpoint& checkpoint) {
   config.tied = checkpoint.flag("share_decoder_input_output_embed", false);
   config.residual_scale = 1.0;
   config.pre_norm = checkpoint.flag("decoder_normalize_before", true);
+  const bool sub_norms = checkpoint.flag("subln", true);
   if (checkpoint.flag("deepnorm", false)) {
     config.pre_norm = false;
     config.residual_scale = std::pow(2.0 * config.layers, 0.25);
-  } else if (checkpoint.flag("subln", true)) {
+  } else if (sub_norms) {
     config.pre_norm = true;
   }
   config.chunk = checkpoint.size("recurrent_chunk_size", 1, kMaxSize, 512);

@@ -12,6 +12,8 @@
 
 namespace oxbow::convert {
 
+inline constexpr float kLeastI4 = -8, kMostI4 = 7;
+
 /// At most 32 numbers: scale * codes, with codes from -8 to 7.
 struct I4Group {
   F16 scale;
