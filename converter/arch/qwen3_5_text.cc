@@ -246,7 +246,8 @@ std::vector<float> read_frequencies(const Checkpoint& checkpoint, uint32_t head_
     // All axes of a text's positions are the same.
     checkpoint.ignore_keys({key + ".mrope_section", key + ".mrope_interleaved"});
   }
-  return partial_rope_frequencies(checkpoint, theta, head_width, part, of + "partial_rotary_factor");
+  return partial_rope_frequencies(checkpoint, theta, head_width, part,
+                                  of + "partial_rotary_factor");
 }
 
 Qwen read(const Checkpoint& checkpoint) {

@@ -51,7 +51,8 @@ std::vector<float> read_frequencies(const Checkpoint& checkpoint, uint32_t head_
   }
   const double theta = checkpoint.number(prefix + "rope_theta", 1, 1e12, 1e4);
   const double part = checkpoint.number(prefix + "partial_rotary_factor", 0, 1, 0.5);
-  return partial_rope_frequencies(checkpoint, theta, head_width, part, prefix + "partial_rotary_factor");
+  return partial_rope_frequencies(checkpoint, theta, head_width, part,
+                                  prefix + "partial_rotary_factor");
 }
 
 RecurrentGemma read(const Checkpoint& checkpoint) {

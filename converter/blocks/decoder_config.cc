@@ -47,7 +47,8 @@ std::vector<float> read_rope(const Checkpoint& checkpoint, const ImportOptions& 
   const double least = keys.part.empty() ? 1 : 0;
   const double part =
       part_key.empty() ? 1 : checkpoint.number(part_key, least, 1, keys.default_part);
-  std::vector<float> frequencies = partial_rope_frequencies(checkpoint, theta, head_width, part, part_key);
+  std::vector<float> frequencies =
+      partial_rope_frequencies(checkpoint, theta, head_width, part, part_key);
 
   checkpoint.require_object(key);
   const bool renamed = checkpoint.has_value(key + ".rope_type");

@@ -19,12 +19,11 @@ std::vector<float> partial_rope_frequencies(const Checkpoint& checkpoint, double
                                             const std::string& key) {
   const auto width = static_cast<uint32_t>(head_width * part);
   if (width == 0 || width % 2 != 0) {
-    checkpoint.refuse(part == 1
-                          ? "a head has " + std::to_string(width) +
-                                " elements, expected an even number: rotary positions turn pairs"
-                          : key + " turns " + std::to_string(width) + " of " +
-                                std::to_string(head_width) +
-                                " elements of each head, expected an even number, and at least 2");
+    checkpoint.refuse(
+        part == 1 ? "a head has " + std::to_string(width) +
+                        " elements, expected an even number: rotary positions turn pairs"
+                  : key + " turns " + std::to_string(width) + " of " + std::to_string(head_width) +
+                        " elements of each head, expected an even number, and at least 2");
   }
   return rope_frequencies(theta, width);
 }

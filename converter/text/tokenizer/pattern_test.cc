@@ -198,7 +198,9 @@ TEST(Pattern, DoesWithWhatItHoldsAsTold) {
 
 TEST(Pattern, WithAnyTableGoesOn) {
   std::mt19937 random(7);
-  const std::string text = "ab1234567 12\xff" "3456x";
+  const std::string text =
+      "ab1234567 12\xff"
+      "3456x";
   for (int trial = 0; trial < 4000; ++trial) {
     const auto damage = [&](schema::TokenizerT& table) {
       for (const auto& pattern : table.patterns) {
