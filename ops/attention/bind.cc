@@ -354,17 +354,16 @@ constexpr OpSignature kAttentionSignature = {
                 .most = 64,
                 .count = count_keys_values_and_terms,
                 .each = place_behind_q}},
-    .outputs =
-        {{.name = "y",
-          .types = kF32 | kI8,
-          .width = Width::told(all_values),
-          .rows = Rows::of(0),
-          .turns = true},
-         {.name = "log-sum-exps or codes",
-          .types = kF32 | kI32,
-          .width = Width::told(second_width),
-          .rows = Rows::of(0),
-          .least = 0}},
+    .outputs = {{.name = "y",
+                 .types = kF32 | kI8,
+                 .width = Width::told(all_values),
+                 .rows = Rows::of(0),
+                 .turns = true},
+                {.name = "log-sum-exps or codes",
+                 .types = kF32 | kI32,
+                 .width = Width::told(second_width),
+                 .rows = Rows::of(0),
+                 .least = 0}},
 };
 
 Status bind_attention(BindContext& context, RunFunction* run) {
@@ -406,7 +405,7 @@ Status bind_attention(BindContext& context, RunFunction* run) {
   params.quantize = pick_quantize_kernel(context.reference_only());
   params.f32_kernel = pick_kernel<float>(context.reference_only());
   params.i8_kernel = pick_kernel<int8_t>(context.reference_only());
-  *run = cached                              ? cached_run_function(type)
+  *run = cached                               ? cached_run_function(type)
          : terms.has(schema::TermKind::Order) ? sorted_run_function(type)
                                               : attention_run_function(type);
   return Status::kOk;
