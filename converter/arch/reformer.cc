@@ -135,10 +135,10 @@ class Builder {
   void count_buckets(uint32_t rows) {
     const uint64_t buckets = uint64_t{rows} * config_.heads * config_.rounds;
     if (buckets > INT32_MAX) {
-      throw InputError("config.json: num_hashes is " + std::to_string(config_.rounds) +
-                       ", too many for " + std::to_string(rows) + " tokens");
+      checkpoint_.refuse("num_hashes is " + std::to_string(config_.rounds) + ", too many for " +
+                         std::to_string(rows) + " tokens");
     }
-    bucket_rows_ = static_cast<uint32_t>(buckets);
+    bucket_rows_ = static_cast<uint32_t>(std::min<uint64_t>(buckets, INT32_MAX));
     buckets_symbol_ = builder_.symbol("bucket_rows", bucket_rows_);
   }
 
@@ -419,49 +419,52 @@ Chunks read_chunks(const Checkpoint& checkpoint, const std::string& kind) {
 /// One number, or factors.
 std::vector<uint32_t> read_buckets(const Checkpoint& checkpoint) {
   if (!checkpoint.has_value("num_buckets")) {
-    throw InputError(
-        "config.json: num_buckets is missing, from which the original chooses it by its first "
+    checkpoint.refuse(
+        "num_buckets is missing, from which the original chooses it by its first "
         "text: "
         "expected a number, or a list of factors");
+    return {2};
   }
   const std::vector<uint32_t> buckets = checkpoint.size_or_sizes("num_buckets", 2, kMaxSize);
   uint64_t all = 1;
   for (const uint32_t factor : buckets) {
     all = std::min<uint64_t>(all * factor, UINT32_MAX);
     if (factor % 2 != 0) {
-      throw InputError("config.json: num_buckets has " + std::to_string(factor) +
-                       ", expected even numbers");
+      checkpoint.refuse("num_buckets has " + std::to_string(factor) + ", expected even numbers");
     }
   }
   if (buckets.empty() || buckets.size() > kMaxBucketFactors || all > (1u << 22)) {
-    throw InputError("config.json: num_buckets has " + std::to_string(buckets.size()) +
-                     " factors, expected 1 to " + std::to_string(kMaxBucketFactors) +
-                     " whose product is at most 4194304");
+    checkpoint.refuse("num_buckets has " + std::to_string(buckets.size()) +
+                      " factors, expected 1 to " + std::to_string(kMaxBucketFactors) +
+                      " whose product is at most 4194304");
+    return {2};
   }
   return buckets;
 }
 
 void read_layers(const Checkpoint& checkpoint, Reformer& config) {
-  const std::vector<std::string> kinds = checkpoint.texts("attn_layers");
+  std::vector<std::string> kinds = checkpoint.texts("attn_layers");
   if (kinds.empty() || kinds.size() > kMaxLayers) {
-    throw InputError("config.json: attn_layers has " + std::to_string(kinds.size()) +
-                     " layers, expected 1 to " + std::to_string(kMaxLayers));
+    checkpoint.refuse("attn_layers has " + std::to_string(kinds.size()) +
+                      " layers, expected 1 to " + std::to_string(kMaxLayers));
+    kinds = {"local"};
   }
   for (const std::string& kind : kinds) {
     if (kind != "local" && kind != "lsh") {
-      throw InputError("config.json: attn_layers has \"" + kind + "\", expected local or lsh");
+      checkpoint.refuse("attn_layers has \"" + kind + "\", expected local or lsh");
     }
     config.hashed.push_back(kind == "lsh");
   }
   const auto count = static_cast<uint32_t>(kinds.size());
   if (checkpoint.size("num_hidden_layers", 1, kMaxLayers, count) != count) {
-    throw InputError("config.json: num_hidden_layers is not the number of attn_layers, " +
-                     std::to_string(count));
+    checkpoint.refuse("num_hidden_layers is not the number of attn_layers, " +
+                      std::to_string(count));
   }
   const auto hashed = std::count(config.hashed.begin(), config.hashed.end(), true);
   if (static_cast<size_t>(hashed) + 2 > kMaxInputs) {
-    throw InputError("config.json: attn_layers has " + std::to_string(hashed) +
-                     " layers of kind lsh, expected at most " + std::to_string(kMaxInputs - 2));
+    checkpoint.refuse("attn_layers has " + std::to_string(hashed) +
+                      " layers of kind lsh, expected at most " + std::to_string(kMaxInputs - 2));
+    config.hashed.assign(count, false);
   }
   config.local = read_chunks(checkpoint, "local");
   config.lsh = read_chunks(checkpoint, "lsh");
@@ -478,11 +481,11 @@ void read_layers(const Checkpoint& checkpoint, Reformer& config) {
   if (hashed != 0 && any_local) {
     const uint64_t multiple = std::lcm(uint64_t{config.lsh.length}, uint64_t{config.local.length});
     if (multiple > kMaxSize) {
-      throw InputError("config.json: lsh_attn_chunk_length " + std::to_string(config.lsh.length) +
-                       " and local_attn_chunk_length " + std::to_string(config.local.length) +
-                       " have no common multiple up to " + std::to_string(kMaxSize));
+      checkpoint.refuse("lsh_attn_chunk_length " + std::to_string(config.lsh.length) +
+                        " and local_attn_chunk_length " + std::to_string(config.local.length) +
+                        " have no common multiple up to " + std::to_string(kMaxSize));
     }
-    config.pad_multiple = static_cast<uint32_t>(multiple);
+    config.pad_multiple = static_cast<uint32_t>(std::min<uint64_t>(multiple, kMaxSize));
     config.pad_above = std::min(config.lsh.length, config.local.length);
   }
 }
@@ -503,11 +506,14 @@ void read_positions(const Checkpoint& checkpoint, Reformer& config) {
     positions = std::min<uint64_t>(positions * axis, 1u << 31);
   if (config.axes.empty() || config.axes.size() != config.axis_widths.size() ||
       config.axes.size() > 8 || width != config.width || positions > kMaxSize) {
-    throw InputError("config.json: axial_pos_shape has " + std::to_string(config.axes.size()) +
-                     " factors and axial_pos_embds_dim " +
-                     std::to_string(config.axis_widths.size()) + " with the sum " +
-                     std::to_string(width) + ", expected as many, and hidden_size, " +
-                     std::to_string(config.width));
+    checkpoint.refuse("axial_pos_shape has " + std::to_string(config.axes.size()) +
+                      " factors and axial_pos_embds_dim " +
+                      std::to_string(config.axis_widths.size()) + " with the sum " +
+                      std::to_string(width) + ", expected as many, and hidden_size, " +
+                      std::to_string(config.width));
+    config.axes = {1};
+    config.axis_widths = {config.width};
+    positions = 1;
   }
   config.positions = static_cast<uint32_t>(positions);
 }

@@ -41,7 +41,7 @@ void import_switch_transformers(const Checkpoint& checkpoint, const ImportOption
                     checkpoint.size("num_decoder_layers", 1, kMaxLayers, layers),
                     "decoder.block.0.layer.2.mlp.wi.weight");
   if (checkpoint.flag("is_gated_act", false)) {
-    throw InputError("config.json: is_gated_act is true, expected false: experts have no gate");
+    checkpoint.refuse("is_gated_act is true, expected false: experts have no gate");
   }
   checkpoint.choice("router_dtype", "float32", {"float32"});
   // Of training; or told by other keys.
