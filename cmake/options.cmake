@@ -70,11 +70,29 @@ endif()
 # For what does not compute. Clang's -Oz also shares what functions have in common; GCC's is its -Os.
 set(oxbow_smallest $<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>)
 
+# Links a small library. lld folds functions that are equal (none is told from another by its address) and packs the places
+# that the loader has to fill in, in the way that API level 24, or glibc 2.36, reads. Android's linker is lld anyway; GCC finds
+# it by its folder.
+set(oxbow_small_link "")
+if(OXBOW_SMALL AND (ANDROID OR CMAKE_CXX_COMPILER_TARGET MATCHES "android"))
+  set(oxbow_small_link LINKER:-O2 LINKER:--icf=all LINKER:--no-rosegment LINKER:--pack-dyn-relocs=android)
+elseif(OXBOW_SMALL AND NOT OXBOW_SANITIZE)
+  file(GLOB folders "/usr/lib/llvm-*/bin")
+  list(SORT folders COMPARE NATURAL ORDER DESCENDING)
+  find_path(OXBOW_LLD_FOLDER ld.lld PATHS ${folders} NO_DEFAULT_PATH)
+  mark_as_advanced(OXBOW_LLD_FOLDER)
+  if(OXBOW_LLD_FOLDER)
+    set(oxbow_small_link -fuse-ld=lld "-B${OXBOW_LLD_FOLDER}" LINKER:-O2 LINKER:--icf=all LINKER:--no-rosegment
+                         LINKER:-z,pack-relative-relocs)
+  else()
+    message(STATUS "OXBOW_SMALL: there is no lld, so the library will be a tenth larger")
+  endif()
+endif()
+
 # oxbow_precompile(<target> [SKIP regex] HEADERS header... | REUSE_FROM <target>)
 #
 # SKIP: sources that include little of it; reading what is precompiled costs about a third of reading what it came from.
-# Not for runtime and ops, where what a source lacks would not be seen. Elsewhere oxbow_header_check and builds without
-# OXBOW_PCH see it.
+# Elsewhere than in runtime and ops, oxbow_header_check and builds without OXBOW_PCH see what a source lacks.
 option(OXBOW_PCH "Precompile the headers of libraries (GCC, Clang)" ${PROJECT_IS_TOP_LEVEL})
 function(oxbow_precompile target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "SKIP;REUSE_FROM" "HEADERS")
@@ -102,3 +120,12 @@ function(oxbow_precompile target)
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess;${false_alarms}>")
 endfunction()
 set(oxbow_json_headers <nlohmann/json.hpp> <schema/model_generated.h>)
+
+# oxbow_precompile_library(<target> [SKIP regex]): for runtime and ops, where what a source lacks would not be seen: the
+# release build goes without, so that it is. Not where sources are compiled for size, each in its own way.
+option(OXBOW_PCH_LIBRARY "Precompile the schema for runtime and ops, too; for builds beside one that does not" OFF)
+function(oxbow_precompile_library target)
+  if(OXBOW_PCH_LIBRARY AND NOT OXBOW_SMALL)
+    oxbow_precompile(${target} ${ARGN} HEADERS <schema/model_generated.h> <algorithm>)
+  endif()
+endfunction()

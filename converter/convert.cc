@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <system_error>
 
 #include "converter/formats/checkpoint.h"
 #include "converter/formats/sentence_model.h"
@@ -86,7 +87,7 @@ struct Built {
 
 /// What is converted.
 struct Source {
-  /// Of a folder of sentence-transformers.
+  /// Of a folder of sentence-transformers, or of a GGUF file of such a model.
   std::optional<SentenceModel> sentences;
   Checkpoint checkpoint;
   ModelTexts texts;
@@ -96,6 +97,7 @@ struct Source {
         checkpoint(checked(sentences ? sentences->transformer : options.directory),
                    options.extra_tensors, options.key, may_lack_tensors),
         texts(checkpoint, options.tokenizer, sentences ? sentences->files : FileNames()) {
+    if (checkpoint.gguf() != nullptr) sentences = read_gguf_sentences(checkpoint.gguf()->gguf());
     for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
     for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
   }
@@ -326,7 +328,11 @@ Transform unmeasured_transform(const ConvertOptions& options) {
 std::vector<std::string> estimate(const ConvertOptions& options,
                                   const std::function<void(const std::string& path)>& look) {
   ConvertOptions elsewhere = options;
-  elsewhere.output = (std::filesystem::temp_directory_path() / "oxbow-estimate.oxb").string();
+  std::error_code code;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(code);
+  if (code)
+    throw InputError("there is no folder for temporary files; see TMPDIR: " + code.message());
+  elsewhere.output = (folder / "oxbow-estimate.oxb").string();
   Source from(options, true);
   const Converter converter(from, elsewhere);
   Transform transform = unmeasured_transform(options);

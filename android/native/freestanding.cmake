@@ -21,4 +21,4 @@ set(target "-mno-outline-atomics -isystem ${CMAKE_CURRENT_LIST_DIR}/headers -inc
 set(CMAKE_C_FLAGS_INIT "-isystem ${sysroot} ${target}")
 set(CMAKE_CXX_FLAGS_INIT "${headers} ${target}")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT
-    "-nostdlib -Wno-unused-command-line-argument -fuse-ld=lld -Wl,--icf=safe -Wl,-z,max-page-size=16384 -L${CMAKE_BINARY_DIR}/system -lc -lm -lc++stub")
+    "-nostdlib -Wno-unused-command-line-argument -fuse-ld=lld -Wl,-z,max-page-size=16384 -L${CMAKE_BINARY_DIR}/system -lc -lm -lc++stub")

@@ -40,7 +40,7 @@ AdaptiveSpan read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.layers = checkpoint.size("nb_layers", 1, kMaxLayers);
   config.span = checkpoint.size("attn_span", 1, kMaxSize);
   config.inner_width = checkpoint.size("inner_hidden_size", 1, kMaxSize);
-  require_multiple("hidden_size", config.width, "nb_heads", config.heads);
+  require_multiple(checkpoint, "hidden_size", config.width, "nb_heads", config.heads);
   require_flag(checkpoint, "adapt_io_params.adapt_io_enabled", false);
   config.adaptive = checkpoint.flag("adapt_span_params.adapt_span_enabled", false);
   if (config.adaptive) {

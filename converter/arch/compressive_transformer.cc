@@ -26,8 +26,8 @@ Compression read_compression(const Checkpoint& checkpoint, uint32_t memory_rows)
     compression.dilation = checkpoint.size("compression_dilation", 1, 64, 2);
   }
   if (memory_rows + 1 < compression.rate) {
-    throw InputError(
-        "config.json: mem_len is " + std::to_string(memory_rows) +
+    checkpoint.refuse(
+        "mem_len is " + std::to_string(memory_rows) +
         ", expected at least compression_rate - 1 = " + std::to_string(compression.rate - 1) +
         ": a whole group must be there to be compressed");
   }
@@ -49,8 +49,8 @@ void import_compressive_transformer(const Checkpoint& checkpoint, const ImportOp
   words.tied_words = checkpoint.flag("tie_weight", true);
 
   if (checkpoint.is_word("compression", "most_used")) {
-    throw InputError(
-        "config.json: compression is most_used, expected conv, dilated_conv, mean or max: "
+    checkpoint.refuse(
+        "compression is most_used, expected conv, dilated_conv, mean or max: "
         "attention here never has the "
         "weights of all keys at once, so nobody knows which was used most");
   }

@@ -92,7 +92,7 @@ FastWeights read(const Checkpoint& checkpoint) {
   config.vocabulary = read_labml_vocabulary(checkpoint);
   config.width = checkpoint.size("d_model", 1, kMaxSize);
   config.heads = checkpoint.size("heads", 1, config.width);
-  require_multiple("d_model", config.width, "heads", config.heads);
+  require_multiple(checkpoint, "d_model", config.width, "heads", config.heads);
   config.inner = checkpoint.size("d_ff", 1, kMaxSize);
   config.layers = checkpoint.size("n_layers", 1, kMaxLayers);
   config.epsilon = static_cast<float>(checkpoint.number("layer_norm_eps", 1e-12, 1, 1e-5));

@@ -21,23 +21,26 @@ bool has_projections(const AdaptiveWords& words) {
   return words.division != 1 || words.embedding_width != words.width;
 }
 
-void check_cutoffs(const AdaptiveWords& words) {
+void check_cutoffs(const Checkpoint& checkpoint, AdaptiveWords& words) {
   if (words.cutoffs.size() > kMaxClusters) {
-    throw InputError("config.json: cutoffs has " + std::to_string(words.cutoffs.size()) +
-                     " elements, expected at most " + std::to_string(kMaxClusters));
+    checkpoint.refuse("cutoffs has " + std::to_string(words.cutoffs.size()) +
+                      " elements, expected at most " + std::to_string(kMaxClusters));
+    words.cutoffs.clear();
   }
   for (size_t i = 0; i < words.cutoffs.size(); ++i) {
     const uint32_t previous = words.first_word(i);
     if (words.cutoffs[i] > previous && words.cutoffs[i] < words.vocabulary) continue;
-    throw InputError("config.json: cutoffs has " + std::to_string(words.cutoffs[i]) + " behind " +
-                     std::to_string(previous) +
-                     ", expected ascending numbers below the vocabulary's size, " +
-                     std::to_string(words.vocabulary));
+    checkpoint.refuse("cutoffs has " + std::to_string(words.cutoffs[i]) + " behind " +
+                      std::to_string(previous) +
+                      ", expected ascending numbers below the vocabulary's size, " +
+                      std::to_string(words.vocabulary));
+    words.cutoffs.clear();
   }
   if (cluster_width(words, words.cutoffs.size()) == 0) {
-    throw InputError("config.json: div_val is " + std::to_string(words.division) +
-                     ", too much to divide d_embed, " + std::to_string(words.embedding_width) +
-                     ", by it " + std::to_string(words.cutoffs.size()) + " times");
+    checkpoint.refuse("div_val is " + std::to_string(words.division) +
+                      ", too much to divide d_embed, " + std::to_string(words.embedding_width) +
+                      ", by it " + std::to_string(words.cutoffs.size()) + " times");
+    words.cutoffs.clear();
   }
 }
 
@@ -170,7 +173,7 @@ void read_adaptive_words(const Checkpoint& checkpoint, AdaptiveWords* words) {
   words->division = checkpoint.size("div_val", 1, kMaxSize, words->division);
   words->embedding_width = checkpoint.size("d_embed", 1, kMaxSize, words->width);
   if (checkpoint.has_key("tie_projs")) words->tied_projections = checkpoint.flags("tie_projs");
-  check_cutoffs(*words);
+  check_cutoffs(checkpoint, *words);
 }
 
 uint32_t embed_adaptive(const std::string& name, const AdaptiveWords& words, float scale,

@@ -15,6 +15,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/model/file_prefix.h"
+#include "runtime/model/graph_verifier.h"
 #include "runtime/model/plan_check.h"
 #include "runtime/model/ring_moves.h"
 #include "runtime/session/plan.h"
@@ -26,7 +27,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "model files are little endian");
 
 // A graph nests a handful of levels.
-constexpr flatbuffers::uoffset_t kMaxDepth = 16;
+constexpr uint32_t kMaxDepth = 16;
 // Of each table, with the reference to it: in a graph of fewer bytes for each they are shared, perhaps endlessly.
 constexpr size_t kMinTableBytes = 8;
 
@@ -38,8 +39,9 @@ Status check_prefix(std::span<const std::byte> file, FilePrefix* prefix, Error* 
   }
   std::memcpy(prefix, file.data(), sizeof(FilePrefix));
   if (std::memcmp(prefix->identifier, "OXB", 3) != 0) {
-    return fail(error, Status::kFileCorrupt,
-                "not an Oxbow model: bytes 4-7 are not \"OXB1\"; make one with oxbow-convert");
+    return fail(
+        error, Status::kFileCorrupt,
+        "the file is not an Oxbow model: bytes 4-7 are not \"OXB1\"; make one with oxbow-convert");
   }
   if (prefix->identifier[3] != '1' || prefix->version != kFormatVersion ||
       prefix->prefix_bytes != sizeof(FilePrefix)) {
@@ -123,9 +125,8 @@ Status verify(std::span<const std::byte> file, std::span<const OpDef> ops, Model
   }
   const auto* bytes = reinterpret_cast<const uint8_t*>(file.data());
   OXB_TRY(check_entry_count(bytes, graph_bytes, error));
-  flatbuffers::Verifier verifier(bytes, graph_bytes, kMaxDepth,
-                                 static_cast<flatbuffers::uoffset_t>(graph_bytes / kMinTableBytes));
-  if (!schema::VerifyModelBuffer(verifier)) {
+  if (!verify_graph(bytes, graph_bytes, kMaxDepth,
+                    static_cast<uint32_t>(graph_bytes / kMinTableBytes))) {
     return fail(error, Status::kFileCorrupt, "the graph is not a valid FlatBuffer");
   }
 

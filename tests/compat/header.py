@@ -22,10 +22,13 @@ def functions(text):
 
 
 def constants(text):
-    """Name -> number, of all enumerations."""
-    return {name: int(number)
-            for body in re.findall(r"enum \{(.*?)\}", text, flags=re.S)
-            for name, number in re.findall(r"(OXB_[A-Z0-9_]+) = (\d+)", body)}
+    """Name -> number, of all enumerations and of macros that are a number, but for the version's."""
+    found = {name: int(number)
+             for body in re.findall(r"enum \{(.*?)\}", text, flags=re.S)
+             for name, number in re.findall(r"(OXB_[A-Z0-9_]+) = (\d+)", body)}
+    found.update((name, int(number)) for name, number in re.findall(r"^#define (OXB_\w+) +(\d+)$", text, flags=re.M)
+                 if not name.startswith("OXB_VERSION_"))
+    return found
 
 
 def enums(text):

@@ -12,8 +12,7 @@ jlong create(JNIEnv* env, jobject, jobject, jlong session_handle, jint beams, ji
   const Use<Session> session(env, session_handle);
   Draft<BeamSearch> search(env);
   if (!session || !search) return 0;
-  Handles::keep(session.get());
-  search->session = session.get();
+  search->session.keep(session.get());
   search->session_handle = session_handle;
   oxb_beam_options options = OXB_BEAM_OPTIONS_INIT;
   options.beams = static_cast<uint32_t>(beams);

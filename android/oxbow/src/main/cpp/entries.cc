@@ -97,10 +97,10 @@ void run_entry(JNIEnv* env, jobject, jlong handle, jint entry, jint inputs, jobj
   const auto index = static_cast<size_t>(entry);
   for (jsize i = 0; i < parts.count; ++i) {
     const jobject buffer = env->GetObjectArrayElement(buffers, i);
-    const bool taken =
-        buffer != nullptr &&
-        (i < inputs ? take_input(env, *session->model, index, parts.all[i], buffer, &given[i])
-                    : take_output(env, parts.all[i], buffer, &wanted[i - inputs]));
+    const bool taken = buffer != nullptr &&
+                       (i < inputs ? take_input(env, session->model.get()->model, index,
+                                                parts.all[i], buffer, &given[i])
+                                   : take_output(env, parts.all[i], buffer, &wanted[i - inputs]));
     env->DeleteLocalRef(buffer);
     if (!taken) return;
   }
@@ -203,6 +203,14 @@ void read_tensor(JNIEnv* env, jobject, jlong handle, jint index, jobject buffer,
         error);
 }
 
+/// Null: there is no such step.
+jbyteArray step_provider(JNIEnv* env, jobject, jlong handle, jint step) {
+  const Use<Session> session(env, handle);
+  if (!session) return nullptr;
+  const char* name = oxb_session_step_provider(session->session, static_cast<size_t>(step));
+  return name == nullptr ? nullptr : new_bytes(env, name, std::strlen(name));
+}
+
 bool measure_draft(JNIEnv* env, const Session& session, jint tokens, size_t* bytes) {
   if (tokens < 0) {
     throw_java(env, OXB_INVALID_ARGUMENT, "a draft of %d tokens", tokens);
@@ -258,6 +266,7 @@ bool register_entries(JNIEnv* env) {
       method("findTensor", "(J[B)I", find_tensor),
       method("tensorInfo", "(JI[J)[B", tensor_info),
       method("readTensor", "(JILjava/nio/ByteBuffer;II)V", read_tensor),
+      method("stepProvider", "(JI)[B", step_provider),
       method("draftBytes", "(JI)J", draft_bytes),
       method("draft", "(JI)V", draft),
       method("keep", "(JI)V", keep),

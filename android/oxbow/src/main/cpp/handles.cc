@@ -81,6 +81,8 @@ const char* name(Kind kind) {
       return "beam search";
     case Kind::kLogMel:
       return "spectrogram";
+    case Kind::kNpu:
+      return "accelerator";
   }
   return "object";
 }
@@ -123,26 +125,39 @@ void Handles::discard(JNIEnv* env, Object* object) {
 }
 
 Object* Handles::acquire(JNIEnv* env, jlong handle, Kind kind) {
+  Object* object = nullptr;
+  return acquire(env, &handle, 1, kind, &object) ? object : nullptr;
+}
+
+bool Handles::acquire(JNIEnv* env, const jlong* handles, size_t count, Kind kind,
+                      Object** objects) {
+  bool is_closed = false, is_busy = false;
   {
     const Lock lock;
-    Cell* cell = find(handle);
-    Object* object = cell == nullptr ? nullptr : cell->object;
-    if (object != nullptr && object->kind_ != kind) object = nullptr;
-    if (object != nullptr && !object->busy_) {
-      object->busy_ = object->sharing_ == Sharing::kOneCall;
-      ++object->references_;
-      return object;
+    for (size_t i = 0; i < count; ++i) {
+      const Cell* cell = find(handles[i]);
+      Object* object = cell == nullptr ? nullptr : cell->object;
+      objects[i] = object;
+      if (object == nullptr || object->kind_ != kind) {
+        is_closed = true;
+      } else if (object->sharing_ == Sharing::kOneCall && object->group_->calls_ > 0) {
+        is_busy = true;
+      }
     }
-    if (object == nullptr) handle = 0;
+    for (size_t i = 0; i < count && !is_closed && !is_busy; ++i) {
+      ++objects[i]->group_->calls_;
+      ++objects[i]->references_;
+    }
   }
-  if (handle == 0) {
+  if (is_closed) {
     throw_java(env, kClosed, "the %s is closed", name(kind));
-  } else {
+  } else if (is_busy) {
     throw_java(env, kBusy,
-               "the %s is in use: another call of it is running, and it serves one at a time",
+               "the %s is in use: a call of it, or of one that shares its memory, is running, and "
+               "they serve one at a time",
                name(kind));
   }
-  return nullptr;
+  return !is_closed && !is_busy;
 }
 
 void Handles::reach(JNIEnv* env, jlong handle, Kind kind, void (*use)(Object* object)) {
@@ -184,7 +199,7 @@ void Handles::drop(JNIEnv* env, Object* object) { forget_reference(env, object, 
 void Handles::forget_reference(JNIEnv* env, Object* object, bool ends_call) {
   {
     const Lock lock;
-    if (ends_call) object->busy_ = false;
+    if (ends_call) --object->group_->calls_;
     if (--object->references_ > 0) return;
     --living_objects;
   }

@@ -18,7 +18,8 @@ enum class Kind : uint8_t {
   kTokenizer,
   kGenerator,
   kBeamSearch,
-  kLogMel
+  kLogMel,
+  kNpu
 };
 
 /// Whether several calls may use an object at once.
@@ -42,6 +43,9 @@ class Object {
   /// Frees what the object holds. The environment is for references to Java objects only: an
   /// exception may be pending.
   virtual void destroy(JNIEnv* env) = 0;
+  /// Shares memory with another object, which must outlive it: from now on both serve one call at a time together. For an
+  /// object that has no handle yet.
+  void join(Object* other) { group_ = other->group_; }
 
  private:
   friend class Handles;
@@ -50,7 +54,9 @@ class Object {
   const Sharing sharing_;
   std::atomic<bool> closed_ = false;
   // The rest belongs to the table and is used under its lock.
-  bool busy_ = false;
+  Object* group_ = this;
+  /// Calls that use it, counted by the first of its group.
+  uint32_t calls_ = 0;
   /// Its handle, the calls that run and the objects made from it. The last one frees it.
   uint32_t references_ = 1;
 };
@@ -72,6 +78,8 @@ class Handles {
   /// An object for a call, to be released after it. Null, with a Java exception, when the handle names none of this
   /// kind, or one that another call uses.
   static Object* acquire(JNIEnv* env, jlong handle, Kind kind);
+  /// The same for several at once, which may share their memory: all of them, or none.
+  static bool acquire(JNIEnv* env, const jlong* handles, size_t count, Kind kind, Object** objects);
   static void release(JNIEnv* env, Object* object);
   /// Calls `use` with an object that another call may be using, and which is not destroyed meanwhile. It must be short.
   static void reach(JNIEnv* env, jlong handle, Kind kind, void (*use)(Object* object));
@@ -115,6 +123,28 @@ class Use {
  private:
   JNIEnv* env_;
   T* object_;
+};
+
+/// Several objects of one kind for the length of a native call. False, with a Java exception, when one is refused.
+template <typename T, size_t kMost>
+class UseAll {
+ public:
+  /// Of the first `count` handles, at most kMost.
+  UseAll(JNIEnv* env, const jlong* handles, size_t count)
+      : env_(env), count_(Handles::acquire(env, handles, count, T::kKind, objects_) ? count : 0) {}
+  ~UseAll() {
+    for (size_t i = 0; i < count_; ++i) Handles::release(env_, objects_[i]);
+  }
+  UseAll(const UseAll&) = delete;
+  UseAll& operator=(const UseAll&) = delete;
+
+  explicit operator bool() const { return count_ > 0; }
+  T& operator[](size_t i) const { return *static_cast<T*>(objects_[i]); }
+
+ private:
+  JNIEnv* env_;
+  Object* objects_[kMost];
+  size_t count_;
 };
 
 }  // namespace oxbow::jni

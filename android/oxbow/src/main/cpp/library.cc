@@ -57,7 +57,7 @@ JNIEXPORT jint JNI_OnLoad(JavaVM* machine, void*) {
                      register_session(env) && register_sampler(env) && register_tokenizer(env) &&
                      register_generator(env) && register_entries(env) &&
                      register_beam_search(env) && register_log_mel(env) && register_index(env) &&
-                     find_log(env);
+                     register_npu(env) && find_log(env);
   return ready ? JNI_VERSION_1_6 : JNI_ERR;
 }
 

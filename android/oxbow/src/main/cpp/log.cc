@@ -44,10 +44,10 @@ void LogReference::drop(JNIEnv* env) {
   sink_ = nullptr;
 }
 
-void LogReference::listen(oxb_open_options* options) {
+void LogReference::listen(oxb_log_callback* log, void** context) {
   if (sink_ == nullptr) return;
-  options->log = write;
-  options->log_context = this;
+  *log = write;
+  *context = this;
 }
 
 void LogReference::write(void* self, oxb_log_level level, const char* text) {

@@ -21,7 +21,7 @@ bool read_open_options(JNIEnv* env, Model* model, jint access, jboolean prefetch
     options->memory_bytes = model->buffer.size();
   }
   if (!model->log.keep(env, log)) return false;
-  model->log.listen(options);
+  model->log.listen(&options->log, &options->log_context);
   return true;
 }
 
@@ -186,14 +186,14 @@ void check_weights(JNIEnv* env, jobject, jlong handle) {
 }
 
 /// In the order of the constants in SessionPlan.java.
-void plan(JNIEnv* env, jobject, jlong handle, jint threads, jint backend, jlong cpu_mask,
-          jlongArray bytes) {
+void plan(JNIEnv* env, jobject, jlong handle, jobject, jlongArray numbers, jlongArray bytes) {
   const Use<Model> model(env, handle);
   if (!model) return;
-  const oxb_session_options options = session_options(threads, backend, cpu_mask);
+  SessionOptions options(env, numbers);
+  if (!options) return;
   oxb_plan plan = OXB_PLAN_INIT;
   oxb_error error = OXB_ERROR_INIT;
-  if (!check(env, oxb_session_plan(model->model, &options, &plan, &error), error)) return;
+  if (!check(env, oxb_session_plan(model->model, &options.get(), &plan, &error), error)) return;
   const jlong all[] = {
       static_cast<jlong>(plan.arena_bytes),   static_cast<jlong>(plan.session_bytes),
       static_cast<jlong>(plan.state_bytes),   static_cast<jlong>(plan.activation_bytes),
@@ -294,7 +294,7 @@ bool register_model(JNIEnv* env) {
       method("endsText", "(JI)Z", ends_text),
       method("tokenBytes", "(JI)[B", token_bytes),
       method("checkWeights", "(J)V", check_weights),
-      method("plan", "(JIIJ[J)V", plan),
+      method("plan", "(JLdev/oxbow/SessionOptions;[J[J)V", plan),
       method("entryInfo", "(JI[J)[B", entry_info),
       method("inputInfo", "(JII[J)[B", input_info),
       method("outputInfo", "(JII[J)[B", output_info),

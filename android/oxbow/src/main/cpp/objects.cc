@@ -1,6 +1,7 @@
 #include "android/oxbow/src/main/cpp/objects.h"
 
 #include <cstdlib>
+#include <iterator>
 
 namespace oxbow::jni {
 
@@ -49,25 +50,22 @@ void LentBuffer::give_back(JNIEnv* env) {
   buffer_ = nullptr;
 }
 
-void ModelReference::keep(Model* model) {
-  Handles::keep(model);
-  model_ = model;
-}
-
-void ModelReference::drop(JNIEnv* env) {
-  if (model_ != nullptr) Handles::drop(env, model_);
-  model_ = nullptr;
-}
-
 void Model::destroy(JNIEnv* env) {
   oxb_model_close(model);
   buffer.give_back(env);
   log.drop(env);
 }
 
+void Npu::destroy(JNIEnv* env) {
+  oxb_npu_close(npu);
+  log.drop(env);
+}
+
 void Session::destroy(JNIEnv* env) {
   oxb_session_destroy(session);
   lent_arena.give_back(env);
+  lender.drop(env);
+  npu.drop(env);
   model.drop(env);
 }
 
@@ -80,7 +78,7 @@ void Generator::destroy(JNIEnv* env) {
 
 void BeamSearch::destroy(JNIEnv* env) {
   oxb_beam_search_destroy(search);
-  if (session != nullptr) Handles::drop(env, session);
+  session.drop(env);
 }
 
 bool take_text(JNIEnv* env, jbyteArray bytes, Memory* text) {
@@ -93,12 +91,26 @@ bool take_text(JNIEnv* env, jbyteArray bytes, Memory* text) {
   return true;
 }
 
-oxb_session_options session_options(jint threads, jint backend, jlong cpu_mask) {
-  oxb_session_options options = OXB_SESSION_OPTIONS_INIT;
-  options.threads = static_cast<uint32_t>(threads);
-  options.backend = static_cast<oxb_backend>(backend);
-  options.cpu_mask = static_cast<uint64_t>(cpu_mask);
-  return options;
+SessionOptions::SessionOptions(JNIEnv* env, jlongArray numbers) {
+  // In the order of the constants in SessionOptions.java.
+  jlong all[8] = {};
+  env->GetLongArrayRegion(numbers, 0, static_cast<jsize>(std::size(all)), all);
+  if (env->ExceptionCheck() == JNI_TRUE) return;
+  options_.threads = static_cast<uint32_t>(all[0]);
+  options_.backend = static_cast<oxb_backend>(all[1]);
+  options_.cpu_mask = static_cast<uint64_t>(all[2]);
+  options_.warm_up = all[3] != 0;
+  options_.npu_least_rows = static_cast<uint32_t>(all[4]);
+  options_.npu_shadow = all[5] != 0;
+  if (all[6] != 0) {
+    if (!lender_.emplace(env, all[6])) return;
+    options_.lender = lender()->session;
+  }
+  if (all[7] != 0) {
+    if (!npu_.emplace(env, all[7])) return;
+    options_.npu = npu()->npu;
+  }
+  ready_ = true;
 }
 
 oxb_sampler_options sampler_options(jfloat temperature, jint top_k, jfloat top_p, jfloat penalty,

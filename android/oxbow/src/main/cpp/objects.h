@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "android/oxbow/src/main/cpp/handles.h"
@@ -56,14 +57,15 @@ class LentBuffer {
   Claim claim_;
 };
 
-/// Who hears of a model's log: a LogSink of Java. Lines come on threads that made a call, all of them Java's.
+/// Who hears of a model's log, or of an accelerator's: a LogSink of Java. Lines come on threads that made a call, all of
+/// them Java's; those of other threads are dropped.
 class LogReference {
  public:
   /// `sink` may be null. False, with a Java exception, when there is no memory.
   bool keep(JNIEnv* env, jobject sink);
   void drop(JNIEnv* env);
   /// Asks for the lines, if there is a sink.
-  void listen(oxb_open_options* options);
+  void listen(oxb_log_callback* log, void** context);
 
  private:
   static void write(void* self, oxb_log_level level, const char* text);
@@ -85,16 +87,34 @@ struct Model final : Object {
   size_t read_bytes = 0;
 };
 
-/// What keeps a model while another object uses it, closed or not.
-class ModelReference {
+struct Npu final : Object {
+  static constexpr Kind kKind = Kind::kNpu;
+  Npu() : Object(kKind, Sharing::kAnyCalls) {}
+  void destroy(JNIEnv* env) override;
+  /// What its layers take is counted by their sessions.
+  size_t bytes() const override { return 0; }
+
+  oxb_npu* npu = nullptr;
+  LogReference log;
+};
+
+/// What keeps an object while another one uses it, closed or not.
+template <typename T>
+class Reference {
  public:
-  void keep(Model* model);
-  void drop(JNIEnv* env);
-  Model* get() const { return model_; }
-  oxb_model* operator*() const { return model_->model; }
+  /// `object` may be null.
+  void keep(T* object) {
+    if (object != nullptr) Handles::keep(object);
+    object_ = object;
+  }
+  void drop(JNIEnv* env) {
+    if (object_ != nullptr) Handles::drop(env, object_);
+    object_ = nullptr;
+  }
+  T* get() const { return object_; }
 
  private:
-  Model* model_ = nullptr;
+  T* object_ = nullptr;
 };
 
 struct Session final : Object {
@@ -111,7 +131,16 @@ struct Session final : Object {
   /// After a run with this status: whether the logits are those of the last token.
   void moved(oxb_status status, bool kept_logits);
 
-  ModelReference model;
+  /// Borrows from that one, and uses an accelerator; both may be null.
+  void use(Session* other, Npu* accelerator) {
+    lender.keep(other);
+    npu.keep(accelerator);
+    if (other != nullptr) join(other);
+  }
+
+  Reference<Model> model;
+  Reference<Session> lender;
+  Reference<Npu> npu;
   oxb_session* session = nullptr;
   size_t arena_bytes = 0;
   /// One of the two holds the arena.
@@ -149,7 +178,7 @@ struct Tokenizer final : Object {
     return encoder_memory.size() + decoder_memory.size() + text.size() + ids.size();
   }
 
-  ModelReference model;
+  Reference<Model> model;
   Memory encoder_memory, decoder_memory;
   oxb_encoder* encoder = nullptr;
   oxb_decoder* decoder = nullptr;
@@ -163,7 +192,7 @@ struct Generator final : Object {
   void destroy(JNIEnv* env) override;
   size_t bytes() const override { return memory.size(); }
 
-  ModelReference model;
+  Reference<Model> model;
   /// The session it was made for, which every call brings along and thereby keeps.
   jlong session_handle = 0;
   Memory memory;
@@ -179,7 +208,7 @@ struct BeamSearch final : Object {
   size_t bytes() const override { return memory.size(); }
 
   /// Its beams borrow from this one.
-  Session* session = nullptr;
+  Reference<Session> session;
   jlong session_handle = 0;
   Memory memory;
   oxb_beam_search* search = nullptr;
@@ -219,8 +248,25 @@ class WithSession {
 /// Bytes of Java as a text with an end. False, with a Java exception, when there is no memory.
 bool take_text(JNIEnv* env, jbyteArray bytes, Memory* text);
 
+/// Options of a session from the numbers of SessionOptions.java, with the objects that they name, in use for this call.
+class SessionOptions {
+ public:
+  SessionOptions(JNIEnv* env, jlongArray numbers);
+
+  /// False, with a Java exception, when an object is closed or in use.
+  explicit operator bool() const { return ready_; }
+  oxb_session_options& get() { return options_; }
+  Session* lender() const { return lender_ ? lender_->get() : nullptr; }
+  Npu* npu() const { return npu_ ? npu_->get() : nullptr; }
+
+ private:
+  oxb_session_options options_ = OXB_SESSION_OPTIONS_INIT;
+  std::optional<Use<Session>> lender_;
+  std::optional<Use<Npu>> npu_;
+  bool ready_ = false;
+};
+
 /// Options from their Java fields.
-oxb_session_options session_options(jint threads, jint backend, jlong cpu_mask);
 oxb_sampler_options sampler_options(jfloat temperature, jint top_k, jfloat top_p, jfloat penalty,
                                     jint window, jlong seed);
 
@@ -256,6 +302,7 @@ class Draft {
 bool register_library(JNIEnv* env);
 bool register_model(JNIEnv* env);
 bool register_session(JNIEnv* env);
+bool register_npu(JNIEnv* env);
 bool register_entries(JNIEnv* env);
 bool register_beam_search(JNIEnv* env);
 bool register_log_mel(JNIEnv* env);

@@ -24,12 +24,13 @@ bool allocate_room(JNIEnv* env, oxb_model* model, Session* session) {
          session->logits.allocate(env, session->output_width, sizeof(float));
 }
 
-jlong create(JNIEnv* env, jobject, jlong model_handle, jint threads, jint backend, jlong cpu_mask,
-             jbyteArray pipeline_cache, jboolean warm_up, jobject arena, jint position,
-             jint length) {
+jlong create(JNIEnv* env, jobject, jlong model_handle, jobject, jlongArray numbers,
+             jbyteArray pipeline_cache, jobject arena, jint position, jint length) {
   const Use<Model> model(env, model_handle);
   if (!model) return 0;
-  oxb_session_options options = session_options(threads, backend, cpu_mask);
+  SessionOptions named(env, numbers);
+  if (!named) return 0;
+  oxb_session_options& options = named.get();
   const jsize cache_bytes = env->GetArrayLength(pipeline_cache);
   Memory cache;
   if (!cache.allocate(env, static_cast<size_t>(cache_bytes)) ||
@@ -38,13 +39,13 @@ jlong create(JNIEnv* env, jobject, jlong model_handle, jint threads, jint backen
   }
   options.pipeline_cache = cache_bytes == 0 ? nullptr : cache.get();
   options.pipeline_cache_bytes = static_cast<size_t>(cache_bytes);
-  options.warm_up = warm_up == JNI_TRUE;
   oxb_error error = OXB_ERROR_INIT;
   oxb_plan plan = OXB_PLAN_INIT;
   if (!check(env, oxb_session_plan(model->model, &options, &plan, &error), error)) return 0;
   Draft<Session> session(env);
   if (!session || !allocate_room(env, model->model, session.get())) return 0;
   session->model.keep(model.get());
+  session->use(named.lender(), named.npu());
   void* memory = nullptr;
   if (arena != nullptr) {
     if (!session->lent_arena.borrow(env, arena, position, length, Intent::kWrite)) return 0;
@@ -151,6 +152,44 @@ void run(JNIEnv* env, jobject, jlong handle, jintArray tokens, jint offset, jint
       session->session, session->tokens.as<int32_t>(), static_cast<size_t>(count),
       static_cast<size_t>(rows), floats, static_cast<size_t>(rows) * session->output_width, &error);
   session->moved(status, false);
+  check(env, status, error);
+}
+
+/// A token for each session, and the logits of all, unless there is no buffer for them.
+void run_together(JNIEnv* env, jclass, jobjectArray, jlongArray handles, jintArray tokens,
+                  jobject buffer, jint position, jint length) {
+  const auto count = static_cast<size_t>(env->GetArrayLength(handles));
+  if (count == 0 || count > OXB_MAX_SESSIONS_RUN) {
+    return throw_java(env, OXB_INVALID_ARGUMENT, "%zu sessions; 1 to %d can be run together", count,
+                      OXB_MAX_SESSIONS_RUN);
+  }
+  jlong all[OXB_MAX_SESSIONS_RUN];
+  int32_t ids[OXB_MAX_SESSIONS_RUN];
+  env->GetLongArrayRegion(handles, 0, static_cast<jsize>(count), all);
+  if (!read_array(env, tokens, 0, static_cast<jsize>(count), ids)) return;
+  const UseAll<Session, OXB_MAX_SESSIONS_RUN> sessions(env, all, count);
+  if (!sessions) return;
+  const size_t numbers = buffer == nullptr ? 0 : count * sessions[0].output_width;
+  float* floats = nullptr;
+  if (buffer != nullptr && !direct_floats(env, buffer, position, length, count,
+                                          sessions[0].output_width, Intent::kWrite, &floats)) {
+    return;
+  }
+  oxb_session* inner[OXB_MAX_SESSIONS_RUN];
+  for (size_t i = 0; i < count; ++i) inner[i] = sessions[i].session;
+  oxb_error error = OXB_ERROR_INIT;
+  const oxb_status status = oxb_sessions_run(inner, count, ids, floats, numbers, &error);
+  for (size_t i = 0; i < count; ++i) sessions[i].moved(status, false);
+  check(env, status, error);
+}
+
+void copy(JNIEnv* env, jobject, jlong handle, jobject, jlong from) {
+  const jlong both[] = {handle, from};
+  const UseAll<Session, 2> sessions(env, both, 2);
+  if (!sessions) return;
+  oxb_error error = OXB_ERROR_INIT;
+  const oxb_status status = oxb_session_copy(sessions[0].session, sessions[1].session, &error);
+  sessions[0].moved(status, false);
   check(env, status, error);
 }
 
@@ -294,12 +333,14 @@ void Session::moved(oxb_status status, bool kept_logits) {
 
 bool register_session(JNIEnv* env) {
   const JNINativeMethod methods[] = {
-      method("create", "(JIIJ[BZLjava/nio/ByteBuffer;II)J", create),
+      method("create", "(JLdev/oxbow/SessionOptions;[J[BLjava/nio/ByteBuffer;II)J", create),
       method("feed", "(J[III)V", feed),
       method("feedOne", "(JI)V", feed_one),
       method("sample", "(JLdev/oxbow/Sampler;J)I", sample),
       method("readLogits", "(JLjava/nio/ByteBuffer;II)V", read_logits),
       method("run", "(J[IIILjava/nio/ByteBuffer;III)V", run),
+      method("runTogether", "([Ldev/oxbow/Session;[J[ILjava/nio/ByteBuffer;II)V", run_together),
+      method("copy", "(JLdev/oxbow/Session;J)V", copy),
       method("encode", "(J[II)V", encode),
       method("embed", "(J[IIIZ[F)V", embed),
       method("cancel", "(J)V", cancel),

@@ -11,8 +11,8 @@ constexpr size_t kTextBytes = 65536;
 /// Tokens of one step; as many as Tokenizer.java has room for.
 constexpr size_t kIds = 1024;
 
-jlong create(JNIEnv* env, jobject, jlong model_handle, jboolean add_template,
-             jboolean parse_special, jboolean skip_special, jint max_word_bytes) {
+jlong create(JNIEnv* env, jobject, jlong model_handle, jint add_template, jboolean parse_special,
+             jboolean skip_special, jint max_word_bytes) {
   const Use<Model> model(env, model_handle);
   if (!model) return 0;
   oxb_encoder_options encoding = OXB_ENCODER_OPTIONS_INIT;
@@ -144,7 +144,7 @@ jlong decode(JNIEnv* env, jobject, jlong handle, jintArray ids, jint offset, jin
 
 bool register_tokenizer(JNIEnv* env) {
   const JNINativeMethod methods[] = {
-      method("create", "(JZZZI)J", create),   method("restart", "(J)V", restart),
+      method("create", "(JIZZI)J", create),   method("restart", "(J)V", restart),
       method("encode", "(J[BII[I)J", encode), method("textBytes", "(J)I", text_bytes),
       method("decode", "(J[III[B)J", decode),
   };

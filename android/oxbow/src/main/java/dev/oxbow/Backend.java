@@ -17,6 +17,6 @@ public enum Backend {
      * with {@link OxbowException#NO_DEVICE} where there is none: take another backend then.
      */
     VULKAN,
-    /** Plug-ins for accelerators, which only C and C++ can name: creating a session fails. */
+    /** Layers that the file has compiled for an accelerator, by its plug-in, which {@link SessionOptions#npu} names. */
     NPU
 }

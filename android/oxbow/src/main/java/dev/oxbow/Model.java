@@ -311,7 +311,7 @@ public final class Model extends NativeObject {
      */
     public SessionPlan getPlan(SessionOptions options) {
         long[] bytes = new long[SessionPlan.COUNT];
-        plan(handle(), options.threads, options.backend.ordinal(), options.cpuMask, bytes);
+        plan(handle(), options, options.numbers(), bytes);
         return new SessionPlan(bytes);
     }
 
@@ -386,7 +386,7 @@ public final class Model extends NativeObject {
 
     private native void checkWeights(long handle);
 
-    private native void plan(long handle, int threads, int backend, long cpuMask, long[] bytes);
+    private native void plan(long handle, SessionOptions options, long[] numbers, long[] bytes);
 
     private native byte[] entryInfo(long handle, int entry, long[] info);
 

@@ -14,7 +14,7 @@ import java.util.Objects;
  *
  * <p>Buffers are direct. What is read or written begins at the buffer's position; position and limit stay as they are.
  */
-public final class Session extends NativeObject {
+public final class Session extends Resumable {
     // Ways of the native state().
     private static final int SAVE = 0;
     private static final int LOAD = 1;
@@ -38,11 +38,9 @@ public final class Session extends NativeObject {
         session.own(
                 session.create(
                         model.handle(),
-                        options.threads,
-                        options.backend.ordinal(),
-                        options.cpuMask,
+                        options,
+                        options.numbers(),
                         options.pipelineCache,
-                        options.warmUp,
                         arena,
                         arena == null ? 0 : arena.position(),
                         arena == null ? 0 : arena.remaining()));
@@ -142,6 +140,38 @@ public final class Session extends NativeObject {
         runBatch(handle(), tokens, lengths, output, output.position(), output.remaining());
     }
 
+    /**
+     * Feeds a token to each of several sessions of one model. Those that share their memory
+     * ({@link SessionOptions#lender}) go through the model together, so that its weights are read once for all of them:
+     * several streams cost little more than one. Others run one after the other. The results are the same bits.
+     */
+    public static void runTogether(Session[] sessions, int[] tokens) {
+        runTogether(sessions, handlesOf(sessions, tokens), tokens, null, 0, 0);
+    }
+
+    /** The same, and writes the logits of each, {@link Model#getOutputWidth} floats in native order, one row after the other. */
+    public static void runTogether(Session[] sessions, int[] tokens, ByteBuffer logits) {
+        long[] handles = handlesOf(sessions, tokens);
+        DirectBuffers.checkFloats(logits, (long) sessions.length * sessions[0].model.getOutputWidth(), "the buffer for logits");
+        runTogether(sessions, handles, tokens, logits, logits.position(), logits.remaining());
+    }
+
+    private static long[] handlesOf(Session[] sessions, int[] tokens) {
+        if (sessions.length == 0 || sessions.length != tokens.length) {
+            throw OxbowException.invalid(tokens.length + " tokens for " + sessions.length + " sessions");
+        }
+        long[] handles = new long[sessions.length];
+        for (int i = 0; i < handles.length; ++i) {
+            handles[i] = sessions[i].handle();
+        }
+        return handles;
+    }
+
+    /** Makes this stream equal to that of its lender, of its borrower, or of a borrower of the same. */
+    public void copyFrom(Session other) {
+        copy(handle(), other, other.handle());
+    }
+
     /** Reads the text to translate, of a model that translates. Starts a new stream. */
     public void encode(int[] tokens) {
         encode(handle(), tokens, tokens.length);
@@ -195,6 +225,23 @@ public final class Session extends NativeObject {
         return pipelineCache(handle());
     }
 
+    /** What the accelerator has done since this session was created with {@link SessionOptions#npu}. */
+    public NpuReport getNpuReport() {
+        long[] numbers = new long[NpuReport.COUNT];
+        float[] difference = new float[1];
+        byte[] failure = npuReport(handle(), numbers, difference);
+        return new NpuReport(numbers, difference[0], failure == null ? null : Text.decode(failure));
+    }
+
+    /** Who computes each step: the names of backends. */
+    public List<String> getStepProviders() {
+        List<String> names = new ArrayList<>();
+        for (byte[] name; (name = stepProvider(handle(), names.size())) != null; ) {
+            names.add(Text.decode(name));
+        }
+        return names;
+    }
+
     /** Names of what can be looked into: states, and outputs beside the main one. */
     public List<String> getTensorNames() {
         List<String> names = new ArrayList<>();
@@ -238,17 +285,20 @@ public final class Session extends NativeObject {
     }
 
     /** Bytes of a saved state, and of a checkpoint. The same at every position of the stream. */
+    @Override
     public long getStateBytes() {
         return stateBytes(handle());
     }
 
     /** Writes the state with a checksum, to be loaded into any session of the same model, also later. */
+    @Override
     public void save(ByteBuffer state) {
         DirectBuffers.checkWritable(state, "the buffer for the state");
         state(handle(), SAVE, state, state.position(), state.remaining());
     }
 
     /** Continues where {@link #save} was called. A refused state changes nothing. */
+    @Override
     public void load(ByteBuffer state) {
         DirectBuffers.checkReadable(state, "the state");
         state(handle(), LOAD, state, state.position(), state.remaining());
@@ -268,11 +318,9 @@ public final class Session extends NativeObject {
 
     private native long create(
             long model,
-            int threads,
-            int backend,
-            long cpuMask,
+            SessionOptions options,
+            long[] numbers,
             byte[] pipelineCache,
-            boolean warmUp,
             ByteBuffer arena,
             int position,
             int length);
@@ -300,6 +348,15 @@ public final class Session extends NativeObject {
 
     private native void runBatch(
             long handle, int[] tokens, int[] lengths, ByteBuffer output, int position, int length);
+
+    private static native void runTogether(
+            Session[] sessions, long[] handles, int[] tokens, ByteBuffer logits, int position, int length);
+
+    private native void copy(long handle, Session other, long otherHandle);
+
+    private native byte[] npuReport(long handle, long[] numbers, float[] difference);
+
+    private native byte[] stepProvider(long handle, int step);
 
     private native byte[] pipelineCache(long handle);
 

@@ -11,6 +11,11 @@ public final class SessionOptions {
     ByteBuffer arena;
     byte[] pipelineCache = {};
     boolean warmUp;
+    /** Null: the session shares nothing. */
+    Session lender;
+    Npu npu;
+    int npuLeastRows;
+    boolean npuShadow;
 
     /** Threads that work on a run, the caller's included; 1 unless set. */
     public SessionOptions threads(int count) {
@@ -50,6 +55,54 @@ public final class SessionOptions {
     public SessionOptions warmUp(boolean on) {
         warmUp = on;
         return this;
+    }
+
+    /**
+     * The session borrows from that one of the same model, as the beams of a search do: it owns only its stream, of
+     * {@link SessionPlan#getBeamBytes}; what the lender encoded, its working memory, threads and backend serve both. The two
+     * serve one call at a time together. The lender's native memory stays until both are closed.
+     */
+    public SessionOptions lender(Session session) {
+        lender = java.util.Objects.requireNonNull(session);
+        return this;
+    }
+
+    /** Which accelerator computes the layers that the file has for it, and {@link Backend#NPU}. */
+    public SessionOptions npu(Npu which) {
+        npu = java.util.Objects.requireNonNull(which);
+        return backend(Backend.NPU);
+    }
+
+    /** Runs of a layer with fewer rows stay on the CPU: reading weights is all they cost. 8 unless set. */
+    public SessionOptions npuLeastRows(int rows) {
+        if (rows < 1) {
+            throw OxbowException.invalid(rows + " rows");
+        }
+        npuLeastRows = rows;
+        return this;
+    }
+
+    /**
+     * The CPU computes what the accelerator does as well, its results are used, and {@link Session#getNpuReport} tells how
+     * they differ.
+     */
+    public SessionOptions npuShadow(boolean on) {
+        npuShadow = on;
+        return this;
+    }
+
+    /** As the native code reads them; what they name must be reachable until it has. */
+    long[] numbers() {
+        return new long[] {
+            threads,
+            backend.ordinal(),
+            cpuMask,
+            warmUp ? 1 : 0,
+            npuLeastRows,
+            npuShadow ? 1 : 0,
+            lender == null ? 0 : lender.handle(),
+            npu == null ? 0 : npu.handle()
+        };
     }
 
     /**

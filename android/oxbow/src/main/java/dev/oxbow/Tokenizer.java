@@ -99,7 +99,7 @@ public final class Tokenizer extends NativeObject {
     }
 
     private native long create(
-            long model, boolean addTemplate, boolean parseSpecial, boolean skipSpecial, int maxWordBytes);
+            long model, int addTemplate, boolean parseSpecial, boolean skipSpecial, int maxWordBytes);
 
     /** Forgets what an earlier text that was refused left behind. */
     private native void restart(long handle);

@@ -2,14 +2,33 @@ package dev.oxbow;
 
 /** How text becomes tokens and tokens text. */
 public final class TokenizerOptions {
-    boolean addTemplate = true;
+    // Values of add_template.
+    private static final int FIRST = 2;
+    private static final int SECOND = 3;
+
+    int addTemplate = 1;
     boolean parseSpecial = true;
     boolean skipSpecial = true;
     int maxWordBytes = 4096;
 
     /** Whether the tokens that the model expects before and behind a text, such as its start, are added. On. */
     public TokenizerOptions addTemplate(boolean on) {
-        addTemplate = on;
+        addTemplate = on ? 1 : 0;
+        return this;
+    }
+
+    /**
+     * For the first of two texts that a model takes together, such as a question and a passage: it gets what the model
+     * expects around a first text. The ids of both follow each other in one run. Refused when the model takes no pairs.
+     */
+    public TokenizerOptions firstOfPair() {
+        addTemplate = FIRST;
+        return this;
+    }
+
+    /** The same for the second text. */
+    public TokenizerOptions secondOfPair() {
+        addTemplate = SECOND;
         return this;
     }
 

@@ -76,15 +76,18 @@ public class NullTest extends Fixture {
                 Tokenizer tokenizer = Tokenizer.create(model);
                 Generator generator = Generator.create(session);
                 BeamSearch search = BeamSearch.create(session, new BeamOptions().maxTokens(9));
-                LogMel mel = LogMel.create(80, 20)) {
+                LogMel mel = LogMel.create(80, 20);
+                Npu npu = Npu.open(System.getProperty("oxbow.plugin"))) {
             EntryPoint entry = model.getEntries().get(0);
             ByteBuffer table = DirectBuffers.allocate((int) VectorIndex.getBytes(4, 1, Metric.DOT));
             Object[] all = {
                 model, session, sampler, tokenizer, generator, search, mel, entry, entry.getInputs().get(0),
                 new EntryRun(entry), new SamplerOptions(), new TokenizerOptions(), new GeneratorOptions(),
                 new SessionOptions(), new OpenOptions(), new BeamOptions(), new Cancellation(),
+                npu, new NpuOptions(),
                 VectorIndex.create(table, 4, 1, Metric.DOT)
             };
+            objects.put(Session[].class, new Session[] {session});
             for (Object object : all) {
                 objects.put(object.getClass(), object);
             }

@@ -120,4 +120,23 @@ public class TokenizerTest extends Fixture {
             threads.shutdown();
         }
     }
+
+    @Test
+    public void aPairIsPutTogetherAsTheModelWantsIt() {
+        try (Model model = open("bert.oxb");
+                Tokenizer alone = Tokenizer.create(model);
+                Tokenizer first = Tokenizer.create(model, new TokenizerOptions().firstOfPair());
+                Tokenizer second = Tokenizer.create(model, new TokenizerOptions().secondOfPair())) {
+            String question = "where is the river", passage = "the river is here";
+            // [CLS] question [SEP], and then the passage [SEP].
+            assertArrayEquals(alone.encode(question), first.encode(question));
+            int[] whole = alone.encode(passage);
+            assertArrayEquals(Arrays.copyOfRange(whole, 1, whole.length), second.encode(passage));
+        }
+        try (Model model = demo()) {
+            refused(
+                    OxbowException.INVALID_ARGUMENT,
+                    () -> Tokenizer.create(model, new TokenizerOptions().secondOfPair()));
+        }
+    }
 }
