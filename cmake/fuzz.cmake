@@ -82,8 +82,6 @@ foreach(source IN LISTS fuzz_targets)
     target_link_libraries(fuzz_${name} PRIVATE oxbow_fuzz_readers)
   else()
     target_link_libraries(fuzz_${name} PRIVATE oxbow_converter oxbow_core)
-    target_compile_options(fuzz_${name} PRIVATE -O1)  # As the tests, whose precompiled headers serve.
-    oxbow_precompile(fuzz_${name} REUSE_FROM oxbow_converter_headers)
   endif()
   if(OXBOW_LIBFUZZER)
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)

@@ -183,9 +183,11 @@ ConvertOptions read_options(const Args& args) {
   if (transform != "auto") {
     const bool all = transform == "all";
     options.transform = Transform{
+        .unbias_keys = all && options.quantize.activations,
         .scale = all,
         .turn = all && options.quantize.activations,
         .turn_keys = all && options.quantize.activations,
+        .fit = all,
     };
   }
   options.extra_tensors = args.text("tensors", "");

@@ -130,6 +130,18 @@ std::map<std::string, std::string> SentenceModel::settings() const {
   return out;
 }
 
+std::optional<SentenceModel> read_gguf_sentences(const Gguf& gguf) {
+  // By the numbers of llama.cpp; 0 is none.
+  constexpr const char* kNames[] = {"", "mean", "first", "last"};
+  const std::string key = gguf.text("general.architecture").value_or("") + ".pooling_type";
+  const uint64_t type = gguf.integer(key).value_or(0);
+  if (type == 0 || type >= std::size(kNames)) return std::nullopt;
+  SentenceModel model;
+  model.pooling = kNames[type];
+  model.normalise = true;
+  return model;
+}
+
 std::optional<SentenceModel> read_sentence_model(const std::string& directory) {
   const std::string path = directory + "/modules.json";
   if (!is_folder(directory) || !file_exists(path)) return std::nullopt;

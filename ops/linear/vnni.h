@@ -29,7 +29,7 @@ namespace {
 constexpr size_t kBlock = kBlockRows * kBlockColumns;
 constexpr size_t kStreams = 4;
 /// How far ahead of its use a line of weights is asked for.
-constexpr size_t kPrefetchBytes = 512;
+constexpr size_t kPrefetchBytes = 1024;
 /// What is computed at a time: rows, groups of four columns, and blocks of sums kept meanwhile.
 constexpr size_t kPanelRows = 48;
 constexpr size_t kPanelGroups = 128;

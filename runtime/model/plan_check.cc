@@ -184,10 +184,14 @@ Status check_values(const schema::Tensor& tensor, Error* error) {
       tensor.kind() != TensorKind::Weight)
     return refuse_tensor(error, tensor, "only weights may be F16 or BF16");
   const bool is_index = tensor.type() == DataType::I32;
-  if (is_index && (tensor.width() != 1 || tensor.limit() == 0 || tensor.limit() > INT32_MAX ||
-                   tensor.kind() == TensorKind::Weight))
-    return refuse_tensor(error, tensor,
-                         "as I32 it must have one column, a limit, and be no weight");
+  // Several columns are for what steps tell each other.
+  const bool is_ours =
+      tensor.kind() == TensorKind::Activation || tensor.kind() == TensorKind::State;
+  if (is_index && ((tensor.width() != 1 && !is_ours) || tensor.limit() == 0 ||
+                   tensor.limit() > INT32_MAX || tensor.kind() == TensorKind::Weight))
+    return refuse_tensor(
+        error, tensor,
+        "as I32 it must have one column, unless it is made inside, a limit, and be no weight");
   if (!is_index && (tensor.limit() != 0 || tensor.default_value() != 0))
     return refuse_tensor(error, tensor, "only I32 tensors have a limit and a default");
   if (tensor.kind() == TensorKind::Input) {

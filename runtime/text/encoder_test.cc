@@ -188,7 +188,8 @@ const TokenizerDef kWords = {.kind = schema::TokenizerKind::Byte,
                                  const std::span<const char> rest = text.subspan(*consumed);
                                  const auto space = static_cast<size_t>(
                                      std::find(rest.begin(), rest.end(), ' ') - rest.begin());
-                                 if (space > 64) return fail(error, kTextStopped, "a long word");
+                                 if (space > 64)
+                                   return fail(error, Status::kTextStopped, "a long word");
                                  if (space == rest.size() && !last) return Status::kOk;
                                  state.pending.add(static_cast<int32_t>(space));
                                  *consumed += std::min(space + 1, rest.size());
@@ -228,7 +229,7 @@ TEST(TextEncoder, WhereTextIsChangedFirstAStopIsToldByAByteOfTheWord) {
                                 ids, &encoded, &error);
           taken += encoded.consumed;
         }
-        EXPECT_EQ(status, kTextStopped);
+        EXPECT_EQ(status, Status::kTextStopped);
         size_t place = 0;
         ASSERT_EQ(std::sscanf(error.text, "text, byte %zu: a long word", &place), 1) << error.text;
         EXPECT_GE(place, begin) << size << " in pieces of " << piece;
