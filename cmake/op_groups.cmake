@@ -7,7 +7,7 @@
 # group      ops                                        families
 set(op_group_table
     "recurrent | feature_map recurrence retention scan" # RetNet, Mamba, RWKV, xLSTM, fast weights, Infini, Griffin, AFT
-    "gated     | gru_gate lerp"                         # GTrXL, gated memories
+    "gated     | gru_gate lerp most_used"               # GTrXL, gated memories, a memory of what was used most
     "routed    | route routed_linear"                   # Switch
     "hashed    | hash_buckets sort_rows"                # Reformer
     "mixing    | fourier landmark_inverse"              # FNet, Nystroemformer

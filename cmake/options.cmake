@@ -92,8 +92,7 @@ endif()
 # oxbow_precompile(<target> [SKIP regex] HEADERS header... | REUSE_FROM <target>)
 #
 # SKIP: sources that include little of it; reading what is precompiled costs about a third of reading what it came from.
-# Not for runtime and ops, where what a source lacks would not be seen. Elsewhere oxbow_header_check and builds without
-# OXBOW_PCH see it.
+# Elsewhere than in runtime and ops, oxbow_header_check and builds without OXBOW_PCH see what a source lacks.
 option(OXBOW_PCH "Precompile the headers of libraries (GCC, Clang)" ${PROJECT_IS_TOP_LEVEL})
 function(oxbow_precompile target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "SKIP;REUSE_FROM" "HEADERS")
@@ -121,3 +120,12 @@ function(oxbow_precompile target)
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess;${false_alarms}>")
 endfunction()
 set(oxbow_json_headers <nlohmann/json.hpp> <schema/model_generated.h>)
+
+# oxbow_precompile_library(<target> [SKIP regex]): for runtime and ops, where what a source lacks would not be seen: the
+# release build goes without, so that it is. Not where sources are compiled for size, each in its own way.
+option(OXBOW_PCH_LIBRARY "Precompile the schema for runtime and ops, too; for builds beside one that does not" OFF)
+function(oxbow_precompile_library target)
+  if(OXBOW_PCH_LIBRARY AND NOT OXBOW_SMALL)
+    oxbow_precompile(${target} ${ARGN} HEADERS <schema/model_generated.h> <algorithm>)
+  endif()
+endfunction()

@@ -2,8 +2,9 @@
 #
 #   ops/*/test.cc, ops/**/*_test.cc     oxbow_op_tests          ops/*/bench.cc, *_bench.cc       oxbow_bench_kernels
 #   runtime/**/*_test.cc                oxbow_runtime_tests     tests/suites/*_test.cc           oxbow_tests (end to end)
-#   host/**, converter/**/*_test.cc     oxbow_converter_tests   tests/suites/alloc_trap_test.cc  oxbow_alloc_tests
-#   tests/suites/npu*_test.cc           oxbow_npu_tests
+#   converter/**/*_test.cc              oxbow_converter_tests   of tests/suites, see below       oxbow_hostile_tests
+#   host/*_test.cc, and of converter/   oxbow_format_tests      tests/suites/alloc_trap_test.cc  oxbow_alloc_tests
+#     formats/ and text/                                        tests/suites/npu*_test.cc        oxbow_npu_tests
 #   tests/fuzz/*.cc                     fuzz_*, see cmake/fuzz.cmake
 #
 # Of tests/suites, what only runs converted files is oxbow_model_tests, without the converter's library: builds for other
@@ -61,10 +62,27 @@ if(OXBOW_WITH_VULKAN)
   set(unbuilt_tests "^$")
 endif()
 oxbow_glob(runtime_tests RECURSE runtime/*_test.cc EXCLUDE ${unbuilt_tests})
-oxbow_glob(converter_tests RECURSE host/*_test.cc converter/*_test.cc)
+# Under the thread sanitizer tests about threads run (scripts/test finds them by their names), so others are not compiled.
+if(OXBOW_SANITIZE STREQUAL "thread")
+  foreach(source IN LISTS op_tests runtime_tests)
+    file(READ "${source}" text)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+    if(source MATCHES "test\\.cc$" AND NOT text MATCHES "\n(TEST|INSTANTIATE)[A-Z_]*\\([^)]*(Thread|Concurrent)")
+      list(REMOVE_ITEM op_tests "${source}")
+      list(REMOVE_ITEM runtime_tests "${source}")
+    endif()
+  endforeach()
+endif()
+oxbow_glob(converter_tests RECURSE converter/*_test.cc EXCLUDE "^converter/(formats|text)/")
+# Readers of files that others made, which the address sanitizer watches by default (scripts/test).
+oxbow_glob(format_tests RECURSE host/*_test.cc converter/formats/*_test.cc converter/text/*_test.cc)
 set(model_suites "/(api|arena_size|beam_search|entry_points|golden|lockstep|same_bits|session)_test\\.cc$")
-oxbow_glob(end_to_end_tests tests/suites/*_test.cc EXCLUDE "/alloc_trap_test\\.cc$" "/npu[a-z_]*_test\\.cc$" ${model_suites}
-           ${unbuilt_tests})
+# Files that lie, and graphs, streams and devices made to break something.
+set(hostile_suites "/(hostile_[a-z]+|opening_time|graph_limits|plain_state|executor|device|draft|generator)_test\\.cc$")
+oxbow_glob(hostile_tests tests/suites/*_test.cc)
+list(FILTER hostile_tests INCLUDE REGEX "${hostile_suites}")
+oxbow_glob(end_to_end_tests tests/suites/*_test.cc EXCLUDE "/alloc_trap_test\\.cc$" "/npu[a-z_]*_test\\.cc$" ${hostile_suites}
+           ${model_suites} ${unbuilt_tests})
 oxbow_glob(model_tests tests/suites/*_test.cc)
 list(FILTER model_tests INCLUDE REGEX "${model_suites}")
 oxbow_glob(alloc_tests tests/suites/alloc_trap_test.cc)
@@ -72,15 +90,29 @@ oxbow_glob(model_support tests/support/*.cc EXCLUDE "/(edit_model|ethosu_[a-z]+|
 oxbow_glob(converter_support tests/support/*.cc EXCLUDE "/ethosu_[a-z]+\\.cc$")
 list(REMOVE_ITEM converter_support ${model_support})
 
+# Programs that own the precompiled headers of all tests: what reuses a target's waits until that target is built.
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/empty_program.cc" CONTENT "int main() {}\n" @ONLY)
+function(oxbow_test_headers name)
+  add_executable(${name} EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/generated/empty_program.cc")
+  target_link_libraries(${name} PRIVATE oxbow_flags oxbow_schema GTest::gmock $<TARGET_NAME_IF_EXISTS:oxbow_json>)
+  target_compile_options(${name} PRIVATE -O1)
+  oxbow_precompile(${name} HEADERS ${ARGN})
+endfunction()
+oxbow_test_headers(oxbow_graph_headers <gtest/gtest.h> <schema/model_generated.h>)
+if(TARGET oxbow_converter)
+  oxbow_test_headers(oxbow_converter_headers <gmock/gmock.h> ${oxbow_json_headers})
+endif()
+
 oxbow_test(
-  oxbow_op_tests SOURCES ${op_tests} LIBRARIES oxbow_op_traits
-  PRECOMPILED HEADERS <gtest/gtest.h> <schema/model_generated.h>)
-oxbow_test(oxbow_runtime_tests SOURCES ${runtime_tests})
+  oxbow_op_tests SOURCES ${op_tests} LIBRARIES oxbow_op_traits PRECOMPILED REUSE_FROM oxbow_graph_headers)
+oxbow_test(oxbow_runtime_tests SOURCES ${runtime_tests} PRECOMPILED REUSE_FROM oxbow_graph_headers)
 
 if(TARGET oxbow_converter)
   oxbow_test(
     oxbow_converter_tests SOURCES ${converter_tests} LIBRARIES oxbow_converter
-    PRECOMPILED HEADERS <gmock/gmock.h> ${oxbow_json_headers})
+    PRECOMPILED REUSE_FROM oxbow_converter_headers)
+  oxbow_test(
+    oxbow_format_tests SOURCES ${format_tests} LIBRARIES oxbow_converter PRECOMPILED REUSE_FROM oxbow_converter_headers)
   # Their helpers, compiled once.
   add_library(oxbow_model_support OBJECT ${model_support})
   target_link_libraries(oxbow_model_support PRIVATE oxbow_flags oxbow_host GTest::gtest)
@@ -90,10 +122,13 @@ if(TARGET oxbow_converter)
   set(support_objects ${model_objects} $<TARGET_OBJECTS:oxbow_converter_support>)
   oxbow_test(
     oxbow_tests SOURCES ${end_to_end_tests} ${support_objects} LIBRARIES oxbow_converter
-    PRECOMPILED REUSE_FROM oxbow_converter_tests)
+    PRECOMPILED REUSE_FROM oxbow_converter_headers)
+  oxbow_test(
+    oxbow_hostile_tests SOURCES ${hostile_tests} ${support_objects} LIBRARIES oxbow_converter
+    PRECOMPILED REUSE_FROM oxbow_converter_headers)
   oxbow_test(
     oxbow_model_tests SOURCES ${model_tests} ${model_objects} LIBRARIES oxbow_host
-    PRECOMPILED HEADERS <gtest/gtest.h>)
+    PRECOMPILED REUSE_FROM oxbow_graph_headers)
   if(OXBOW_WITH_NPU)
     oxbow_glob(npu_tests tests/suites/npu*_test.cc tests/support/ethosu_*.cc)
     oxbow_test(oxbow_npu_tests SOURCES ${npu_tests} examples/npu_plugin.c ${support_objects} LIBRARIES oxbow_converter)
@@ -107,7 +142,7 @@ if(TARGET oxbow_converter)
     add_dependencies(oxbow_tests example_${example} example_${example}_cpp)
   endforeach()
   add_dependencies(oxbow_tests oxbow_cli oxbow_convert)
-  foreach(test oxbow_npu_tests oxbow_alloc_tests)
+  foreach(test oxbow_hostile_tests oxbow_npu_tests oxbow_alloc_tests)
     if(TARGET ${test})
       add_dependencies(${test} oxbow_cli oxbow_convert oxbow_npu_example)
     endif()
@@ -139,7 +174,37 @@ if(qemu AND TARGET oxbow_op_tests)
   if(qemu STREQUAL "qemu-arm")
     set(cores cortex-a7 cortex-a9,neon=off)
   endif()
+  # Suites of the ops that have kernels for some cores of 64 bits only, or call such: all that a second core can change.
+  oxbow_glob(core_kernels ops/*/*neon_*.cc)
+  list(TRANSFORM core_kernels REPLACE ".*/(ops/[a-z0-9_]+/)[^/]*$" "\\1")
+  list(REMOVE_DUPLICATES core_kernels)
+  list(JOIN core_kernels "|" core_kernels)
+  set(core_suites Dispatch.*)
+  foreach(test IN LISTS op_tests)
+    cmake_path(GET test PARENT_PATH folder)
+    file(GLOB sources "${folder}/*.cc" "${folder}/*.h")
+    set(concerned FALSE)
+    foreach(source IN LISTS sources)
+      file(STRINGS "${source}" includes REGEX "#include \"(${core_kernels})")
+      if(includes)
+        set(concerned TRUE)
+      endif()
+    endforeach()
+    file(STRINGS "${test}" names REGEX "^TEST")
+    if(concerned AND names)
+      foreach(name IN LISTS names)
+        string(REGEX REPLACE "^TEST[A-Z_]*\\(([A-Za-z0-9]+).*" "\\1.*" name "${name}")
+        list(APPEND core_suites "${name}" "*/${name}")
+      endforeach()
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES core_suites)
+  list(JOIN core_suites ":" core_suites)
   foreach(cpu IN LISTS cores)
+    if(NOT cpu STREQUAL "cortex-a53" AND NOT qemu STREQUAL "qemu-arm")
+      add_test(NAME OpsWithKernelsOn.${cpu} COMMAND ${qemu} -cpu ${cpu} $<TARGET_FILE:oxbow_op_tests> --gtest_filter=${core_suites})
+      set_tests_properties(OpsWithKernelsOn.${cpu} PROPERTIES TIMEOUT 1800 ENVIRONMENT "OXB_TEST_CORE=${cpu}")
+    endif()
     add_test(NAME AllOpTestsOn.${cpu} COMMAND ${qemu} -cpu ${cpu} $<TARGET_FILE:oxbow_op_tests>)
     set_tests_properties(AllOpTestsOn.${cpu} PROPERTIES TIMEOUT 1800 ENVIRONMENT "OXB_TEST_CORE=${cpu}")
     if(TARGET oxbow_model_tests)
@@ -225,6 +290,8 @@ add_test(NAME Readmes.CheckerSeesDifferences COMMAND "${PROJECT_SOURCE_DIR}/test
 # What a new op, backend, tokenizer kind, pattern or score term touches.
 add_test(NAME Touched.NothingIsListedByHand COMMAND "${PROJECT_SOURCE_DIR}/tests/touched")
 add_test(NAME Touched.CheckerSeesLists COMMAND "${PROJECT_SOURCE_DIR}/tests/touched" --self-test)
+add_test(NAME Messages.HaveTheirSubjectFirst COMMAND "${PROJECT_SOURCE_DIR}/tests/messages")
+add_test(NAME Messages.CheckerSeesOthers COMMAND "${PROJECT_SOURCE_DIR}/tests/messages" --self-test)
 
 # A benchmark that nobody runs would not be missed when it breaks.
 if(TARGET oxbow_bench_kernels)

@@ -243,6 +243,15 @@ class GraphBuilder {
   /// Groups of rows that leave the ring of `memory` when `rows` are pushed next.
   uint32_t ring_evict(const std::string& name, uint32_t rows, uint32_t memory,
                       uint32_t groups_symbol, const schema::RingEvictOptionsT& options);
+  /// See schema::MostUsedOptions. The tensors are those of an attention with the term Relative, and what it remembers.
+  struct MostUsed {
+    uint32_t q = kNone, log_sums = kNone, k = kNone, x = kNone;
+    uint32_t key_memory = kNone, memory = kNone;
+    Relative relative;
+    uint32_t usage = kNone;
+  };
+  uint32_t most_used(const std::string& name, const MostUsed& from, uint32_t groups_symbol,
+                     const schema::MostUsedOptionsT& options);
   /// The plain state becomes a copy of x, which has its shape.
   void assign(uint32_t state, uint32_t x);
   void ring_push(const std::vector<uint32_t>& rows, const std::vector<uint32_t>& states,

@@ -157,6 +157,17 @@ uint32_t GraphBuilder::ring_evict(const std::string& name, uint32_t rows, uint32
   return y;
 }
 
+uint32_t GraphBuilder::most_used(const std::string& name, const MostUsed& from,
+                                 uint32_t groups_symbol, const schema::MostUsedOptionsT& options) {
+  const uint32_t y = activation(name, groups_symbol, graph_.tensor(from.memory).width);
+  step(schema::OpCode::MostUsed,
+       {from.q, from.log_sums, from.k, from.x, from.key_memory, from.memory, from.relative.table,
+        from.relative.bias, from.relative.query_bias, from.usage},
+       {y, from.usage})
+      .options.Set(schema::MostUsedOptionsT(options));
+  return y;
+}
+
 void GraphBuilder::assign(uint32_t state, uint32_t x) {
   require(graph_.tensor(state).rows == graph_.tensor(x).rows && graph_.tensor(x).rows_symbol < 0 &&
               graph_.tensor(state).width == graph_.tensor(x).width,

@@ -147,7 +147,7 @@ void Args::fail_unknown(const std::string& word) const {
     if (!option.alias.empty()) names.push_back("--" + option.alias);
   }
   const std::string guess = closest_match(word.substr(0, 64), names);
-  throw UsageError("unknown option " + printable(word) +
+  throw UsageError("option " + printable(word) + " is unknown" +
                    (guess.empty() ? "; see --help" : "; did you mean " + guess + "?"));
 }
 
@@ -183,7 +183,7 @@ void Args::parse(const std::vector<std::string>& words) {
     }
     if (options_end || word.size() < 2 || word[0] != '-') {
       if (position == positionals_.size()) {
-        throw UsageError("unexpected argument '" + printable(word) + "'; see --help");
+        throw UsageError("argument '" + printable(word) + "' is one too many; see --help");
       }
       set(positionals_[position], word);
       if (!positionals_[position].repeated) ++position;
@@ -212,7 +212,7 @@ void Args::parse(const std::vector<std::string>& words) {
   }
   for (const Declared& declared : positionals_) {
     if (declared.required && !has(declared.name)) {
-      throw UsageError("missing " + declared.name + ": " + declared.help + "; see --help");
+      throw UsageError(declared.name + " is missing: " + declared.help + "; see --help");
     }
   }
 }

@@ -65,11 +65,11 @@ TEST(Args, AValueMayStartWithOneDashButNotLookLikeAnOption) {
 }
 
 TEST(Args, RefusesWithTheReason) {
-  EXPECT_EQ(refusal({"in", "--cuont", "7"}), "unknown option --cuont; did you mean --count?");
-  EXPECT_EQ(refusal({"in", "--zzzzzzzzzz"}), "unknown option --zzzzzzzzzz; see --help");
-  EXPECT_EQ(refusal({"in", "-x"}), "unknown option -x; see --help");
-  EXPECT_EQ(refusal({}), "missing FILE: the file; see --help");
-  EXPECT_EQ(refusal({"a", "b", "c"}), "unexpected argument 'c'; see --help");
+  EXPECT_EQ(refusal({"in", "--cuont", "7"}), "option --cuont is unknown; did you mean --count?");
+  EXPECT_EQ(refusal({"in", "--zzzzzzzzzz"}), "option --zzzzzzzzzz is unknown; see --help");
+  EXPECT_EQ(refusal({"in", "-x"}), "option -x is unknown; see --help");
+  EXPECT_EQ(refusal({}), "FILE is missing: the file; see --help");
+  EXPECT_EQ(refusal({"a", "b", "c"}), "argument 'c' is one too many; see --help");
   EXPECT_EQ(refusal({"in", "--json=1"}), "--json takes no value");
   EXPECT_EQ(refusal({"in", "--json", "--json"}), "--json is given twice, expected once");
   EXPECT_EQ(refusal({"in", "--count", "11"}), "--count is '11', expected an integer from 1 to 10");
@@ -121,6 +121,8 @@ TEST(Errors, TextFromOutsideCannotBreakTheLine) {
   EXPECT_EQ(printable("a\x9b"
                       "2J\u009b2J\x7f"),
             "a?2J?2J?");
+  EXPECT_EQ(printable("a\xed\xa0\x80\xe0\x80\x80\xf4\x90\x80\x80z"), "a???z")
+      << "surrogates, overlong, too large";
   EXPECT_EQ(printable("\u202etxt.exe\u2066\u200f\u2028"), "?txt.exe???");
   EXPECT_EQ(printable("a\xe4\xb8"
                       "b\xf0\x9f\x98"),

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,20 +29,42 @@ Status bind_signature(BindContext& context, RunFunction* run) {
   return check_signature(context, *g_signature);
 }
 
-/// A step that the signature allows, with the default options.
+/// The default options, but for a head where none makes no sense.
+void set_default_options(const OpSignature& signature, schema::StepT* step) {
+  if (signature.options == schema::OpOptions::NONE) return;
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(flatbuffers::Offset<void>(builder.EndTable(builder.StartTable())));
+  const void* table = flatbuffers::GetRoot<flatbuffers::Table>(builder.GetBufferPointer());
+  step->options.type = signature.options;
+  step->options.value = schema::OpOptionsUnion::UnPack(table, signature.options, nullptr);
+  if (auto* attention = step->options.AsAttentionOptions()) {
+    attention->heads = attention->kv_heads = attention->sources = 1;
+  }
+  if (auto* recurrence = step->options.AsRecurrenceOptions()) {
+    recurrence->heads = recurrence->key_heads = 1;
+  }
+}
+
+/// A step that the signature allows, with these options.
 class Example {
  public:
   Example(const OpSignature& signature, testing::BindFunction bind) : op(bind), s_(signature) {
-    op.symbols = op.symbol_maxima = {kTokens, kTokens};
-    op.settable_symbols = {false, true};
-    op.rings = {{}, {}};
-    op.ring_capacities = {kCapacity, kCapacity};
-    if (s_.options != schema::OpOptions::NONE) set_default_options();
+    prepare(op);
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(schema::Step::Pack(builder, &op.step));
     const auto& step = *flatbuffers::GetRoot<schema::Step>(builder.GetBufferPointer());
-    for (const Place& place : s_.inputs) add_all(place, step, op.inputs);
+    for (const Place& place : s_.inputs) {
+      starts_.push_back(op.inputs.size());
+      add_all(place, step, op.inputs);
+    }
     for (const Place& place : s_.outputs) add_all(place, step, op.outputs);
+    // What functions of the signature tell needs a step that is there.
+    OpRunner measured(bind_told_numbers);
+    prepare(measured);
+    measured.inputs = op.inputs;
+    measured.outputs = op.outputs;
+    g_example = this;
+    EXPECT_EQ(measured.bind(), Status::kOk) << measured.message();
   }
 
   Tensor& tensor(size_t index) { return *tensors[index]; }
@@ -52,33 +75,55 @@ class Example {
   std::vector<const Place*> places;
 
  private:
+  void prepare(OpRunner& runner) const {
+    runner.symbols = runner.symbol_maxima = {kTokens, kTokens};
+    runner.settable_symbols = {false, true};
+    runner.rings = {{}, {}};
+    runner.ring_capacities = {kCapacity, kCapacity};
+    set_default_options(s_, &runner.step);
+  }
+
+  static Status bind_told_numbers(BindContext& context, RunFunction* run) {
+    *run = [](RunContext&, const void*) { return Status::kOk; };
+    const StepView view(context, g_example->starts_.data());
+    for (size_t i = 0; i < g_example->places.size(); ++i) {
+      const Place& place = *g_example->places[i];
+      Tensor& tensor = g_example->tensor(i);
+      if (place.width.number != nullptr) {
+        tensor.width = static_cast<uint32_t>(place.width.number(view));
+      }
+      if (place.rows.number != nullptr) {
+        tensor.rows = static_cast<uint32_t>(place.rows.number(view));
+      }
+    }
+    return Status::kOk;
+  }
+
   void add_all(const Place& place, const schema::Step& step, std::vector<TestTensor*>& list) {
-    if (place.wanted != nullptr && !place.wanted(step)) return;
-    for (uint8_t i = 0; i == 0 || i < place.least; ++i) {
+    const size_t least = std::max<size_t>(place.least, 1);
+    const size_t count = place.count != nullptr ? place.count(step) : least;
+    for (size_t i = 0; i < count; ++i) {
+      if (place.state_of >= 0) {
+        list.push_back(op.inputs[starts_[static_cast<size_t>(place.state_of)] + i]);
+        continue;
+      }
       add(place);
       list.push_back(tensors.back().get());
       places.push_back(&place);
     }
   }
 
-  void set_default_options() {
-    flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(flatbuffers::Offset<void>(builder.EndTable(builder.StartTable())));
-    const void* table = flatbuffers::GetRoot<flatbuffers::Table>(builder.GetBufferPointer());
-    op.step.options.type = s_.options;
-    op.step.options.value = schema::OpOptionsUnion::UnPack(table, s_.options, nullptr);
-  }
-
   uint32_t width(const Place& place) const {
     if (place.types == kI32) return 1;
     switch (place.width.kind) {
       case Width::kExactly:
-        return place.width.factor;
+        return static_cast<uint32_t>(place.width.factor);
       case Width::kTimes:
-        return place.width.factor * width(s_.input(place.width.input));
+        return static_cast<uint32_t>(place.width.factor) * width(s_.input(place.width.input));
       case Width::kRowsOf:
         return rows(s_.input(place.width.input));
       case Width::kAny:
+      case Width::kTold:
         break;
     }
     return kWidth;
@@ -93,7 +138,7 @@ class Example {
   uint32_t rows(const Place& place) const {
     const Rows::Kind kind = rule(place).kind;
     if (place.rows.in_ring()) return kCapacity;
-    if (kind == Rows::kOne) return 1;
+    if (kind == Rows::kExactly) return rule(place).rows;
     return kind == Rows::kFixed ? kTableRows : kTokens;
   }
 
@@ -108,13 +153,17 @@ class Example {
       tensor.ring = 0;
     } else if (kind == Rows::kCounted || kind == Rows::kCountedOrFixed) {
       tensor.rows_symbol = kOwnSymbol;
-    } else if (kind == Rows::kAny || kind == Rows::kAnywhere || kind == Rows::kSame) {
+    } else if (kind == Rows::kAny || kind == Rows::kAnywhere || kind == Rows::kSame ||
+               kind == Rows::kRoom) {
       tensor.rows_symbol = kTokenSymbol;
     }
     if (type == DataType::kI32) tensor.limit = 2;
   }
 
+  static inline Example* g_example = nullptr;
   const OpSignature& s_;
+  /// Of the lines of inputs.
+  std::vector<size_t> starts_;
 };
 
 struct Break {
@@ -161,14 +210,20 @@ std::vector<Break> breaks_of(const OpSignature& signature, const Place& place, i
     case Rows::kAny:
     case Rows::kAnywhere:
       break;
-    case Rows::kOne:
-      add("two rows", [](Example& e, size_t i) { e.tensor(i).rows = 2; });
+    case Rows::kExactly:
+    case Rows::kTold:
+      add("a row too many", [](Example& e, size_t i) { ++e.tensor(i).rows; });
       [[fallthrough]];
     case Rows::kFixed:
     case Rows::kRing:
     case Rows::kPinnedRing:
+    case Rows::kSameRing:
       add("symbol", [](Example& e, size_t i) { e.tensor(i).rows_symbol = kTokenSymbol; });
       break;
+    case Rows::kRoom:
+      add("too little room", [](Example& e, size_t i) { e.tensor(i).rows = kTokens - 1; });
+      break;
+    case Rows::kSameOrOne:
     case Rows::kSame:
       // The first of those that repeat is what the others are compared with.
       if (&place == &signature.input(place.rows.input)) break;
@@ -250,14 +305,14 @@ std::string name_of(const ::testing::TestParamInfo<schema::OpCode>& test) {
 INSTANTIATE_TEST_SUITE_P(AllOps, Signatures, ::testing::ValuesIn(schema::EnumValuesOpCode()),
                          name_of);
 
-bool never(const schema::Step&) { return false; }
-bool always(const schema::Step&) { return true; }
+size_t never(const schema::Step&) { return 0; }
+size_t always(const schema::Step&) { return 1; }
 
 TEST(Signature, OptionalInputsAreCountedWhenTheOptionsAskForThem) {
   static constexpr OpSignature kFake = {
       .inputs = {{.name = "x"},
-                 {.name = "never", .rows = Rows::one(), .wanted = never},
-                 {.name = "scale", .width = Width::of(0), .rows = Rows::one(), .wanted = always},
+                 {.name = "never", .rows = Rows::one(), .count = never},
+                 {.name = "scale", .width = Width::of(0), .rows = Rows::one(), .count = always},
                  {.name = "more", .types = kI32, .rows = Rows::of(0), .least = 0, .most = 2}},
       .outputs = {{.name = "y", .width = Width::times(2, 2), .rows = Rows::of(0)}}};
   g_signature = &kFake;

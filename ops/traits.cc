@@ -39,7 +39,7 @@ std::optional<WeightInput> weight_input(const OpTraits& traits) {
   for (size_t i = 0; i < traits.signature->inputs.size(); ++i) {
     const Place& place = traits.signature->input(i);
     // Where those behind an optional one are depends on the step.
-    if (place.wanted != nullptr || place.varies()) break;
+    if (place.count != nullptr || place.varies()) break;
     if (place.role != Role::kWeight) continue;
     for (const Storage& storage : kStorages) {
       if ((place.types & storage.bit) != 0 && storage.type != DataType::kF32) {

@@ -137,38 +137,68 @@ def mpt():
 
 
 def mamba():
-    return dict(vocabulary(), hidden_size=one(20, 32), state_size=one(3, 8, 16), num_hidden_layers=one(1, 2, 3),
-                expand=one(1, 2, 3), conv_kernel=one(2, 3, 4), use_bias=one(False, True), hidden_act=one("silu", "gelu"),
+    return dict(vocabulary(), hidden_size=one(20, 32), state_size=one(1, 3, 8, 16), num_hidden_layers=one(1, 2, 3),
+                expand=one(1, 2, 3), conv_kernel=one(1, 2, 3, 4, 7), use_bias=one(False, True),
+                hidden_act=one("silu", "gelu", "relu"), layer_norm_epsilon=one(1e-5, 1e-3),
                 use_conv_bias=one(True, False), time_step_rank=one("auto", 1, 5), tie_word_embeddings=one(True, False))
 
 
 def mamba2():
     count, width = one(2, 4, 6), one(4, 8)
     return dict(vocabulary(), num_heads=count, head_dim=width, hidden_size=count * width // 2, expand=2,
-                state_size=one(4, 9, 16), num_hidden_layers=one(1, 2, 3), n_groups=one(1, 2), conv_kernel=one(2, 3, 4),
+                state_size=one(1, 4, 9, 16), num_hidden_layers=one(1, 2, 3), n_groups=one(1, 2, count),
+                conv_kernel=one(1, 2, 3, 4, 6), hidden_act=one("silu", "gelu"), layer_norm_epsilon=one(1e-5, 1e-3),
                 chunk_size=one(4, 16, 64), use_bias=one(False, True), use_conv_bias=one(True, False),
                 tie_word_embeddings=one(True, False), time_step_limit=one([0.0, float("inf")], [0.01, 0.5]))
 
 
 def lfm2():
     layers = one(1, 2, 3, 4)
-    return dict(decoder(*heads(8)), num_hidden_layers=layers, conv_bias=one(False, True), conv_L_cache=one(2, 3, 4),
-                layer_types=layer_types(layers, "conv", "full_attention"), block_auto_adjust_ff_dim=one(False, True),
-                block_multiple_of=one(8, 16))
+    return dict(decoder(*heads(8)), num_hidden_layers=layers, conv_bias=one(False, True), conv_L_cache=one(1, 2, 3, 4, 6),
+                layer_types=[*layer_types(layers - 1, "conv", "full_attention"), "full_attention"],
+                block_auto_adjust_ff_dim=one(False, True),
+                block_multiple_of=one(1, 8, 16), block_ffn_dim_multiplier=one(1.0, 1.5), norm_eps=one(1e-5, 1e-3),
+                rope_parameters=rope())
 
 
 def recurrent_gemma():
     count, width = one(1, 2, 4), one(8, 12)
     return dict(vocabulary(), hidden_size=count * width, lru_width=one(count * width, None),
-                num_hidden_layers=one(2, 3), num_attention_heads=count, num_key_value_heads=one(1, count),
-                head_dim=width, intermediate_size=one(48, 64), attention_window_size=one(5, 12),
-                conv1d_width=one(2, 3, 4), logits_soft_cap=one(30.0, 8.0), attention_bias=one(False, True),
-                block_types=one(["recurrent", "attention"], ["attention", "recurrent"]))
+                num_hidden_layers=one(2, 3, 5), num_attention_heads=count, num_key_value_heads=one(1, count),
+                head_dim=width, intermediate_size=one(48, 64), attention_window_size=one(2, 5, 12),
+                conv1d_width=one(1, 2, 3, 4), logits_soft_cap=one(30.0, 8.0), attention_bias=one(False, True),
+                hidden_activation=one("gelu_pytorch_tanh", "gelu", "silu"), rms_norm_eps=one(1e-6, 1e-3),
+                tie_word_embeddings=one(True, True, False), rope_parameters=rope(one(0.5, 1.0)),
+                block_types=one(["recurrent", "attention"], ["attention", "recurrent"], ["attention"],
+                                ["attention", "recurrent", "recurrent"]))
 
 
 def rwkv():
-    return dict(vocabulary(), hidden_size=one(20, 32), intermediate_size=one(None, 50), num_hidden_layers=one(2, 3),
-                rescale_every=one(1, 2, 6), tie_word_embeddings=one(False, True), context_length=64)
+    return dict(vocabulary(), hidden_size=one(20, 32), intermediate_size=one(None, 50), num_hidden_layers=one(2, 3, 5),
+                rescale_every=one(0, 1, 2, 6), context_length=64,
+                tie_word_embeddings=one(False, True), layer_norm_epsilon=one(1e-5, 1e-3))
+
+
+def qwen3_5_text():
+    count, kv, width = heads(8, 16)
+    layers, key_heads = one(1, 2, 3, 5), one(1, 2, 3)
+    kinds = layer_types(layers - 1, "linear_attention", "full_attention", "linear_attention")
+    return dict(decoder(count, kv, width, one(24, 36, 48)), num_hidden_layers=layers, head_dim=width,
+                layer_types=[*kinds, "full_attention"],
+                linear_num_key_heads=key_heads, linear_num_value_heads=key_heads * one(1, 2, 3),
+                linear_key_head_dim=one(4, 8, 12), linear_value_head_dim=one(8, 10, 16),
+                linear_conv_kernel_dim=one(2, 3, 4, 5), attention_bias=one(False, True),
+                hidden_act=one("silu", "gelu"), rms_norm_eps=one(1e-6, 1e-3),
+                rope_parameters=dict(rope(one(0.25, 0.5, 1.0)), mrope_section=[1, 1, 0]))
+
+
+def xlstm():
+    width, count = one(64, 128), one(1, 2, 4)
+    return dict(vocabulary(), hidden_size=width, num_heads=count, num_hidden_layers=one(1, 2, 3), use_bias=one(False, True),
+                qk_dim_factor=one(0.5, 1.0), v_dim_factor=one(0.5, 1.0, 2.0), ffn_proj_factor=one(0.6, 1.3, 2.667),
+                ffn_round_up_to_multiple_of=one(1, 8, 64), gate_soft_cap=one(15.0, 4.0), norm_eps=one(1e-6, 1e-3),
+                output_logit_soft_cap=one(30.0, 8.0), weight_mode=one("single", "fused"), chunk_size=one(8, 16),
+                autocast_kernel_dtype="float32", add_out_norm=one(True, False), tie_word_embeddings=one(False, True))
 
 
 # Encoders: configuration, name of the classes, and which heads.
@@ -230,8 +260,32 @@ def vit():
     return dict(config, patch_size=patch, image_size=patch * one(3, 5, 7))
 
 
+def longt5():
+    config = dict(t5(), local_radius=one(2, 3, 5, 8), global_block_size=one(2, 4, 8),
+                  encoder_attention_type=one("local", "transient-global"), feed_forward_proj=one("relu", "gated-gelu"))
+    return config
+
+
+def nystromformer():
+    landmarks = one(4, 8)
+    return encoder(num_landmarks=landmarks, segment_means_seq_len=landmarks * one(1, 2, 3), conv_kernel_size=one(None, 3, 5),
+                   inv_coeff_init_option=one(False, True))
+
+
+def fnet():
+    config = encoder()
+    config["type_vocab_size"] = 2
+    del config["num_attention_heads"]
+    return config
+
+
+def big_bird():
+    return encoder(attention_type=one("block_sparse", "original_full"), block_size=one(2, 4), num_random_blocks=one(1, 2),
+                   use_bias=one(True, False), rescale_embeddings=one(False, True))
+
+
 DECODERS = [gpt2, llama, mistral, qwen2, qwen3, phi, phi3, gpt_neox, opt, gemma3_text, bloom, mpt, mamba, mamba2, lfm2,
-            recurrent_gemma, rwkv]
+            recurrent_gemma, rwkv, qwen3_5_text, xlstm]
 ENCODERS = {
     "bert": ("Bert", lambda: encoder()),
     "roberta": ("Roberta", lambda: dict(encoder(), type_vocab_size=1, pad_token_id=1)),
@@ -288,6 +342,34 @@ def new_translator():
               "attention_mask": torch.ones((rows, tokens), dtype=torch.long),
               "decoder_input_ids": torch.randint(2, config.vocab_size, (rows, one(7, 12)))}
     return model, inputs, "logits"
+
+
+def new_long_translator():
+    config = transformers.LongT5Config(**longt5())
+    model = transformers.LongT5ForConditionalGeneration(config).float().eval()
+    shake(model)
+    tokens = one(9, 22, 37)
+    inputs = {"input_ids": torch.randint(2, config.vocab_size, (1, tokens)),
+              "attention_mask": torch.ones((1, tokens), dtype=torch.long),
+              "decoder_input_ids": torch.randint(2, config.vocab_size, (1, one(7, 12)))}
+    return model, inputs, "logits"
+
+
+def new_mixer(prefix, values, tokens, masked):
+    """An encoder that has no attention over all keys, with or without its head for words."""
+    head = one("Model", "ForMaskedLM", "ForSequenceClassification")
+    config = getattr(transformers, prefix + "Config")(**values)
+    model = getattr(transformers, prefix + head)(config).float().eval()
+    shake(model)
+    inputs = {"input_ids": torch.randint(4, config.vocab_size, (1, tokens))}
+    if masked:
+        inputs["attention_mask"] = torch.ones((1, tokens), dtype=torch.long)
+    return model, inputs, "last_hidden_state" if head == "Model" else "logits"
+
+
+def new_nystromformer():
+    values = nystromformer()
+    return new_mixer("Nystromformer", values, values["segment_means_seq_len"], True)
 
 
 def new_listener():
@@ -351,7 +433,9 @@ def main():
     logging.disable_progress_bar()
     makers = {kind.__name__: (lambda kind=kind: new_decoder(kind)) for kind in DECODERS}
     makers.update({name: (lambda name=name: new_encoder(name)) for name in ENCODERS})
-    makers.update(t5=new_translator, whisper=new_listener, vit=new_viewer)
+    makers.update(t5=new_translator, whisper=new_listener, vit=new_viewer, longt5=new_long_translator,
+                  nystromformer=new_nystromformer, fnet=lambda: new_mixer("FNet", fnet(), one(11, 23, 37), False),
+                  big_bird=lambda: new_mixer("BigBird", big_bird(), one(13, 29, 61), True))
     unknown = [name for name in options.types if name not in makers]
     if unknown:
         sys.exit("tests/random-configs: unknown type " + ", ".join(unknown) + "; known are " + ", ".join(makers))

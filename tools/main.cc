@@ -84,7 +84,7 @@ int print_manual(const std::string& name, const std::string& directory) {
   }
   const Command* command = find_command(name);
   if (command == nullptr && !name.empty()) {
-    throw UsageError("no manual page of '" + printable(name) + "'");
+    throw UsageError("command '" + printable(name) + "' has no manual page");
   }
   std::fputs((command != nullptr ? manual_of(*command) : manual_of_all()).c_str(), stdout);
   return kExitGood;
@@ -128,9 +128,9 @@ int dispatch(int argc, char** argv) {
   for (const Command& command : commands()) names.push_back(command.name);
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  if (word.empty()) throw UsageError("no command; expected one of " + list);
+  if (word.empty()) throw UsageError("the command is missing; expected one of " + list);
   const std::string guess = closest_match(word, names);
-  throw UsageError("unknown command '" + printable(word) + "'; " +
+  throw UsageError("command '" + printable(word) + "' is unknown; " +
                    (guess.empty() ? "expected one of " + list : "did you mean " + guess + "?"));
 }
 

@@ -1,5 +1,6 @@
 #include "tools/text.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <iterator>
 #include <utility>
 
+#include "host/characters.h"
 #include "tools/common.h"
 
 namespace oxbow::tools {
@@ -19,26 +21,6 @@ namespace {
 constexpr size_t kBufferBytes = 65536;
 constexpr int kWaitMilliseconds = 500;
 constexpr size_t kLineBytes = size_t{16} << 20;
-
-/// Bytes of the character that `text` begins with, 0 when it is malformed or cut off: Unicode's
-/// table 3-7 of well-formed sequences.
-size_t character_bytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead < 0xc2 || lead > 0xf4) return 0;
-  const size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    unsigned low = 0x80, high = 0xbf;
-    if (i == 1 && lead == 0xe0) low = 0xa0;
-    if (i == 1 && lead == 0xed) high = 0x9f;
-    if (i == 1 && lead == 0xf0) low = 0x90;
-    if (i == 1 && lead == 0xf4) high = 0x8f;
-    if (byte(i) < low || byte(i) > high) return 0;
-  }
-  return length;
-}
 
 bool begins_character(char byte) { return (byte & 0xc0) != 0x80; }
 
@@ -50,6 +32,27 @@ size_t end_of_characters(std::string_view text, uint64_t* left) {
     --*left;
   }
   return text.size();
+}
+
+/// Opens a file that is read as it comes. A FIFO is waited for only where there is someone who writes: to open one, or to
+/// read from it, blocks for ever otherwise.
+std::FILE* open_source(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return nullptr;
+  struct stat status = {};
+  int ends[2] = {-1, -1};
+  bool nobody = false;
+  if (::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode) && ::pipe2(ends, O_CLOEXEC) == 0) {
+    nobody = ::tee(fd, ends[1], 1, SPLICE_F_NONBLOCK) == 0;
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  const int flags = ::fcntl(fd, F_GETFL);
+  std::FILE* const file =
+      !nobody && ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0 ? ::fdopen(fd, "rb") : nullptr;
+  if (file == nullptr) ::close(fd);
+  if (nobody) throw InputError("cannot read " + path + ": a FIFO to which nobody writes");
+  return file;
 }
 
 }  // namespace
@@ -67,7 +70,7 @@ TextSource TextSource::words(std::string name, std::string text) {
 
 TextSource TextSource::file(const std::string& path) {
   TextSource source(path == "-" ? "standard input" : path);
-  source.file_.reset(path == "-" ? stdin : std::fopen(path.c_str(), "rbe"));
+  source.file_.reset(path == "-" ? stdin : open_source(path));
   if (source.file_ == nullptr) {
     throw InputError("cannot open " + path + ": " + std::strerror(errno));
   }

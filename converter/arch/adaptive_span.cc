@@ -1,12 +1,13 @@
 // Adaptive attention span (Sukhbaatar et al. 2019) as its authors wrote it (facebookresearch/adaptive-span):
 // every head has learnt how far back it looks. With persistent vectors (all-attention, 2019) in place of
-// feed-forward layers.
+// feed-forward layers, and words in clusters (adapt_io).
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>
 
+#include "converter/blocks/adaptive_softmax.h"
 #include "converter/blocks/parts.h"
 #include "host/errors.h"
 
@@ -28,9 +29,35 @@ struct AdaptiveSpan {
   bool trims_caches = false;
   uint32_t persistent = 0;
   uint32_t max_segment = 0;
+  /// Without clusters: words are one table, and a layer gives their scores.
+  AdaptiveWords words;
 
   uint32_t head_width() const { return width / heads; }
 };
+
+/// Words in clusters have tables of their own, each narrower than the one before.
+AdaptiveWords read_words(const Checkpoint& checkpoint, uint32_t vocabulary, uint32_t width) {
+  const std::string of = "adapt_io_params.";
+  AdaptiveWords words;
+  if (!checkpoint.flag(of + "adapt_io_enabled", false)) {
+    checkpoint.ignore_keys({of + "adapt_io_cutoffs", of + "adapt_io_divval", of + "adapt_io_tied"});
+    return words;
+  }
+  words.vocabulary = vocabulary;
+  words.width = words.embedding_width = width;
+  words.cutoffs = checkpoint.sizes(of + "adapt_io_cutoffs", 1, kMaxSize);
+  words.division = checkpoint.size(of + "adapt_io_divval", 2, kMaxSize);
+  check_adaptive_words(checkpoint, &words, of + "adapt_io_cutoffs", of + "adapt_io_divval");
+  words.tied_words = checkpoint.flag(of + "adapt_io_tied", false);
+  words.tied_projections.assign(words.clusters(), words.tied_words);
+  // Cluster i is read from the i-th column from the end.
+  words.reversed_clusters = true;
+  words.embedding_prefix = "in_emb.";
+  words.head_prefix = "out_emb.";
+  words.cluster_weight = "cluster_proj.weight";
+  words.cluster_bias = "cluster_proj.bias";
+  return words;
+}
 
 AdaptiveSpan read(const Checkpoint& checkpoint, const ImportOptions& options) {
   AdaptiveSpan config;
@@ -40,8 +67,8 @@ AdaptiveSpan read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.layers = checkpoint.size("nb_layers", 1, kMaxLayers);
   config.span = checkpoint.size("attn_span", 1, kMaxSize);
   config.inner_width = checkpoint.size("inner_hidden_size", 1, kMaxSize);
-  require_multiple("hidden_size", config.width, "nb_heads", config.heads);
-  require_flag(checkpoint, "adapt_io_params.adapt_io_enabled", false);
+  require_multiple(checkpoint, "hidden_size", config.width, "nb_heads", config.heads);
+  config.words = read_words(checkpoint, config.vocabulary, config.width);
   config.adaptive = checkpoint.flag("adapt_span_params.adapt_span_enabled", false);
   if (config.adaptive) {
     config.ramp = checkpoint.size("adapt_span_params.adapt_span_ramp", 1, kMaxSize);
@@ -69,11 +96,17 @@ class Builder {
 
   void build() {
     const AdaptiveSpan& c = config_;
-    uint32_t x = builder_.embedding("hidden_states.0", builder_.tokens(),
-                                    parts_.matrix("in_emb.weight", c.vocabulary, c.width));
+    const bool clustered = !c.words.cutoffs.empty();
+    uint32_t x = clustered
+                     ? embed_adaptive("hidden_states.0", c.words,
+                                      static_cast<float>(std::sqrt(static_cast<double>(c.width))),
+                                      builder_, parts_)
+                     : builder_.embedding("hidden_states.0", builder_.tokens(),
+                                          parts_.matrix("in_emb.weight", c.vocabulary, c.width));
     builder_.debug_output(x);
     for (uint32_t i = 0; i < c.layers; ++i) x = layer(i, x);
     const uint32_t tail = builder_.take_rows("tail", x);
+    if (clustered) return adaptive_head(c.words, tail, checkpoint_, builder_, parts_);
     const uint32_t scores = parts_.linear("scores", tail, "out_emb", c.width, c.vocabulary);
     builder_.adaptive_logits(scores, {});
   }

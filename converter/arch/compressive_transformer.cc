@@ -4,7 +4,8 @@
 // seen. Tensors have the names of Transformer-XL's authors; layers.N.compress is the convolution.
 //
 // A dilated convolution reaches over rows that left before, zeros at first: its taps, `compression_kernel` of them, are
-// `compression_dilation` apart, and the last is on the newest row of its group.
+// `compression_dilation` apart, and the last is on the newest row of its group. The most used row of a group is the one that
+// got the most attention, on average over all queries since it came.
 
 #include "converter/blocks/parts.h"
 #include "converter/blocks/transformer_xl.h"
@@ -17,17 +18,18 @@ Compression read_compression(const Checkpoint& checkpoint, uint32_t memory_rows)
   Compression compression;
   compression.rate = checkpoint.size("compression_rate", 1, 4096);
   compression.memory_rows = checkpoint.size("c_mem_len", 1, 1u << 20);
-  const std::string function =
-      checkpoint.choice("compression", "conv", {"conv", "dilated_conv", "mean", "max"});
+  const std::string function = checkpoint.choice(
+      "compression", "conv", {"conv", "dilated_conv", "mean", "max", "most_used"});
   if (function == "mean") compression.function = Compression::Function::kMean;
   if (function == "max") compression.function = Compression::Function::kMax;
+  if (function == "most_used") compression.function = Compression::Function::kMostUsed;
   if (function == "dilated_conv") {
     compression.taps = checkpoint.size("compression_kernel", 1, 64, compression.rate);
     compression.dilation = checkpoint.size("compression_dilation", 1, 64, 2);
   }
   if (memory_rows + 1 < compression.rate) {
-    throw InputError(
-        "config.json: mem_len is " + std::to_string(memory_rows) +
+    checkpoint.refuse(
+        "mem_len is " + std::to_string(memory_rows) +
         ", expected at least compression_rate - 1 = " + std::to_string(compression.rate - 1) +
         ": a whole group must be there to be compressed");
   }
@@ -48,12 +50,6 @@ void import_compressive_transformer(const Checkpoint& checkpoint, const ImportOp
   words.vocabulary = checkpoint.size("n_token", 1, kMaxSize);
   words.tied_words = checkpoint.flag("tie_weight", true);
 
-  if (checkpoint.is_word("compression", "most_used")) {
-    throw InputError(
-        "config.json: compression is most_used, expected conv, dilated_conv, mean or max: "
-        "attention here never has the "
-        "weights of all keys at once, so nobody knows which was used most");
-  }
   require_flag(checkpoint, "pre_lnorm", false);
   require_flag(checkpoint, "same_length", false);
   read_transfo_xl(checkpoint, options, &config);

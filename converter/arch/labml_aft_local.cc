@@ -29,6 +29,8 @@ void import_labml_aft_local(const Checkpoint& checkpoint, const ImportOptions& o
   const LabmlStackShape shape = read_labml_stack(checkpoint);
   const uint32_t length = checkpoint.size("seq_len", 1, 1u << 14), width = shape.width;
   const uint32_t window = std::min(checkpoint.size("local_window_size", 1, kMaxSize), length);
+  // Of queries, keys and values; the tensors tell.
+  checkpoint.ignore_keys({"bias"});
   GraphBuilder::Entry entry;
   entry.max_segment = std::min(read_segment(checkpoint, options), length);
   entry.capacity = length;
@@ -41,7 +43,8 @@ void import_labml_aft_local(const Checkpoint& checkpoint, const ImportOptions& o
     const std::string name = LabmlStack::name(i), of = LabmlStack::tensors(i) + "self_attn.";
     const uint32_t z = stack.normed(i, x);
     const auto project = [&](const char* suffix, const char* which) {
-      return stack.parts().linear(name + suffix, z, of + which, width, width);
+      return stack.parts().linear(name + suffix, z, of + which, width, width,
+                                  checkpoint.has_tensor(of + which + ".bias"));
     };
     const uint32_t gate =
         builder.activate(name + ".gate", project(".q", "query"), schema::Activation::Sigmoid);

@@ -2,14 +2,15 @@
 // whose matrix is corrected by the delta rule. The attention reads the residual stream without a norm; the norm
 // that the layers have for it is used by nobody.
 
+#include "converter/blocks/labml_stack.h"
 #include "converter/blocks/recurrent.h"
 
 namespace oxbow::convert {
 namespace {
 
 struct FastWeights {
-  uint32_t vocabulary, width, heads, inner, layers;
-  float epsilon;
+  LabmlStackShape shape;
+  uint32_t heads = 0;
   schema::FeatureMapOptionsT map;
 };
 
@@ -18,22 +19,22 @@ class Builder {
   Builder(const Checkpoint& checkpoint, const ImportOptions& options, const FastWeights& config,
           Graph& graph)
       : checkpoint_(checkpoint), config_(config), builder_(graph), parts_(checkpoint, builder_) {
-    max_segment_ = begin_stream(checkpoint, options, config.vocabulary, graph, builder_);
+    max_segment_ = begin_stream(checkpoint, options, config.shape.vocabulary, graph, builder_);
   }
 
   uint32_t max_segment() const { return max_segment_; }
 
   void build() {
-    const uint32_t vocabulary = config_.vocabulary, width = config_.width;
+    const uint32_t vocabulary = config_.shape.vocabulary, width = config_.shape.width;
     uint32_t x = builder_.embedding("hidden_states.0", builder_.tokens(),
                                     parts_.matrix("src_embed.weight", vocabulary, width));
     builder_.debug_output(x);
-    for (uint32_t i = 0; i < config_.layers; ++i) {
+    for (uint32_t i = 0; i < config_.shape.layers; ++i) {
       x = layer(i, x);
       builder_.debug_output(x);
     }
     const uint32_t last = parts_.layer_norm("final_norm", builder_.take_rows("tail", x),
-                                            "transformer.norm", width, config_.epsilon);
+                                            "transformer.norm", width, config_.shape.epsilon);
     builder_.logits(last, parts_.matrix("generator.weight", vocabulary, width),
                     parts_.vector("generator.bias", vocabulary));
   }
@@ -42,7 +43,7 @@ class Builder {
   uint32_t layer(uint32_t index, uint32_t x) {
     const std::string name = "layer" + std::to_string(index);
     const std::string of = "transformer.layers." + std::to_string(index) + ".";
-    const uint32_t width = config_.width, inner = config_.inner;
+    const uint32_t width = config_.shape.width;
     for (const char* unused : {"norm_self_attn.weight", "norm_self_attn.bias"}) {
       checkpoint_.ignore_tensor(of + unused);
     }
@@ -51,18 +52,14 @@ class Builder {
                       width, width);
     const uint32_t y = builder_.add(name + ".attended", x, attended);
     const uint32_t z =
-        parts_.layer_norm(name + ".ff.normed", y, of + "norm_ff", width, config_.epsilon);
-    const uint32_t wide = builder_.activate(
-        name + ".ff.active",
-        parts_.linear(name + ".ff.wide", z, of + "feed_forward.layer1", width, inner),
-        schema::Activation::Relu);
-    return builder_.add(
-        "hidden_states." + std::to_string(index + 1), y,
-        parts_.linear(name + ".ff.out", wide, of + "feed_forward.layer2", inner, width));
+        parts_.layer_norm(name + ".ff.normed", y, of + "norm_ff", width, config_.shape.epsilon);
+    return builder_.add("hidden_states." + std::to_string(index + 1), y,
+                        labml_feed_forward(checkpoint_, builder_, parts_, name + ".ff", z,
+                                           of + "feed_forward.", config_.shape));
   }
 
   uint32_t attention(const std::string& name, uint32_t x, const std::string& of) {
-    const uint32_t width = config_.width, heads = config_.heads;
+    const uint32_t width = config_.shape.width, heads = config_.heads;
     const auto project = [&](const char* which, uint32_t out) {
       return parts_.linear(name + "." + which, x, of + which + ".linear", width, out, false);
     };
@@ -89,18 +86,13 @@ class Builder {
 
 FastWeights read(const Checkpoint& checkpoint) {
   FastWeights config;
-  config.vocabulary = read_labml_vocabulary(checkpoint);
-  config.width = checkpoint.size("d_model", 1, kMaxSize);
-  config.heads = checkpoint.size("heads", 1, config.width);
-  require_multiple("d_model", config.width, "heads", config.heads);
-  config.inner = checkpoint.size("d_ff", 1, kMaxSize);
-  config.layers = checkpoint.size("n_layers", 1, kMaxLayers);
-  config.epsilon = static_cast<float>(checkpoint.number("layer_norm_eps", 1e-12, 1, 1e-5));
+  config.shape = read_labml_stack(checkpoint);
+  config.heads = checkpoint.size("heads", 1, config.shape.width);
+  require_multiple(checkpoint, "d_model", config.shape.width, "heads", config.heads);
   config.map.heads = config.heads;
   config.map.order = checkpoint.size("nu", 1, 64, 1);
   config.map.epsilon = static_cast<float>(checkpoint.number("eps", 1e-20, 1, 1e-6));
   checkpoint.ignore_keys({"seq_len"});
-  ignore_common_keys(checkpoint);
   return config;
 }
 
@@ -112,12 +104,12 @@ void import_labml_fast_weights(const Checkpoint& checkpoint, const ImportOptions
   Builder builder(checkpoint, options, config, graph);
   builder.build();
   write_metadata(checkpoint, graph,
-                 {{"d_ff", config.inner},
-                  {"d_model", config.width},
+                 {{"d_ff", config.shape.inner},
+                  {"d_model", config.shape.width},
                   {"heads", config.heads},
-                  {"layers", config.layers},
+                  {"layers", config.shape.layers},
                   {"max_segment", builder.max_segment()},
-                  {"vocabulary", config.vocabulary}});
+                  {"vocabulary", config.shape.vocabulary}});
   graph.model.metadata->time_major = true;
 }
 

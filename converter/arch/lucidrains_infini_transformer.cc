@@ -17,6 +17,8 @@ namespace {
 struct Infini {
   uint32_t vocabulary, width, layers, heads, head_width, inner, segment;
   bool delta;
+  /// How much of a token goes into the memory is learned, for each head.
+  bool learned_update;
 };
 
 /// What is the same in both entry points.
@@ -130,7 +132,7 @@ class Builder {
 
     const uint32_t remembered =
         read(name + ".remembered", positive(name + ".q.positive", q), states);
-    write(name, positive(name + ".k.positive", k), v, states);
+    write(name, positive(name + ".k.positive", k), v, kept_part(name, z, of), states);
     return mix(name, local, remembered, of);
   }
 
@@ -164,7 +166,22 @@ class Builder {
     return builder_.recurrence(name, reading);
   }
 
-  void write(const std::string& name, uint32_t k, uint32_t v, const LayerStates& states) {
+  /// Of a token's value: 1 - sigmoid(W z), or kNone for all of it.
+  uint32_t kept_part(const std::string& name, uint32_t z, const std::string& of) {
+    if (!config_.learned_update) return GraphBuilder::kNone;
+    const std::string weight = of + "to_learned_delta_update_weights.0";
+    if (!update_weights_.contains(weight)) {
+      update_weights_[weight] =
+          scaled_matrix(checkpoint_, builder_, weight, config_.width, config_.heads, -1.0);
+    }
+    return builder_.activate(
+        name + ".kept_part",
+        builder_.linear(name + ".kept_part.in", z, update_weights_[weight], GraphBuilder::kNone),
+        schema::Activation::Sigmoid);
+  }
+
+  void write(const std::string& name, uint32_t k, uint32_t v, uint32_t part,
+             const LayerStates& states) {
     if (config_.delta) {
       const uint32_t known = read(name + ".known", k, states);
       v = builder_.add(name + ".news", v,
@@ -173,6 +190,7 @@ class Builder {
     GraphBuilder::Recurrence writing = rule(states.memory, states.norm);
     writing.k = k;
     writing.v = v;
+    writing.factor = part;
     builder_.recurrence(name + ".write", writing);
     if (!ends_) return;
     builder_.assign(states.seen, states.memory);
@@ -206,7 +224,7 @@ class Builder {
   bool ends_ = false;
   uint32_t angles_ = GraphBuilder::kNone;
   std::vector<float> frequencies_;
-  std::map<std::string, uint32_t> numbers_, gates_;
+  std::map<std::string, uint32_t> numbers_, gates_, update_weights_;
 };
 
 Infini read(const Checkpoint& checkpoint, const ImportOptions& options) {
@@ -215,15 +233,17 @@ Infini read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.width = checkpoint.size("dim", 1, kMaxSize);
   config.layers = checkpoint.size("depth", 1, kMaxLayers);
   config.head_width = checkpoint.size("dim_head", 2, 1 << 14, 128);
-  require_multiple("dim_head", config.head_width, "2: rotary positions turn pairs,", 2);
+  require_multiple(checkpoint, "dim_head", config.head_width, "2: rotary positions turn pairs,", 2);
   config.heads = checkpoint.size("heads", 1, 1 << 14, 8);
   const double times = checkpoint.number("ff_mult", 0.01, 1024, 4);
   config.inner = static_cast<uint32_t>(times * config.width * 2 / 3);
   if (config.inner == 0 || config.inner > kMaxSize) {
-    throw InputError("config.json: ff_mult makes feed-forward layers of " +
-                     std::to_string(config.inner) + " elements");
+    checkpoint.refuse("ff_mult makes feed-forward layers of " + std::to_string(config.inner) +
+                      " elements");
+    config.inner = 1;
   }
   config.delta = checkpoint.flag("use_mem_delta_rule", false);
+  config.learned_update = checkpoint.flag("learned_delta_update", false);
   config.segment = read_segment(checkpoint, options);
   checkpoint.ignore_keys({"attn_dropout", "ff_dropout"});
   ignore_common_keys(checkpoint);

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "converter/blocks/recurrent.h"
+#include "converter/blocks/torchscale.h"
 #include "host/errors.h"
 
 namespace oxbow::convert {
@@ -261,10 +262,10 @@ RetNet read(const Checkpoint& checkpoint) {
   config.width = checkpoint.size("decoder_embed_dim", 2, kMaxSize, 768);
   config.value_width = checkpoint.size("decoder_value_embed_dim", 1, kMaxSize, 1280);
   config.heads = checkpoint.size("decoder_retention_heads", 1, config.width, 3);
-  require_multiple("decoder_embed_dim", config.width, "2 * decoder_retention_heads",
+  require_multiple(checkpoint, "decoder_embed_dim", config.width, "2 * decoder_retention_heads",
                    2 * config.heads);
-  require_multiple("decoder_value_embed_dim", config.value_width, "decoder_retention_heads",
-                   config.heads);
+  require_multiple(checkpoint, "decoder_value_embed_dim", config.value_width,
+                   "decoder_retention_heads", config.heads);
   config.inner = checkpoint.size("decoder_ffn_embed_dim", 1, kMaxSize, 1280);
   config.layers = checkpoint.size("decoder_layers", 1, kMaxLayers, 12);
   config.epsilon = static_cast<float>(checkpoint.number("layernorm_eps", 1e-12, 1, 1e-6));
@@ -274,27 +275,17 @@ RetNet read(const Checkpoint& checkpoint) {
   config.tied = checkpoint.flag("share_decoder_input_output_embed", false);
   config.residual_scale = 1.0;
   config.pre_norm = checkpoint.flag("decoder_normalize_before", true);
+  const bool sub_norms = checkpoint.flag("subln", true);
   if (checkpoint.flag("deepnorm", false)) {
     config.pre_norm = false;
     config.residual_scale = std::pow(2.0 * config.layers, 0.25);
-  } else if (checkpoint.flag("subln", true)) {
+  } else if (sub_norms) {
     config.pre_norm = true;
   }
-  for (const char* absent : {"multiway", "no_output_layer", "xpos_rel_pos"}) {
-    require_flag(checkpoint, absent, false);
-  }
-  for (const char* absent : {"moe_freq", "rel_pos_buckets", "max_rel_pos"}) {
-    checkpoint.size(absent, 0, 0, 0);
-  }
   config.chunk = checkpoint.size("recurrent_chunk_size", 1, kMaxSize, 512);
-  // What only experts, training and the encoder of the same library look at; which form is asked for is the
-  // caller's choice of an entry point.
-  checkpoint.ignore_keys({"drop_path_rate", "moe_top1_expert", "moe_expert_count",
-                          "moe_gating_use_fp32", "moe_eval_capacity_token_fraction",
-                          "moe_second_expert_policy", "moe_normalize_gate_prob_before_dropping",
-                          "use_xmoe", "max_target_positions", "chunkwise_recurrent",
-                          "checkpoint_activations", "fsdp", "ddp_rank", "xpos_scale_base",
-                          "encoder_normalize_before"});
+  // Which form is asked for is the caller's choice of an entry point.
+  checkpoint.ignore_keys({"chunkwise_recurrent"});
+  read_torchscale_keys(checkpoint);
   ignore_common_keys(checkpoint);
   return config;
 }

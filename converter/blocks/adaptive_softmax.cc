@@ -21,26 +21,6 @@ bool has_projections(const AdaptiveWords& words) {
   return words.division != 1 || words.embedding_width != words.width;
 }
 
-void check_cutoffs(const AdaptiveWords& words) {
-  if (words.cutoffs.size() > kMaxClusters) {
-    throw InputError("config.json: cutoffs has " + std::to_string(words.cutoffs.size()) +
-                     " elements, expected at most " + std::to_string(kMaxClusters));
-  }
-  for (size_t i = 0; i < words.cutoffs.size(); ++i) {
-    const uint32_t previous = words.first_word(i);
-    if (words.cutoffs[i] > previous && words.cutoffs[i] < words.vocabulary) continue;
-    throw InputError("config.json: cutoffs has " + std::to_string(words.cutoffs[i]) + " behind " +
-                     std::to_string(previous) +
-                     ", expected ascending numbers below the vocabulary's size, " +
-                     std::to_string(words.vocabulary));
-  }
-  if (cluster_width(words, words.cutoffs.size()) == 0) {
-    throw InputError("config.json: div_val is " + std::to_string(words.division) +
-                     ", too much to divide d_embed, " + std::to_string(words.embedding_width) +
-                     ", by it " + std::to_string(words.cutoffs.size()) + " times");
-  }
-}
-
 /// The softmax at the end, whose tensors may be those of the embeddings.
 class Head {
  public:
@@ -124,7 +104,7 @@ class Head {
     const uint32_t columns = words_.words(0) + static_cast<uint32_t>(words_.cutoffs.size());
     const uint32_t x = projected(0);
     std::vector<float> biases = bias(0);
-    append_clusters("cluster_bias", {}, &biases);
+    append_clusters(words_.cluster_bias, {}, &biases);
     const uint32_t bias_weight =
         builder_.weight(words_.head_prefix + "head.bias", 1, columns, std::move(biases));
     const std::string name = weight_name(0);
@@ -133,7 +113,7 @@ class Head {
       return builder_.linear("head0", x, parts_.matrix(name, columns, width(0)), bias_weight);
     }
     std::vector<float> values = rows(0, {width(0)}, name);
-    append_clusters("cluster_weight", {words_.embedding_width}, &values);
+    append_clusters(words_.cluster_weight, {words_.embedding_width}, &values);
     return builder_.linear(
         "head0", x,
         builder_.weight(words_.head_prefix + "head.weight", columns, width(0), std::move(values)),
@@ -170,7 +150,33 @@ void read_adaptive_words(const Checkpoint& checkpoint, AdaptiveWords* words) {
   words->division = checkpoint.size("div_val", 1, kMaxSize, words->division);
   words->embedding_width = checkpoint.size("d_embed", 1, kMaxSize, words->width);
   if (checkpoint.has_key("tie_projs")) words->tied_projections = checkpoint.flags("tie_projs");
-  check_cutoffs(*words);
+  check_adaptive_words(checkpoint, words, "cutoffs", "div_val");
+}
+
+void check_adaptive_words(const Checkpoint& checkpoint, AdaptiveWords* words,
+                          const std::string& cutoffs_key, const std::string& division_key) {
+  std::vector<uint32_t>& cutoffs = words->cutoffs;
+  if (cutoffs.size() > kMaxClusters) {
+    checkpoint.refuse(cutoffs_key + " has " + std::to_string(cutoffs.size()) +
+                      " elements, expected at most " + std::to_string(kMaxClusters));
+    cutoffs.clear();
+  }
+  for (size_t i = 0; i < cutoffs.size(); ++i) {
+    const uint32_t previous = words->first_word(i);
+    if (cutoffs[i] > previous && cutoffs[i] < words->vocabulary) continue;
+    checkpoint.refuse(cutoffs_key + " has " + std::to_string(cutoffs[i]) + " behind " +
+                      std::to_string(previous) +
+                      ", expected ascending numbers below the vocabulary's size, " +
+                      std::to_string(words->vocabulary));
+    cutoffs.clear();
+  }
+  if (cluster_width(*words, cutoffs.size()) == 0) {
+    checkpoint.refuse(division_key + " is " + std::to_string(words->division) +
+                      ", too much to divide the embeddings' width, " +
+                      std::to_string(words->embedding_width) + ", by it " +
+                      std::to_string(cutoffs.size()) + " times");
+    cutoffs.clear();
+  }
 }
 
 uint32_t embed_adaptive(const std::string& name, const AdaptiveWords& words, float scale,

@@ -32,6 +32,9 @@ struct AdaptiveWords {
   /// In front of the tensors' names.
   std::string embedding_prefix;
   std::string head_prefix;
+  /// The head's columns for clusters.
+  std::string cluster_weight = "cluster_weight";
+  std::string cluster_bias = "cluster_bias";
 
   size_t clusters() const { return cutoffs.size() + 1; }
   uint32_t first_word(size_t cluster) const { return cluster == 0 ? 0 : cutoffs[cluster - 1]; }
@@ -43,6 +46,10 @@ struct AdaptiveWords {
 /// Reads cutoffs, div_val, d_embed and tie_projs; the caller has set vocabulary and width, and the
 /// defaults of the others.
 void read_adaptive_words(const Checkpoint& checkpoint, AdaptiveWords* words);
+/// Throws unless the clusters are words of the vocabulary, and their embeddings have a width. `cutoffs_key` and
+/// `division_key` are the keys that told.
+void check_adaptive_words(const Checkpoint& checkpoint, AdaptiveWords* words,
+                          const std::string& cutoffs_key, const std::string& division_key);
 
 /// Embeddings of this run's tokens times `scale`.
 uint32_t embed_adaptive(const std::string& name, const AdaptiveWords& words, float scale,

@@ -9,8 +9,31 @@ LabmlStackShape read_labml_stack(const Checkpoint& checkpoint) {
   shape.inner = checkpoint.size("d_ff", 1, kMaxSize);
   shape.layers = checkpoint.size("n_layers", 1, kMaxLayers);
   shape.epsilon = static_cast<float>(checkpoint.number("layer_norm_eps", 1e-12, 1, 1e-5));
+  shape.activation = read_labml_feed_forward(checkpoint);
   ignore_common_keys(checkpoint);
   return shape;
+}
+
+schema::Activation read_labml_feed_forward(const Checkpoint& checkpoint) {
+  checkpoint.ignore_keys({"is_gated", "bias1", "bias2", "bias_gate"});
+  return read_activation(checkpoint, "activation", "relu");
+}
+
+uint32_t labml_feed_forward(const Checkpoint& checkpoint, GraphBuilder& builder, Parts& parts,
+                            const std::string& name, uint32_t z, const std::string& of,
+                            const LabmlStackShape& shape) {
+  const auto linear = [&](const char* to, uint32_t x, const char* which, uint32_t in,
+                          uint32_t out) {
+    return parts.linear(name + to, x, of + which, in, out,
+                        checkpoint.has_tensor(of + which + ".bias"));
+  };
+  uint32_t active = builder.activate(
+      name + ".active", linear(".wide", z, "layer1", shape.width, shape.inner), shape.activation);
+  if (checkpoint.has_tensor(of + "linear_v.weight")) {
+    active = builder.multiply(name + ".gated", active,
+                              linear(".gate", z, "linear_v", shape.width, shape.inner));
+  }
+  return linear(".out", active, "layer2", shape.inner, shape.width);
 }
 
 LabmlStack::LabmlStack(const Checkpoint& checkpoint, const LabmlStackShape& shape,
@@ -39,13 +62,9 @@ uint32_t LabmlStack::feed_forward(uint32_t layer, uint32_t x) {
   const std::string to = name(layer) + ".ff", of = tensors(layer);
   const uint32_t z =
       parts_.layer_norm(to + ".normed", x, of + "norm_ff", shape_.width, shape_.epsilon);
-  const uint32_t wide = builder_.activate(
-      to + ".active",
-      parts_.linear(to + ".wide", z, of + "feed_forward.layer1", shape_.width, shape_.inner),
-      schema::Activation::Relu);
   return builder_.add(
       name(layer) + ".out", x,
-      parts_.linear(to + ".out", wide, of + "feed_forward.layer2", shape_.inner, shape_.width));
+      labml_feed_forward(checkpoint_, builder_, parts_, to, z, of + "feed_forward.", shape_));
 }
 
 void LabmlStack::finish(uint32_t x, std::vector<std::pair<std::string, uint32_t>> sizes) {

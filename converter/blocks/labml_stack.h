@@ -18,7 +18,16 @@ struct LabmlStackShape {
   uint32_t inner = 0;
   uint32_t layers = 0;
   float epsilon = 0;
+  schema::Activation activation = schema::Activation::Relu;
 };
+
+/// labml.ai's FeedForward: `of` layer1, its activation, layer2. With `of` linear_v the activation is multiplied by what
+/// that gives. Biases are there where the checkpoint has them.
+uint32_t labml_feed_forward(const Checkpoint& checkpoint, GraphBuilder& builder, Parts& parts,
+                            const std::string& name, uint32_t z, const std::string& of,
+                            const LabmlStackShape& shape);
+/// Its keys; what tensors are there tells the rest.
+schema::Activation read_labml_feed_forward(const Checkpoint& checkpoint);
 
 LabmlStackShape read_labml_stack(const Checkpoint& checkpoint);
 

@@ -15,7 +15,7 @@ namespace oxbow::convert {
 
 /// How rows that leave the memory become compressed rows, `rate` at a time.
 struct Compression {
-  enum class Function { kConvolution, kMean, kMax };
+  enum class Function { kConvolution, kMean, kMax, kMostUsed };
   Function function = Function::kConvolution;
   uint32_t rate = 1;
   /// Of the convolution, from one tap to the next; 0 taps: `rate` of them. The last tap is the group's last row.

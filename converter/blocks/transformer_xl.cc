@@ -250,12 +250,18 @@ class Decoder {
     const uint32_t k = builder_.linear(name + ".k", z, key_weight, GraphBuilder::kNone);
     const uint32_t v = builder_.linear(name + ".v", z, value_weight, GraphBuilder::kNone);
     options.sources.push_back({k, v});
-    const uint32_t attended = builder_.attention(name + ".attention", q, options);
+    uint32_t log_sums = GraphBuilder::kNone;
+    const uint32_t attended = builder_.attention(name + ".attention", q, options,
+                                                 keeps_most_used() ? &log_sums : nullptr);
     // The memory is not needed after the attention: update it here, while keys and values are alive.
     schema::RingPushOptionsT push;
     if (config_.compression) {
       push.group = config_.compression->rate;
-      const uint32_t rows = compress(index, name + ".compressed", x, memory.x);
+      const uint32_t rows =
+          keeps_most_used()
+              ? keep_most_used(name, {q, log_sums, k, x, memory.k, memory.x, *options.relative},
+                               options)
+              : compress(index, name + ".compressed", x, memory.x);
       builder_.ring_push(
           {rows, builder_.linear(name + ".compressed.k", rows, key_weight, GraphBuilder::kNone),
            builder_.linear(name + ".compressed.v", rows, value_weight, GraphBuilder::kNone)},
@@ -266,6 +272,21 @@ class Decoder {
     }
     return parts_.linear(name + ".attention.out", attended, prefix + "o_net", attention_width_,
                          width_, false);
+  }
+
+  bool keeps_most_used() const {
+    return config_.compression && config_.compression->function == Compression::Function::kMostUsed;
+  }
+
+  /// Of each group that leaves the memory the row that was used most.
+  uint32_t keep_most_used(const std::string& name, GraphBuilder::MostUsed from,
+                          const GraphBuilder::Attention& attention) {
+    schema::MostUsedOptionsT options;
+    options.heads = attention.heads;
+    options.scale = attention.scale;
+    options.group = config_.compression->rate;
+    from.usage = builder_.state("usage." + name, config_.memory_rows, 1);
+    return builder_.most_used(name + ".compressed", from, compressed_symbol_, options);
   }
 
   /// What becomes of the rows that leave the memory when x enters it.
@@ -380,8 +401,8 @@ void require_key(const Checkpoint& checkpoint, const std::string& key, double ma
                  const std::string& expected) {
   const double value = checkpoint.number(key, -1e9, 1e9, 0);
   if (value <= max) return;
-  throw InputError("config.json: " + key + " is " + std::to_string(static_cast<int64_t>(value)) +
-                   ", expected " + expected);
+  checkpoint.refuse(key + " is " + std::to_string(static_cast<int64_t>(value)) + ", expected " +
+                    expected);
 }
 
 }  // namespace
@@ -399,7 +420,7 @@ void read_transfo_xl(const Checkpoint& checkpoint, const ImportOptions& options,
   words.width = checkpoint.size("d_model", 1, kMaxSize);
   const bool learned = checkpoint.number("attn_type", -1e9, 1e9, 0) == 1;
   // Half of a position's vector are sines.
-  if (!learned) require_multiple("d_model", words.width, "sine and cosine", 2);
+  if (!learned) require_multiple(checkpoint, "d_model", words.width, "sine and cosine", 2);
   read_adaptive_words(checkpoint, &words);
   config->heads = checkpoint.size("n_head", 1, kMaxSize);
   config->head_width = checkpoint.size("d_head", 1, kMaxSize / config->heads);
@@ -411,8 +432,8 @@ void read_transfo_xl(const Checkpoint& checkpoint, const ImportOptions& options,
   config->pre_norm = checkpoint.flag("pre_lnorm", config->pre_norm);
   config->same_length = checkpoint.flag("same_length", config->same_length);
   if (config->same_length && config->memory_rows == 0) {
-    throw InputError(
-        "config.json: mem_len is 0 with same_length, which hides all keys from every query; "
+    checkpoint.refuse(
+        "mem_len is 0 with same_length, which hides all keys from every query; "
         "expected at least 1, or same_length false");
   }
   config->max_segment = read_segment(checkpoint, options);

@@ -1,5 +1,6 @@
-// Runs attention: heads and queries are spread over threads; for each query seen.h says which positions it
-// sees, and the stream feeds their keys to the kernel.
+// Runs attention: heads and queries are spread over threads; for each query its pattern, or seen.h with what masks, flags
+// and terms have to say, tells the positions that it sees, whose keys go to the kernel tile by tile. The whole way of one
+// query is here, in the pattern's file, in generic.h, in the files of its terms and in that of the ISA's loops.
 
 #include "ops/attention/attention.h"
 
@@ -9,7 +10,7 @@
 #include <span>
 #include <type_traits>
 
-#include "ops/attention/key_stream.h"
+#include "ops/attention/key_ranges.h"
 #include "ops/attention/params.h"
 #include "ops/attention/seen.h"
 #include "runtime/base/math.h"
@@ -37,7 +38,7 @@ size_t rows_of(const RunContext& context, const AttentionSource& source) {
   return source.rows_symbol < 0 ? source.rows : context.symbols[source.rows_symbol];
 }
 
-/// Counts positions, and lists what the mask and the flags say.
+/// Counts positions.
 AttentionRun start_run(const RunContext& context, const AttentionParams& params) {
   AttentionRun run{context, params, params.shape, params.pattern, {}};
   for (const int32_t ring : params.terms.rooms.rings) {
@@ -48,79 +49,9 @@ AttentionRun start_run(const RunContext& context, const AttentionParams& params)
     sight.positions += rows_of(context, params.source[s]);
   }
   const AttentionSource& last = params.source[params.sources - 1];
-  const size_t last_rows = last.ring >= 0 ? 0 : rows_of(context, last);
-  sight.last_source = sight.positions - last_rows;
-  if (params.terms.key_mask.mask != nullptr) {
-    auto* turns = reinterpret_cast<uint32_t*>(context.scratch + params.turns_at);
-    find_turns(params.terms.key_mask.mask, last_rows, turns);
-    sight.turns = turns;
-  }
-  if (params.terms.globals.flags != nullptr) {
-    auto* list = reinterpret_cast<uint32_t*>(context.scratch + params.globals_at);
-    sight.global_count = find_globals(params.terms.globals.flags, last_rows, list);
-    sight.globals = list;
-  }
+  sight.last_source = sight.positions - (last.ring >= 0 ? 0 : rows_of(context, last));
   run.pattern.origin = context.position - sight.last_source;
   return run;
-}
-
-/// A length of the term Groups: what the file says, or the product of the last numbers of the shape.
-Status group_length(const RunContext& context, const GroupsTerm& groups, uint32_t length,
-                    uint32_t dimensions, uint64_t* result) {
-  *result = length;
-  if (length != 0) return Status::kOk;
-  const uint32_t numbers =
-      groups.shape_symbol < 0 ? groups.shape_rows : context.symbols[groups.shape_symbol];
-  uint64_t product = numbers < dimensions ? 0 : 1;
-  for (uint32_t i = 0; i < dimensions && product != 0; ++i) {
-    const int32_t number = groups.shape[numbers - 1 - i];
-    // Rows are counted with 32 bits, so that a longer group is wrong and the product of two fits.
-    product = number <= 0 || product > UINT32_MAX ? 0 : product * static_cast<uint64_t>(number);
-  }
-  *result = product;
-  if (product != 0 && product <= UINT32_MAX) return Status::kOk;
-  return fail(context.error, Status::kInvalidArgument,
-              "the shape of attention's groups has %u numbers, expected at least %u, all positive",
-              numbers, dimensions);
-}
-
-/// What groups there are. Without queries or keys there are none, and no shape is needed.
-Status find_groups(const AttentionParams& params, size_t rows, AttentionRun* run) {
-  if (!params.terms.has(schema::TermKind::Groups) || rows == 0 || run->sight.positions == 0) {
-    return Status::kOk;
-  }
-  const GroupsTerm& groups = params.terms.groups;
-  OXB_TRY(group_length(run->context, groups, groups.query_length, groups.query_dimensions,
-                       &run->sight.query_group));
-  return group_length(run->context, groups, groups.key_length, groups.key_dimensions,
-                      &run->sight.key_group);
-}
-
-/// Takes the caller's list of blocks, if there is one.
-Status take_blocks(const RunContext& context, AttentionRun& run) {
-  PatternParams& pattern = run.pattern;
-  const IndexList& list = run.params.terms.blocks.list;
-  if (!run.params.terms.has(schema::TermKind::Blocks)) return Status::kOk;
-  const uint64_t rows = list.rows(context), positions = run.sight.positions;
-  const uint64_t blocks = ceil_div(positions, uint64_t{pattern.length});
-  if (rows == 0 || positions <= pattern.full_up_to || blocks <= 2) return Status::kOk;
-  // Below 2^36 times two numbers of 32 bits, of which one was checked against a width.
-  const uint64_t others = run.params.heads * (blocks - 2);
-  if (rows / others != pattern.listed || rows % others != 0) {
-    return fail(context.error, Status::kInvalidArgument,
-                "'%.60s' has %llu rows, expected %u for each of %zu heads and %llu blocks",
-                list.name, static_cast<unsigned long long>(rows), pattern.listed, run.params.heads,
-                static_cast<unsigned long long>(blocks - 2));
-  }
-  for (uint64_t i = 0; i < rows; ++i) {
-    const int32_t block = list.values[i];
-    if (block < 0 || static_cast<uint64_t>(block) >= blocks) {
-      return fail(context.error, Status::kInvalidArgument, "'%.60s' names block %d of %llu",
-                  list.name, block, static_cast<unsigned long long>(blocks));
-    }
-  }
-  pattern.list = list.values;
-  return Status::kOk;
 }
 
 /// Whether rows whose mask is 0 give zeros.
@@ -248,22 +179,16 @@ uint64_t position_of(const AttentionRun& run, size_t row) {
   return run.params.own ? run.sight.last_source + row : run.sight.positions;
 }
 
-/// Where spans go. Patterns and filters make much code, which is then there once.
-struct SpanSink {
-  void* target;
-  void (*push)(void* target, const PositionSpan& span);
-};
-
-template <typename Target>
-SpanSink sink_of(Target& target) {
-  return {&target,
-          [](void* to, const PositionSpan& span) { static_cast<Target*>(to)->push(span); }};
-}
-
 /// What row `row` sees with this head.
 void visit_row(const AttentionRun& run, size_t head, size_t row, SpanSink sink) {
-  visit_seen(run.sight, run.pattern, run.params.terms, head, row, position_of(run, row),
-             [sink](const PositionSpan& span) { sink.push(sink.target, span); });
+  const Sight& sight = run.sight;
+  if (sight.positions == 0) return;
+  const uint64_t query = position_of(run, row);
+  if (run.params.filters) {
+    visit_seen(sight, run.pattern, run.params.terms, head, row, query, sink);
+  } else {
+    run.pattern.visit(run.pattern, head, query, sight.positions, sink);
+  }
 }
 
 /// Whether what a range's keys are multiplied with, and how far they are away, is told by their positions alone.
@@ -274,6 +199,155 @@ bool are_plain(const KeyRanges<Element>& ranges, uint64_t last_query) {
   }
   return true;
 }
+
+/// Makes tiles of the keys that are pushed and gives them to the kernel. Several heads that see the same positions take
+/// each tile in turn: their keys lie side by side, and memory gives whole rows faster than columns of them. Or they are
+/// a block (attend_spans).
+template <typename Element>
+class KeyStream {
+ public:
+  /// All of these live longer than the stream. `ranges` are of the first head.
+  KeyStream(const AttentionKernel<Element>& kernel, const AttentionShape& shape,
+            const AttentionTerms& terms, const KeyRanges<Element>& ranges,
+            std::span<HeadTask> heads, bool block = false)
+      : kernel_(kernel),
+        shape_(shape),
+        terms_(terms),
+        ranges_(ranges),
+        heads_(heads),
+        is_block_(block) {}
+
+  void begin() {
+    range_ = ranges_.ranges;
+    // One head alone reads keys that its other queries have just read, and small memories stay in the
+    // caches from token to token.
+    const uint64_t positions = ranges_.count == 0 ? 0 : ranges_.ranges[ranges_.count - 1].end;
+    looks_ahead_ = !is_block_ && heads_.size() > 1 &&
+                   positions * shape_.key_stride * sizeof(Element) > kCachedBytes;
+    tile_.span_count = tile_.keys = 0;
+    for (HeadTask& head : heads_) {
+      kernel_.begin(head.query, shape_, terms_, &head.state, head.out);
+    }
+  }
+
+  /// The next keys; each is newer than all before.
+  void push(PositionSpan span) {
+    while (span.count != 0) {
+      while (span.first >= range_->end) ++range_;
+      const uint64_t inside = (range_->end - span.first + span.step - 1) / span.step;
+      const uint64_t room = kAttentionTile - tile_.keys;
+      const uint64_t count = smaller(smaller(span.count, inside), room);
+      add_keys(span.first, static_cast<size_t>(count), span.step);
+      span.first += count * span.step;
+      span.count -= count;
+    }
+  }
+
+  void end() {
+    if (tile_.keys != 0) flush();
+    for (HeadTask& head : heads_) kernel_.end(shape_, terms_, &head.state, head.out);
+  }
+
+ private:
+  void add_keys(uint64_t position, size_t count, uint64_t step) {
+    const auto row = static_cast<size_t>(position - range_->first);
+    KeySpan<Element>& span = tile_.spans[tile_.span_count++];
+    span.k = range_->k + row * shape_.key_stride;
+    span.v = range_->v + row * shape_.value_stride;
+    span.k_scales = nullptr;
+    span.v_scales = nullptr;
+    if (shape_.scale_stride != 0) {
+      span.k_scales = range_->k_scales + row * shape_.scale_stride;
+      span.v_scales = range_->v_scales + row * shape_.scale_stride;
+    }
+    span.row = range_->row == kNoRow ? kNoRow : range_->row + row;
+    span.count = count;
+    // A step that is not taken may lead anywhere.
+    span.step = count == 1 ? 1 : static_cast<size_t>(step);
+    const uint64_t query = heads_[0].query.position;
+    const uint64_t beyond = query > range_->reach ? query - range_->reach : 0;
+    span.position = static_cast<size_t>(position + beyond);
+    span.pinned = range_->pinned;
+    tile_.keys += count;
+    if (tile_.keys == kAttentionTile) flush();
+  }
+
+  void flush_block() {
+    HeadTask* tasks[kBlockQueries];
+    size_t count = 0;
+    for (HeadTask& head : heads_) {
+      if (head.to_come == 0) continue;
+      head.seen = static_cast<size_t>(smaller(head.to_come, tile_.keys));
+      head.to_come -= head.seen;
+      tasks[count++] = &head;
+    }
+    tile_.keys_ahead.rows = tile_.values_ahead.rows = nullptr;
+    if (count != 0) kernel_.block(tasks, count, shape_, terms_, tile_);
+    tile_.span_count = tile_.keys = 0;
+  }
+
+  void flush() {
+    if (is_block_) return flush_block();
+    size_t kv_head = 0;
+    for (size_t h = 0; h < heads_.size(); ++h) {
+      move_spans(heads_[h].kv_head - kv_head);
+      kv_head = heads_[h].kv_head;
+      look_ahead(h);
+      kernel_.tile(heads_[h].query, shape_, terms_, tile_, &heads_[h].state, heads_[h].out);
+    }
+    tile_.span_count = tile_.keys = 0;
+  }
+
+  /// To a head so many further on.
+  void move_spans(size_t kv_heads) {
+    if (kv_heads == 0) return;
+    for (size_t s = 0; s < tile_.span_count; ++s) {
+      KeySpan<Element>& span = tile_.spans[s];
+      span.k += kv_heads * shape_.head_width;
+      span.v += kv_heads * shape_.value_width;
+      if (shape_.scale_stride != 0) {
+        span.k_scales += kv_heads;
+        span.v_scales += kv_heads;
+      }
+    }
+  }
+
+  /// The next tile likely follows this one in memory; each head asks for a part of it. Where that is
+  /// wrong nothing is lost.
+  void look_ahead(size_t h) {
+    const KeySpan<Element>& span = tile_.spans[tile_.span_count - 1];
+    tile_.keys_ahead.rows = tile_.values_ahead.rows = nullptr;
+    if (!looks_ahead_ || span.step != 1) return;
+    look_ahead(h, span.k + span.count * shape_.key_stride, shape_.key_stride, shape_.head_width,
+               &tile_.keys_ahead);
+    look_ahead(h, span.v + span.count * shape_.value_stride, shape_.value_stride,
+               shape_.value_width, &tile_.values_ahead);
+  }
+
+  /// `next` is behind what head h has of the last row.
+  void look_ahead(size_t h, const Element* next, size_t stride, size_t width,
+                  RowsAhead<Element>* ahead) {
+    ahead->rows = next - heads_[h].kv_head * width;
+    ahead->stride = stride * sizeof(Element);
+    ahead->row_lines = ceil_div((heads_.back().kv_head + 1) * width * sizeof(Element), kCacheLine);
+    const size_t all = kAttentionTile * ahead->row_lines;
+    ahead->first = all * h / heads_.size();
+    ahead->count = all * (h + 1) / heads_.size() - ahead->first;
+  }
+
+  /// Of the keys of all heads that are expected to be near anyway.
+  static constexpr size_t kCachedBytes = 128 * 1024;
+
+  const AttentionKernel<Element>& kernel_;
+  const AttentionShape& shape_;
+  const AttentionTerms& terms_;
+  const KeyRanges<Element>& ranges_;
+  std::span<HeadTask> heads_;
+  bool is_block_;
+  bool looks_ahead_ = false;
+  const KeyRange<Element>* range_ = nullptr;
+  KeyTile<Element> tile_;
+};
 
 void store_log_sum(const AttentionParams& params, const HeadTask& task, size_t row, size_t head,
                    bool visible) {
@@ -320,10 +394,8 @@ bool attend_as_block(const AttentionRun& run, size_t head, size_t first, size_t 
     }
   }
   if (count == 0) return true;
-  KeyStream<Element> stream(kernel, run.shape, params.terms, ranges, {tasks, count}, true);
-  stream.begin();
-  for (const PositionSpan& span : most->spans()) stream.push(span);
-  stream.end();
+  attend_spans<Element>(kernel, run.shape, params.terms, ranges, {tasks, count}, most->spans(),
+                        true);
   for (size_t i = 0; i < count; ++i) store_log_sum(params, tasks[i], rows[i], head, true);
   return true;
 }
@@ -368,9 +440,10 @@ template <typename Element>
 Status run_attention(RunContext& context, const void* raw_params) {
   const auto& params = *static_cast<const AttentionParams*>(raw_params);
   AttentionRun run = start_run(context, params);
-  OXB_TRY(take_blocks(context, run));
   const size_t rows = context.rows(params.q);
-  OXB_TRY(find_groups(params, rows, &run));
+  if (params.filters || params.terms.has(schema::TermKind::Blocks)) {
+    OXB_TRY(find_sight(context, params, rows, &run.sight, &run.pattern));
+  }
   const size_t step = float_rows(params, rows);
   const size_t worker_bytes = tasks_at_once(params) * head_scratch_bytes(params);
   // One query reads all keys for itself alone, which is what it waits for: see KeyStream.
@@ -401,6 +474,23 @@ Status run_attention(RunContext& context, const void* raw_params) {
 }
 
 }  // namespace
+
+template <typename Element>
+void attend_spans(const AttentionKernel<Element>& kernel, const AttentionShape& shape,
+                  const AttentionTerms& terms, const KeyRanges<Element>& ranges,
+                  std::span<HeadTask> tasks, std::span<const PositionSpan> spans, bool block) {
+  KeyStream<Element> stream(kernel, shape, terms, ranges, tasks, block);
+  stream.begin();
+  for (const PositionSpan& span : spans) stream.push(span);
+  stream.end();
+}
+
+template void attend_spans(const AttentionKernel<float>&, const AttentionShape&,
+                           const AttentionTerms&, const KeyRanges<float>&, std::span<HeadTask>,
+                           std::span<const PositionSpan>, bool);
+template void attend_spans(const AttentionKernel<int8_t>&, const AttentionShape&,
+                           const AttentionTerms&, const KeyRanges<int8_t>&, std::span<HeadTask>,
+                           std::span<const PositionSpan>, bool);
 
 RunFunction attention_run_function(DataType keys) {
   return keys == DataType::kF32 ? run_attention<float> : run_attention<int8_t>;

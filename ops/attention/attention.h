@@ -7,9 +7,9 @@
 //   out_i       = sum_j softmax_j(score(i, j)) v_j, zeros when there are no keys
 //
 // Three parts meet here, and a new kind of attention changes one of them:
-//   sources      where keys lie: rings and other rows. key_stream.h turns positions into spans of keys in
+//   sources      where keys lie: rings and other rows. attention.cc turns positions into spans of keys in
 //                memory.
-//   pattern      which keys a query sees: patterns/, one small struct each; seen.h adds what masks
+//   pattern      which keys a query sees: patterns/, one function each; seen.h adds what masks
 //                take away and flags add.
 //   score terms  what is added to q . k or done to the weights: terms/, one struct each. Each can be
 //                missing: relative (u, R, B), relative keys (k . R), segments (g, G, and the types h),

@@ -270,14 +270,7 @@ struct Avx2 {
 
   static void accumulate(const int16_t* weights, const int8_t* rows, size_t stride, size_t count,
                          size_t head_width, int32_t* acc) {
-    if (head_width < 16) {
-      for (size_t j = 0; j < count; ++j) {
-        for (size_t d = 0; d < head_width; ++d) {
-          acc[d] += int32_t{weights[j]} * int32_t{rows[j * stride + d]};
-        }
-      }
-      return;
-    }
+    if (head_width < 16) return accumulate_narrow(weights, rows, stride, count, head_width, acc);
     size_t d = 0;
     for (; d + 64 <= head_width; d += 64) {
       accumulate_i8<4>(weights, rows + d, stride, count, acc + d);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
-#include "ops/attention/key_stream.h"
+#include "ops/attention/key_ranges.h"
 
 namespace oxbow {
 namespace {
@@ -57,10 +57,8 @@ void bench(testing::BenchRun& run, const AttentionKernel<Element>& kernel) {
     tasks[head].kv_head = head;
   }
   run.measure(keys * width * (relative ? 3 : 2), [&] {
-    KeyStream<Element> stream(kernel, shape, terms, ranges, tasks);
-    stream.begin();
-    stream.push({0, keys, 1});
-    stream.end();
+    const PositionSpan all = {0, keys, 1};
+    attend_spans<Element>(kernel, shape, terms, ranges, tasks, {&all, 1});
   });
 }
 

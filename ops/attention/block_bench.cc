@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
-#include "ops/attention/key_stream.h"
+#include "ops/attention/key_ranges.h"
 #include "ops/testing/bench.h"
 
 namespace oxbow {
@@ -48,10 +48,8 @@ void bench(testing::BenchRun& run, const AttentionKernel<Element>& kernel) {
         tasks[i].out = out.data() + (first + i) * head_width;
         tasks[i].to_come = keys;
       }
-      KeyStream<Element> stream(kernel, shape, terms, ranges, {tasks, count}, blocks);
-      stream.begin();
-      stream.push({0, keys, 1});
-      stream.end();
+      const PositionSpan all = {0, keys, 1};
+      attend_spans<Element>(kernel, shape, terms, ranges, {tasks, count}, {&all, 1}, blocks);
     }
   });
 }

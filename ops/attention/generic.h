@@ -18,7 +18,6 @@
 #include <type_traits>
 
 #include "ops/attention/attention.h"
-#include "ops/attention/query_codes.h"
 #include "runtime/base/math.h"
 #include "runtime/base/quantize.h"
 
@@ -59,6 +58,17 @@ template <typename Element, typename Body>
     const size_t part = count - j < kKeysAtOnce ? count - j : kKeysAtOnce;
     ask_ahead(ahead, index + j, index + j + part);
     body(j, part);
+  }
+}
+
+/// The sum of the values of a head that is narrower than a vector.
+[[maybe_unused]] inline void accumulate_narrow(const int16_t* weights, const int8_t* rows,
+                                               size_t stride, size_t count, size_t head_width,
+                                               int32_t* acc) {
+  for (size_t j = 0; j < count; ++j) {
+    for (size_t d = 0; d < head_width; ++d) {
+      acc[d] += int32_t{weights[j]} * int32_t{rows[j * stride + d]};
+    }
   }
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ops/attention/attention.h"
-#include "ops/attention/key_stream.h"
+#include "ops/attention/key_ranges.h"
 #include "ops/attention/testing/test_case.h"
 
 namespace oxbow {
@@ -76,10 +76,8 @@ struct KernelCase {
     task.query = query;
     task.state.scratch = scratch.data();
     task.out = out.f32();
-    KeyStream<Element> stream(kernel, shape, terms, ranges, {&task, 1});
-    stream.begin();
-    stream.push({1, 98 / step, step});
-    stream.end();
+    const PositionSpan span = {1, 98 / step, step};
+    attend_spans<Element>(kernel, shape, terms, ranges, {&task, 1}, {&span, 1});
     sum = task.state.sum;
   }
 
@@ -198,17 +196,14 @@ void expect_bits_of_single_queries(Isa isa, const char* name,
         task.state.scratch = scratch.data() + i * attention_scratch_bytes(test.shape, false);
         task.out = want.data() + i * values;
         task.to_come = random() % 2 == 0 ? random() % 48 : 97 / step;
-        KeyStream<Element> single(reference_of(Element{}), test.shape, test.terms, test.ranges,
-                                  {&task, 1});
-        single.begin();
-        single.push({1, task.to_come, step});
-        single.end();
+        const PositionSpan own = {1, task.to_come, step};
+        attend_spans<Element>(reference_of(Element{}), test.shape, test.terms, test.ranges,
+                              {&task, 1}, {&own, 1});
         task.out = got.data() + i * values;
       }
-      KeyStream<Element> block(kernel, test.shape, test.terms, test.ranges, {tasks, count}, true);
-      block.begin();
-      block.push({1, 97 / step, step});
-      block.end();
+      const PositionSpan all = {1, 97 / step, step};
+      attend_spans<Element>(kernel, test.shape, test.terms, test.ranges, {tasks, count}, {&all, 1},
+                            true);
       ASSERT_EQ(0, std::memcmp(got.data(), want.data(), got.size() * sizeof(float)))
           << name << " " << width << " values " << values << " queries " << count;
     }

@@ -7,9 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/patterns/pattern.h"
+#include "ops/attention/params.h"
 #include "ops/attention/patterns/span.h"
-#include "ops/attention/terms/terms.h"
 
 namespace oxbow {
 
@@ -188,63 +187,20 @@ struct Sight {
   uint64_t key_group = 0;
 };
 
-/// Emits what the query at position `query` sees of positions [0, positions) with this head, by its pattern.
-template <typename Emit>
-void visit_pattern(const PatternParams& p, uint64_t head, uint64_t query, uint64_t positions,
-                   const Emit& emit) {
-  if (positions == 0) return;
-  with_pattern(p.kind, false, [&](auto type) {
-    decltype(type)::Pattern::of(p, head).visit(query, positions, emit);
-    return true;
-  });
-}
-
 /// Whether a term cuts off what is far away, for each head by itself.
-inline bool has_reach(const AttentionTerms& terms) {
-  bool found = false;
-  for_each_term(terms, [&](const auto& term) {
-    found = found || requires { term.reach(0); };
-  });
-  return found;
-}
+bool has_reach(const AttentionTerms& terms);
 
-/// The same by all that the step says; the query is row `row`.
-template <typename Emit>
+/// Whether terms have a say in what is seen, and not the pattern alone.
+bool terms_filter(const AttentionTerms& terms);
+
+/// What such terms say in this run of `rows` queries; `positions` and `last_source` are there. A list of blocks becomes a
+/// part of the pattern.
+Status find_sight(const RunContext& context, const AttentionParams& params, size_t rows,
+                  Sight* sight, PatternParams* pattern);
+
+/// Emits what the query at position `query`, which is row `row`, sees with this head by the pattern and by such terms;
+/// there are positions.
 void visit_seen(const Sight& sight, const PatternParams& pattern, const AttentionTerms& terms,
-                size_t head, size_t row, uint64_t query, const Emit& emit) {
-  if (sight.query_group != 0) {
-    const uint64_t group = row / sight.query_group, length = sight.key_group;
-    // The group's first key is there, so that the product fits.
-    if (group >= (sight.positions + length - 1) / length) return;
-    return emit_range(group * length, smaller((group + 1) * length, sight.positions), emit);
-  }
-  if (sight.turns == nullptr && sight.globals == nullptr && !has_reach(terms) &&
-      !terms.has(schema::TermKind::Sides)) {
-    return visit_pattern(pattern, head, query, sight.positions, emit);
-  }
-  uint64_t oldest = 0, first = UINT64_MAX;
-  for_each_term(terms, [&](const auto& term) {
-    if constexpr (requires { term.reach(head); }) {
-      // Distances below the reach are seen.
-      const uint64_t reach = term.reach(head), nearest = reach > query ? 0 : query - reach + 1;
-      oldest = oldest < nearest ? nearest : oldest;
-      first = smaller(first, term.first);
-    }
-  });
-  const ReachFilter within(oldest, first, emit);
-  const auto to_reach = [&](const PositionSpan& span) { within.push(span); };
-  const uint64_t kept = terms.key_mask.keeps_own ? row : kNoRow;
-  const MaskFilter mask(terms.key_mask.mask, sight.turns, sight.last_source, kept, to_reach);
-  const auto to_mask = [&](const PositionSpan& span) { mask.push(span); };
-  GlobalsFilter globals(sight.globals, sight.global_count, sight.last_source, to_mask);
-  // Keys of the first of two sources, which all queries see, are in front of what the pattern counts.
-  const uint64_t sides = terms.has(schema::TermKind::Sides) ? sight.last_source : 0;
-  if (sides != 0) globals.push({0, sides, 1});
-  visit_pattern(pattern, head, query - sides, sight.positions - sides,
-                [&](const PositionSpan& span) {
-                  globals.push({span.first + sides, span.count, span.step});
-                });
-  globals.finish();
-}
+                size_t head, size_t row, uint64_t query, SpanSink emit);
 
 }  // namespace oxbow

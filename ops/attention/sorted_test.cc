@@ -24,12 +24,16 @@ using testing::TestTensor;
 
 std::vector<uint64_t> shown(const PatternParams& p, uint64_t head, uint64_t query,
                             uint64_t positions) {
-  std::vector<uint64_t> keys;
-  visit_pattern(p, head, query, positions, [&](const PositionSpan& span) {
-    ASSERT_GT(span.count, 0u);
-    ASSERT_LE(span.first + (span.count - 1) * span.step, positions - 1);
-    for (uint64_t i = 0; i < span.count; ++i) keys.push_back(span.first + i * span.step);
-  });
+  struct Keys : std::vector<uint64_t> {
+    uint64_t positions;
+    void push(const PositionSpan& span) {
+      ASSERT_GT(span.count, 0u);
+      ASSERT_LE(span.first + (span.count - 1) * span.step, positions - 1);
+      for (uint64_t i = 0; i < span.count; ++i) push_back(span.first + i * span.step);
+    }
+  } keys;
+  keys.positions = positions;
+  visit_of(p.kind)(p, head, query, positions, sink_of(keys));
   std::sort(keys.begin(), keys.end());
   return keys;
 }

@@ -76,6 +76,36 @@ TermList list_terms(const schema::AttentionOptions& options) {
   return list;
 }
 
+namespace {
+
+template <typename Term>
+Place place_of(const TermView& view, size_t index) {
+  if constexpr (requires { &Term::place; }) {
+    return Term::place(view, index);
+  } else {
+    return {};
+  }
+}
+
+}  // namespace
+
+Place term_place(const TermList& list, size_t input, TermView view) {
+  const TermUse* use = list.terms;
+  while (input >= use->first_input + use->inputs) ++use;
+  view.first_input = static_cast<uint8_t>(use->first_input);
+  const size_t index = input - use->first_input;
+  switch (use->kind) {
+#define OXB_TERM(number, Kind, Name, member) \
+  case schema::TermKind::Kind:               \
+    return place_of<Name>(view, index);
+#define OXB_CPU_TERM OXB_TERM
+#include "ops/attention/terms/terms.inc"
+#undef OXB_CPU_TERM
+#undef OXB_TERM
+  }
+  return {};
+}
+
 bool shader_knows(const TermList& list) {
   for (size_t i = 0; i < list.count; ++i) {
     bool known = false;

@@ -7,6 +7,7 @@
 
 #include "ops/attention/patterns/span.h"
 #include "runtime/base/checked.h"
+#include "runtime/base/quantize.h"
 #include "runtime/base/tensor.h"
 
 // A loop over numbers that do not depend on each other: vectors are made of it also where a build keeps code small
@@ -122,6 +123,15 @@ template <typename T>
 [[gnu::always_inline]] inline T* scratch_vector(std::byte* scratch, AttentionVector index,
                                                 const AttentionShape& shape) {
   return reinterpret_cast<T*>(scratch + index * attention_vector_bytes(shape));
+}
+
+/// Quantises a query to int8, but keeps the codes in int16; returns the scale. `Primitives` keeps the code
+/// inside the file of its kernel.
+template <typename Primitives>
+float quantize_query(const float* x, size_t count, int16_t* codes) {
+  const QuantScale scale = quant_scale(absmax_f32(x, count));
+  for (size_t d = 0; d < count; ++d) codes[d] = quantize_value(x[d], scale.inverse);
+  return scale.scale;
 }
 
 }  // namespace oxbow

@@ -26,7 +26,7 @@ struct NormGroups {
 };
 
 /// A norm of x alone has none.
-inline bool norm_has_weights(const schema::Step& step) {
+inline size_t norm_has_weights(const schema::Step& step) {
   return step.inputs() == nullptr || step.inputs()->size() != 1;
 }
 

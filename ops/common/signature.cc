@@ -39,6 +39,7 @@ class Checker {
   Status check() {
     OXB_TRY(check_options());
     OXB_TRY(find_places());
+    for (size_t line = 0; line < kMaxPlaces; ++line) starts_[line] = inputs_[line].start;
     for (size_t line = 0; line < signature_.inputs.size(); ++line) {
       OXB_TRY(check_list(signature_.input(line), inputs_[line], false));
     }
@@ -64,8 +65,10 @@ class Checker {
     const schema::OpOptions wanted = signature_.options, given = context_.step().options_type();
     if (wanted == schema::OpOptions::NONE) return Status::kOk;
     if (signature_.may_lack_options && given == schema::OpOptions::NONE) return Status::kOk;
-    if (given == wanted && context_.step().options() != nullptr) return Status::kOk;
-    return fail_options(context_, schema::EnumNameOpOptions(wanted));
+    if (given != wanted || context_.step().options() == nullptr) {
+      return fail_options(context_, schema::EnumNameOpOptions(wanted));
+    }
+    return signature_.check_options == nullptr ? Status::kOk : signature_.check_options(context_);
   }
 
   /// Where each line starts in a list of `given` tensors, and how many there may be.
@@ -73,12 +76,12 @@ class Checker {
     Limits limits;
     for (const Place& place : places) {
       range->start = limits.least;
-      if (place.wanted == nullptr || place.wanted(context_.step())) {
-        const size_t rest = given < limits.least ? 0 : given - limits.least;
-        range->count = place.varies() ? rest : place.least;
-        limits.least += place.least;
-        limits.most += place.most;
-      }
+      size_t least = place.least, most = place.most;
+      if (place.count != nullptr) least = most = place.count(context_.step());
+      const size_t rest = given < limits.least ? 0 : given - limits.least;
+      range->count = least != most ? rest : least;
+      limits.least += least;
+      limits.most += most;
       ++range;
     }
     return limits;
@@ -104,9 +107,12 @@ class Checker {
                          outputs, in.least, in.most, wanted);
   }
 
-  Status check_list(const Place& place, const Range& range, bool is_output) {
+  Status check_list(const Place& line, const Range& range, bool is_output) {
+    const StepView view(context_, starts_);
     for (size_t i = 0; i < range.count; ++i) {
       const size_t at = range.start + i;
+      const Place place = line.each == nullptr ? line : line.each(view, i);
+      by_line_ = line.each == nullptr;
       const Tensor tensor = !is_output        ? context_.input(at)
                             : place.to_caller ? context_.output_or_caller(at)
                                               : context_.output(at);
@@ -114,11 +120,13 @@ class Checker {
       OXB_TRY(check_kind(place, tensor, repetition));
       OXB_TRY(check_width_rule(place, tensor, repetition));
       OXB_TRY(check_rows_rule(place, tensor, repetition));
+      if (place.state_of >= 0) OXB_TRY(check_in_place(place, tensor, i, at));
     }
     return Status::kOk;
   }
 
   Tensor input(uint8_t place, size_t repetition) const {
+    if (!by_line_) return context_.input(place);
     return context_.input(inputs_[place].start +
                           (signature_.input(place).repeats() ? repetition : 0));
   }
@@ -143,6 +151,10 @@ class Checker {
       if (tensor.scale_groups == 0 || tensor.width % tensor.scale_groups != 0) {
         return refuse(tensor, "scales that divide the width");
       }
+    }
+    if (place.scales != 0 && tensor.type == DataType::kI8 && tensor.scale_groups != place.scales) {
+      return context_.fail("tensor '%s' is %s, expected %u scales a row", tensor.name,
+                           describe(tensor).text, place.scales);
     }
     if (tensor.hadamard != 0 && !place.turns) return refuse(tensor, "rows that are not turned");
     if (place.rows.kind != Rows::kAnywhere && place.rows.in_ring() != (tensor.ring >= 0)) {
@@ -170,6 +182,9 @@ class Checker {
       case Width::kRowsOf:
         width = input(place.width.input, repetition).rows;
         break;
+      case Width::kTold:
+        width = place.width.number(StepView(context_, starts_));
+        break;
     }
     if (tensor.width == width) return Status::kOk;
     return context_.fail("tensor '%s' is %s, expected a width of %" PRIu64, tensor.name,
@@ -181,12 +196,18 @@ class Checker {
       case Rows::kAny:
       case Rows::kAnywhere:
         return Status::kOk;
-      case Rows::kOne:
-        if (tensor.rows == 1 && tensor.rows_symbol < 0) return Status::kOk;
-        return refuse(tensor, "exactly one row");
+      case Rows::kExactly:
+        return check_number_of_rows(tensor, place.rows.rows);
+      case Rows::kTold:
+        return check_number_of_rows(tensor, place.rows.number(StepView(context_, starts_)));
       case Rows::kFixed:
-        if (tensor.rows_symbol < 0) return Status::kOk;
+        if (tensor.rows_symbol < 0 && tensor.rows != 0) return Status::kOk;
         return refuse(tensor, "a matrix of fixed rows");
+      case Rows::kRoom:
+        return check_room(context_, tensor);
+      case Rows::kSameOrOne:
+        if (tensor.rows_symbol < 0 && tensor.rows == 1) return Status::kOk;
+        [[fallthrough]];
       case Rows::kSame:
         return check_same_rows(context_, input(place.rows.input, repetition), tensor);
       case Rows::kCountedOrFixed:
@@ -201,15 +222,26 @@ class Checker {
       case Rows::kRing:
       case Rows::kPinnedRing:
         return check_ring(place, tensor);
+      case Rows::kSameRing:
+        return check_same_ring(tensor, input(place.rows.input, repetition));
     }
     return Status::kOk;
   }
 
+  Status check_number_of_rows(const Tensor& tensor, uint64_t rows) {
+    if (tensor.rows == rows && tensor.rows_symbol < 0) return Status::kOk;
+    if (rows == 1) return refuse(tensor, "exactly one row");
+    return context_.fail("tensor '%s' is %s, expected %" PRIu64 " rows in every run", tensor.name,
+                         describe(tensor).text, rows);
+  }
+
   Status check_ring(const Place& place, const Tensor& tensor) {
     const uint32_t capacity = context_.ring_capacity(tensor.ring);
-    if (tensor.rows_symbol >= 0 || tensor.rows != capacity) {
-      return context_.fail("tensor '%s' is %s, expected all rows of a ring of %u", tensor.name,
-                           describe(tensor).text, capacity);
+    const uint64_t rows =
+        place.rows.number == nullptr ? capacity : place.rows.number(StepView(context_, starts_));
+    if (tensor.rows_symbol >= 0 || tensor.rows != capacity || capacity != rows) {
+      return context_.fail("tensor '%s' is %s, expected all rows of a ring of %" PRIu64,
+                           tensor.name, describe(tensor).text, rows);
     }
     if (place.rows.kind == Rows::kRing && tensor.pinned != 0) {
       return context_.fail("tensor '%s' has %u pinned rows, expected none pinned", tensor.name,
@@ -222,8 +254,41 @@ class Checker {
     return Status::kOk;
   }
 
+  Status check_same_ring(const Tensor& tensor, const Tensor& other) {
+    if (tensor.ring != other.ring) {
+      return context_.fail("tensors '%s' and '%s' must be in the same ring", other.name,
+                           tensor.name);
+    }
+    if (tensor.rows == other.rows && tensor.rows_symbol < 0 && tensor.pinned == other.pinned) {
+      return Status::kOk;
+    }
+    return context_.fail("tensor '%s' is %s with %u pinned rows, expected those of '%s'",
+                         tensor.name, describe(tensor).text, tensor.pinned, other.name);
+  }
+
+  /// Tensors are known by their index in the file: pointers are null while bytes are counted.
+  Status check_in_place(const Place& place, const Tensor& tensor, size_t index, size_t output) {
+    const auto& inputs = *context_.step().inputs();
+    const size_t state = starts_[place.state_of] + index;
+    const uint32_t own = inputs.Get(static_cast<uint32_t>(state));
+    if (context_.step().outputs()->Get(static_cast<uint32_t>(output)) != own) {
+      return context_.fail("tensor '%s' is written, expected the state that is read, '%s'",
+                           tensor.name, context_.input(state).name);
+    }
+    for (uint32_t i = 0; i < inputs.size(); ++i) {
+      if (i != state && inputs.Get(i) == own) {
+        return context_.fail("tensor '%s' is a state and another input", tensor.name);
+      }
+    }
+    return Status::kOk;
+  }
+
   BindContext& context_;
   const OpSignature& signature_;
+  /// Whether numbers of inputs are those of lines.
+  bool by_line_ = true;
+  /// Of the lines of inputs.
+  size_t starts_[kMaxPlaces] = {};
   Range inputs_[kMaxPlaces];
   Range outputs_[kMaxPlaces];
 };

@@ -1,7 +1,7 @@
 #pragma once
 
 // What an op's inputs and outputs are: types, widths, rows. One constant beside each op says it, bind checks it with one
-// call, and passes, pictures and tests read it too. What depends on an option is left to bind.
+// call, and passes, pictures and tests read it too. What depends on an option a function of the op tells.
 //
 //   constexpr OpSignature kMaskRowsSignature = {
 //       .inputs = {{.name = "x"},
@@ -70,16 +70,37 @@ constexpr TypeSet operator|(TypeSet a, TypeSet b) {
   return static_cast<TypeSet>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
 
+/// A step as functions of a signature see it, once its options are known to be good and its tensors to be as many as
+/// they ask for.
+class StepView {
+ public:
+  StepView(const BindContext& context, const size_t* starts) : context_(context), starts_(starts) {}
+
+  const schema::Step& step() const { return context_.step(); }
+  /// The first tensor of a line of inputs.
+  Tensor input(size_t line) const { return context_.input(starts_[line]); }
+  /// The tensor at a place in the step's list of inputs.
+  Tensor at(size_t index) const { return context_.input(index); }
+
+ private:
+  const BindContext& context_;
+  const size_t* starts_;
+};
+/// A number that options tell, and tensors that are there anyway.
+using Told = uint64_t (*)(const StepView& view);
+
 /// The elements of a row. Numbers of inputs count the signature's lines; of one that repeats, an output that repeats
 /// as well means the input of its own number, others the first.
 struct Width {
-  enum Kind : uint8_t { kAny, kExactly, kTimes, kRowsOf };
+  enum Kind : uint8_t { kAny, kExactly, kTimes, kRowsOf, kTold };
   Kind kind = kAny;
   uint8_t input = 0;
-  uint8_t factor = 1;
+  uint64_t factor = 1;
+  Told number = nullptr;
 
   static constexpr Width any() { return {}; }
-  static constexpr Width exactly(uint8_t width) { return {kExactly, 0, width}; }
+  static constexpr Width exactly(uint64_t width) { return {kExactly, 0, width}; }
+  static constexpr Width told(Told number) { return {kTold, 0, 1, number}; }
   /// That of an input, or a multiple of it.
   static constexpr Width of(uint8_t input) { return {kTimes, input, 1}; }
   static constexpr Width times(uint8_t factor, uint8_t input) { return {kTimes, input, factor}; }
@@ -90,35 +111,51 @@ struct Width {
 struct Rows {
   enum Kind : uint8_t {
     kAny,
-    kOne,
+    kExactly,
     kFixed,
+    kTold,
     kSame,
+    kSameOrOne,
+    kRoom,
     kCounted,
     kCountedOrFixed,
     kRing,
     kPinnedRing,
+    kSameRing,
     kAnywhere,
   };
   Kind kind = kAny;
   uint8_t input = 0;
+  uint32_t rows = 0;
+  Told number = nullptr;
 
   static constexpr Rows any() { return {}; }
-  static constexpr Rows one() { return {kOne}; }
+  static constexpr Rows one() { return exactly(1); }
+  static constexpr Rows exactly(uint32_t rows) { return {kExactly, 0, rows}; }
+  static constexpr Rows told(Told number) { return {kTold, 0, 0, number}; }
   /// The same number in every run.
   static constexpr Rows fixed() { return {kFixed}; }
   /// Those of an input, in every run and not only at most.
   static constexpr Rows of(uint8_t input) { return {kSame, input}; }
+  /// The same, or one row for all of them.
+  static constexpr Rows of_or_one(uint8_t input) { return {kSameOrOne, input}; }
+  /// As many as come, and there is room for them.
+  static constexpr Rows with_room() { return {kRoom}; }
   /// The op counts them: a row symbol of its own, other than that of this input.
   static constexpr Rows counted(uint8_t input) { return {kCounted, input}; }
   /// The same, or the same number in every run.
   static constexpr Rows counted_or_fixed(uint8_t input) { return {kCountedOrFixed, input}; }
-  /// All rows of a ring. The others are in none.
-  static constexpr Rows ring() { return {kRing}; }
+  /// All rows of a ring, of which there are so many if that is told. The others are in none.
+  static constexpr Rows ring(Told number = nullptr) { return {kRing, 0, 0, number}; }
   /// The same, and some may be pinned.
   static constexpr Rows pinned_ring() { return {kPinnedRing}; }
-  /// Any, in a ring or not: bind knows which.
+  /// Those of the ring that an input is in, as many of them pinned.
+  static constexpr Rows same_ring(uint8_t input) { return {kSameRing, input}; }
+  /// Any, in a ring or not.
   static constexpr Rows anywhere() { return {kAnywhere}; }
-  constexpr bool in_ring() const { return kind == kRing || kind == kPinnedRing; }
+  constexpr bool in_ring() const {
+    return kind == kRing || kind == kPinnedRing || kind == kSameRing;
+  }
 };
 
 /// One input or output. What repeats or may be missing is the last of its list, but for what the options tell.
@@ -130,14 +167,21 @@ struct Place {
   Rows rows = {};
   /// Unless negative: the type and scales of this input.
   int8_t type_of = -1;
+  /// Unless 0: how many scales a row has if it is int8.
+  uint32_t scales = 0;
+  /// Output, unless negative: a state that is updated in place. It is the tensor of this line of inputs, and no other
+  /// input is.
+  int8_t state_of = -1;
   /// Rows may be turned (Tensor::hadamard): an input may be so, an output is made so if that is wanted.
   bool turns = false;
   /// Output: may also be the caller's memory (BindContext::output_or_caller).
   bool to_caller = false;
   uint8_t least = 1;
   uint8_t most = 1;
-  /// Not null: whether the options of a step ask for it.
-  bool (*wanted)(const schema::Step& step) = nullptr;
+  /// Not null: how many the options of a step ask for.
+  size_t (*count)(const schema::Step& step) = nullptr;
+  /// Not null: what each of them is, in place of what is said here. Numbers of inputs are places in the step's list.
+  Place (*each)(const StepView& view, size_t index) = nullptr;
 
   constexpr bool repeats() const { return most > 1; }
   /// How many there are is told by the step alone.
@@ -152,6 +196,8 @@ struct OpSignature {
   schema::OpOptions options = {};
   /// A step without options means their default values.
   bool may_lack_options = false;
+  /// Not null: refuses options that make no sense, before functions of the signature read them.
+  Status (*check_options)(BindContext& context) = nullptr;
   /// Row r of the output comes from row r of the inputs and from weights alone, in the same bits whatever other rows
   /// there are: rows of several streams may be given at once.
   bool by_row = false;

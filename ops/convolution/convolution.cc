@@ -121,11 +121,13 @@ Status check_taps(BindContext& context, const Tensor& taps, const Tensor& x,
   return Status::kOk;
 }
 
-bool has_memory(const schema::Step& step) {
+size_t has_memory(const schema::Step& step) {
   return step.options_as_ConvolutionOptions()->has_memory();
 }
 
-bool has_bias(const schema::Step& step) { return step.options_as_ConvolutionOptions()->has_bias(); }
+size_t has_bias(const schema::Step& step) {
+  return step.options_as_ConvolutionOptions()->has_bias();
+}
 
 }  // namespace
 
@@ -138,12 +140,12 @@ constexpr OpSignature kConvolutionSignature = {
                 .types = kF32 | kI8,
                 .width = Width::of(0),
                 .rows = Rows::ring(),
-                .wanted = has_memory},
+                .count = has_memory},
                {.name = "bias",
                 .role = Role::kWeight,
                 .width = Width::of(0),
                 .rows = Rows::one(),
-                .wanted = has_bias}},
+                .count = has_bias}},
     .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::of(0)}},
 };
 

@@ -66,7 +66,7 @@ Status run_halt(RunContext& context, const void* params) {
 }
 
 /// Not the first of its kind: there are counts and a mix from the one before.
-bool goes_on(const schema::Step& step) {
+size_t goes_on(const schema::Step& step) {
   return step.inputs() != nullptr && step.inputs()->size() > 2;
 }
 
@@ -76,8 +76,8 @@ constexpr OpSignature kHaltSignature = {
     .options = schema::OpOptions::HaltOptions,
     .inputs = {{.name = "p", .width = Width::exactly(1), .rows = Rows::of(1)},
                {.name = "x"},
-               {.name = "counts", .width = Width::exactly(kHaltCounts), .wanted = goes_on},
-               {.name = "mix", .width = Width::of(1), .rows = Rows::of(2), .wanted = goes_on}},
+               {.name = "counts", .width = Width::exactly(kHaltCounts), .count = goes_on},
+               {.name = "mix", .width = Width::of(1), .rows = Rows::of(2), .count = goes_on}},
     .outputs = {{.name = "new counts", .width = Width::exactly(kHaltCounts)},
                 {.name = "new mix", .width = Width::of(1)},
                 {.name = "next x", .width = Width::of(1), .rows = Rows::counted(1)}},

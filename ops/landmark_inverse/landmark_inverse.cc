@@ -89,7 +89,7 @@ bool plan_scratch(size_t landmarks, size_t heads, size_t threads, Params* p, uin
   return *bytes <= SIZE_MAX / 2;
 }
 
-bool has_sums(const schema::Step& step) {
+size_t has_sums(const schema::Step& step) {
   return step.options_as_LandmarkInverseOptions()->has_sums();
 }
 
@@ -100,7 +100,7 @@ constexpr OpSignature kLandmarkInverseSignature = {
     .inputs = {{.name = "q", .rows = Rows::fixed()},
                {.name = "k", .width = Width::of(0), .rows = Rows::of(0)},
                {.name = "x", .rows = Rows::of(0)},
-               {.name = "sums", .wanted = has_sums}},
+               {.name = "sums", .count = has_sums}},
     .outputs = {{.name = "y", .width = Width::of(2), .rows = Rows::of(0)},
                 {.name = "divisor", .width = Width::exactly(1), .rows = Rows::one()}},
 };

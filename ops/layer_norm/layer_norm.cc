@@ -27,8 +27,8 @@ constexpr OpSignature kLayerNormSignature = {
     .by_row = true,
     .inputs =
         {{.name = "x"},
-         {.name = "weight", .role = Role::kWeight, .rows = Rows::one(), .wanted = norm_has_weights},
-         {.name = "bias", .role = Role::kWeight, .rows = Rows::one(), .wanted = norm_has_weights}},
+         {.name = "weight", .role = Role::kWeight, .rows = Rows::one(), .count = norm_has_weights},
+         {.name = "bias", .role = Role::kWeight, .rows = Rows::one(), .count = norm_has_weights}},
     .outputs = {{.name = "y",
                  .types = kF32 | kI8,
                  .width = Width::of(0),
@@ -38,7 +38,7 @@ constexpr OpSignature kLayerNormSignature = {
 
 Status bind_layer_norm(BindContext& context, RunFunction* run) {
   OXB_TRY(check_signature(context, kLayerNormSignature));
-  const bool weighted = norm_has_weights(context.step());
+  const bool weighted = norm_has_weights(context.step()) != 0;
   const auto* options = context.step().options_as_LayerNormOptions();
   const float epsilon = options->epsilon();
   OXB_TRY(check_epsilon(context, epsilon));

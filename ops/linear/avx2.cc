@@ -393,16 +393,8 @@ void linear_f32_i8_f32_avx2(const LinearSlice<float, int8_t>& s) {
 }
 
 void linear_i8_i8_f32_avx2(const LinearSlice<int8_t, int8_t>& s) {
-  switch (s.rows) {
-    case 1:
-      return few_rows<1>(s);
-    case 2:
-      return few_rows<2>(s);
-    case 3:
-      return few_rows<3>(s);
-    default:
-      return many_rows(s);
-  }
+  by_rows(
+      s.rows, [&]<size_t kRows>() { few_rows<kRows>(s); }, [&] { many_rows(s); });
 }
 
 }  // namespace oxbow

@@ -368,16 +368,8 @@ struct FloatLinear {
   }
 
   static void run(const Slice& s) {
-    switch (s.rows) {
-      case 1:
-        return few_rows<1>(s);
-      case 2:
-        return few_rows<2>(s);
-      case 3:
-        return few_rows<3>(s);
-      default:
-        return many_rows(s);
-    }
+    by_rows(
+        s.rows, [&]<size_t kRows>() { few_rows<kRows>(s); }, [&] { many_rows(s); });
   }
 };
 

@@ -188,8 +188,8 @@ Tensor output_of(BindContext& context) {
   return y.type == DataType::kF32 ? y : context.output(0);
 }
 
-bool has_bias(const schema::Step& step) { return step.options_as_LinearOptions()->has_bias(); }
-bool has_residual(const schema::Step& step) {
+size_t has_bias(const schema::Step& step) { return step.options_as_LinearOptions()->has_bias(); }
+size_t has_residual(const schema::Step& step) {
   return step.options_as_LinearOptions()->has_residual();
 }
 
@@ -208,11 +208,11 @@ constexpr OpSignature kLinearSignature = {
                 .role = Role::kWeight,
                 .width = Width::rows_of(1),
                 .rows = Rows::one(),
-                .wanted = has_bias},
+                .count = has_bias},
                {.name = "residual",
                 .width = Width::rows_of(1),
                 .rows = Rows::of(0),
-                .wanted = has_residual}},
+                .count = has_residual}},
     .outputs = {{.name = "y",
                  .types = kF32 | kI8,
                  .width = Width::rows_of(1),

@@ -16,6 +16,22 @@ inline constexpr size_t kTaskRows = 48;
 /// So few rows only read weights, which is fastest in tasks as long as the threads allow.
 inline constexpr size_t kFewRows = 3;
 inline constexpr size_t kFewRowsChannels = 32;
+/// few.operator()<rows>() for so few rows, else many().
+template <typename Few, typename Many>
+[[gnu::always_inline]] inline void by_rows(size_t rows, const Few& few, const Many& many) {
+  static_assert(kFewRows == 3);
+  switch (rows) {
+    case 1:
+      return few.template operator()<1>();
+    case 2:
+      return few.template operator()<2>();
+    case 3:
+      return few.template operator()<3>();
+    default:
+      return many();
+  }
+}
+
 static_assert(kTaskChannels % kBlockRows == 0 && kFewRowsChannels % kBlockRows == 0);
 
 /// Elements, or blocks, before a channel, which is the first of a block.

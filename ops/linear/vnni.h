@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "ops/linear/linear.h"
+#include "ops/linear/tasks.h"
 #include "runtime/base/tensor.h"
 
 namespace oxbow {
@@ -28,7 +29,7 @@ namespace {
 constexpr size_t kBlock = kBlockRows * kBlockColumns;
 constexpr size_t kStreams = 4;
 /// How far ahead of its use a line of weights is asked for.
-constexpr size_t kPrefetchBytes = 512;
+constexpr size_t kPrefetchBytes = 1024;
 /// What is computed at a time: rows, groups of four columns, and blocks of sums kept meanwhile.
 constexpr size_t kPanelRows = 48;
 constexpr size_t kPanelGroups = 128;
@@ -287,16 +288,8 @@ struct VnniLinear {
   }
 
   static void run(const Slice& s) {
-    switch (s.rows) {
-      case 1:
-        return few_rows<1>(s);
-      case 2:
-        return few_rows<2>(s);
-      case 3:
-        return few_rows<3>(s);
-      default:
-        return many_rows(s);
-    }
+    by_rows(
+        s.rows, [&]<size_t kRows>() { few_rows<kRows>(s); }, [&] { many_rows(s); });
   }
 };
 

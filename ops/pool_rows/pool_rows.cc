@@ -116,12 +116,14 @@ Status run_pool_rows(RunContext& context, const void* params) {
   return Status::kOk;
 }
 
-bool has_two(const schema::Step& step) { return step.options_as_PoolRowsOptions()->two(); }
-bool has_factors(const schema::Step& step) {
+size_t has_two(const schema::Step& step) { return step.options_as_PoolRowsOptions()->two(); }
+size_t has_factors(const schema::Step& step) {
   return step.options_as_PoolRowsOptions()->has_factors();
 }
-bool has_mask(const schema::Step& step) { return step.options_as_PoolRowsOptions()->has_mask(); }
-bool has_shape(const schema::Step& step) { return step.options_as_PoolRowsOptions()->has_shape(); }
+size_t has_mask(const schema::Step& step) { return step.options_as_PoolRowsOptions()->has_mask(); }
+size_t has_shape(const schema::Step& step) {
+  return step.options_as_PoolRowsOptions()->has_shape();
+}
 
 }  // namespace
 
@@ -129,19 +131,19 @@ constexpr OpSignature kPoolRowsSignature = {
     .options = schema::OpOptions::PoolRowsOptions,
     .inputs =
         {{.name = "x"},
-         {.name = "second x", .width = Width::of(0), .wanted = has_two},
-         {.name = "factors", .width = Width::of(0), .rows = Rows::fixed(), .wanted = has_factors},
+         {.name = "second x", .width = Width::of(0), .count = has_two},
+         {.name = "factors", .width = Width::of(0), .rows = Rows::fixed(), .count = has_factors},
          {.name = "mask",
           .role = Role::kIds,
           .types = kI32,
           .width = Width::exactly(1),
           .rows = Rows::of(0),
-          .wanted = has_mask},
+          .count = has_mask},
          {.name = "shape",
           .role = Role::kIds,
           .types = kI32,
           .width = Width::exactly(1),
-          .wanted = has_shape}},
+          .count = has_shape}},
     .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::counted_or_fixed(0)}},
 };
 

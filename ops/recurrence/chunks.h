@@ -30,34 +30,27 @@ namespace {
   }
 }
 
-/// The products of the state's columns with two tokens' vectors.
-template <typename Vector, size_t kCount>
-[[gnu::always_inline]] inline void two_products(const RecurrenceTile& tile, const float* state,
-                                                const float* x0, const float* x1, Vector* sums) {
-  Vector first[kCount] = {}, second[kCount] = {};
-  for (size_t i = 0; i < tile.keys; ++i) {
-    for (size_t n = 0; n < kCount; ++n) {
-      Vector s;
-      load(state + i * tile.state_stride + n * (sizeof(Vector) / sizeof(float)), s);
-      first[n] += s * x0[i];
-      second[n] += s * x1[i];
-    }
-  }
-  for (size_t n = 0; n < kCount; ++n) {
-    sums[n] = first[n];
-    sums[kCount + n] = second[n];
-  }
-}
-
-/// S^T x of each of `count` tokens. An odd last one is taken twice.
+/// S^T x of each of `count` tokens, kAtOnce together. Of tokens that are not there the last is taken again.
 template <typename Vector, size_t kCount>
 [[gnu::always_inline]] inline void products(const RecurrenceTile& tile, const float* state,
                                             const TokenRows& x, size_t begin, size_t count,
                                             Vector (*sums)[kCount]) {
-  for (size_t t = 0; t < count; t += 2) {
-    const float* x0 = token(x, begin + t);
-    two_products<Vector, kCount>(tile, state, x0, t + 1 < count ? token(x, begin + t + 1) : x0,
-                                 sums[t]);
+  for (size_t t = 0; t < count; t += kAtOnce) {
+    const float* of_token[kAtOnce];
+    for (size_t j = 0; j < kAtOnce; ++j) {
+      of_token[j] = token(x, begin + (t + j < count ? t + j : count - 1));
+    }
+    Vector sum[kAtOnce][kCount] = {};
+    for (size_t i = 0; i < tile.keys; ++i) {
+      for (size_t n = 0; n < kCount; ++n) {
+        Vector s;
+        load(state + i * tile.state_stride + n * (sizeof(Vector) / sizeof(float)), s);
+        for (size_t j = 0; j < kAtOnce; ++j) sum[j][n] += s * of_token[j][i];
+      }
+    }
+    for (size_t j = 0; j < kAtOnce; ++j) {
+      for (size_t n = 0; n < kCount; ++n) sums[t + j][n] = sum[j][n];
+    }
   }
 }
 
@@ -95,7 +88,8 @@ template <typename Vector, size_t kCount>
                                              size_t first, size_t begin, size_t count, bool delta) {
   constexpr size_t kWidth = sizeof(Vector) / sizeof(float);
   float* const state = tile.state + first;
-  Vector value[kRecurrenceChunk][kCount], sums[kRecurrenceChunk + 1][kCount];
+  // With room for the tokens that are not there.
+  Vector value[kRecurrenceChunk][kCount], sums[kRecurrenceChunk + kAtOnce - 1][kCount];
   if (delta) products<Vector, kCount>(tile, state, tile.k, begin, count, sums);
   for (size_t t = 0; t < count; ++t) {
     const ChunkRow& row = rows[begin + t];
@@ -128,9 +122,12 @@ template <typename Vector, size_t kCount>
   }
   const float kept = rows[begin + count - 1].from_start;
   size_t i = 0;
-  for (; i + 2 <= tile.keys; i += 2)
-    add_keys<Vector, kCount, 2>(tile, state, kept, i, begin, count, value);
-  if (i < tile.keys) add_keys<Vector, kCount, 1>(tile, state, kept, i, begin, count, value);
+  for (; i + kAtOnce <= tile.keys; i += kAtOnce) {
+    add_keys<Vector, kCount, kAtOnce>(tile, state, kept, i, begin, count, value);
+  }
+  for (; i < tile.keys; ++i) {
+    add_keys<Vector, kCount, 1>(tile, state, kept, i, begin, count, value);
+  }
 }
 
 /// The chunks from token `begin` on, of any length.
@@ -147,11 +144,11 @@ template <typename Vector, size_t kCount>
 /// What is left beside the 32s, and beside whole chunks of them: seldom, so there is one copy.
 [[gnu::noinline]] inline void run_last_chunk(const RecurrenceTile& tile, const ChunkRow* rows,
                                              size_t first, size_t begin) {
-  run_chunks<Columns, 4>(tile, rows, first, begin);
+  run_chunks<Columns, kSide>(tile, rows, first, begin);
 }
 [[gnu::noinline]] inline void run_narrow_chunks(const RecurrenceTile& tile, const ChunkRow* rows,
                                                 size_t c) {
-  for (; c + 8 <= tile.columns; c += 8) run_chunks<Columns, 1>(tile, rows, c, 0);
+  for (; c + 8 <= tile.columns; c += 8) run_chunks<Eight, 1>(tile, rows, c, 0);
   for (; c < tile.columns; ++c) run_chunks<float, 1>(tile, rows, c, 0);
 }
 
@@ -159,11 +156,11 @@ template <bool kDelta>
 [[gnu::always_inline]] inline void run_all_chunks(const RecurrenceTile& tile,
                                                   const ChunkRow* rows) {
   size_t c = 0;
-  for (; c + 32 <= tile.columns; c += 32) {
+  for (; c + kRecurrenceColumns <= tile.columns; c += kRecurrenceColumns) {
     size_t begin = 0;
     // Loops over whole chunks unroll.
     for (; begin + kRecurrenceChunk <= tile.tokens; begin += kRecurrenceChunk) {
-      run_chunk<Columns, 4>(tile, rows, c, begin, kRecurrenceChunk, kDelta);
+      run_chunk<Columns, kSide>(tile, rows, c, begin, kRecurrenceChunk, kDelta);
     }
     if (begin < tile.tokens) run_last_chunk(tile, rows, c, begin);
   }

@@ -12,16 +12,27 @@ namespace oxbow {
 namespace {
 
 /// Eight columns: one register of AVX, two of NEON and SSE.
-using Columns = float __attribute__((vector_size(32)));
+using Eight = float __attribute__((vector_size(32)));
+/// Columns of a vector, where there are enough. What a chunk has side by side fills the registers: so many tokens, and
+/// so many keys.
+#ifdef __AVX512F__
+using Columns = float __attribute__((vector_size(64)));
+constexpr size_t kAtOnce = 4;
+#else
+using Columns = Eight;
+constexpr size_t kAtOnce = 2;
+#endif
+/// Vectors of what is computed at a time.
+constexpr size_t kSide = kRecurrenceColumns * sizeof(float) / sizeof(Columns);
 
-[[gnu::always_inline]] inline void load(const float* from, Columns& to) {
+template <typename Vector>
+[[gnu::always_inline]] inline void load(const float* from, Vector& to) {
   __builtin_memcpy(&to, from, sizeof(to));
 }
-[[gnu::always_inline]] inline void store(const Columns& from, float* to) {
+template <typename Vector>
+[[gnu::always_inline]] inline void store(const Vector& from, float* to) {
   __builtin_memcpy(to, &from, sizeof(from));
 }
-[[gnu::always_inline]] inline void load(const float* from, float& to) { to = *from; }
-[[gnu::always_inline]] inline void store(const float& from, float* to) { *to = from; }
 
 [[gnu::always_inline]] inline const float* token(const TokenRows& rows, size_t t) {
   return rows.data == nullptr ? nullptr : rows.data + t * rows.stride;
@@ -117,7 +128,7 @@ inline Read read_of(const RecurrenceTile& tile) {
 [[gnu::noinline]] inline void run_narrow(const RecurrenceTile& tile, size_t c) {
   const Read read = read_of(tile);
   const bool rank_one = tile.a.data != nullptr;
-  for (; c + 8 <= tile.columns; c += 8) run_columns<Columns, 1>(tile, c, read, rank_one);
+  for (; c + 8 <= tile.columns; c += 8) run_columns<Eight, 1>(tile, c, read, rank_one);
   for (; c < tile.columns; ++c) run_columns<float, 1>(tile, c, read, rank_one);
 }
 
@@ -125,9 +136,11 @@ template <Read kRead>
 [[gnu::always_inline]] inline void run_tile(const RecurrenceTile& tile) {
   size_t c = 0;
   if (tile.a.data == nullptr) {
-    for (; c + 32 <= tile.columns; c += 32) run_columns<Columns, 4>(tile, c, kRead, false);
+    for (; c + kRecurrenceColumns <= tile.columns; c += kRecurrenceColumns)
+      run_columns<Columns, kSide>(tile, c, kRead, false);
   } else {
-    for (; c + 32 <= tile.columns; c += 32) run_columns<Columns, 4>(tile, c, kRead, true);
+    for (; c + kRecurrenceColumns <= tile.columns; c += kRecurrenceColumns)
+      run_columns<Columns, kSide>(tile, c, kRead, true);
   }
   if (c < tile.columns) run_narrow(tile, c);
 }

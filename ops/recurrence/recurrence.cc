@@ -213,60 +213,11 @@ Status request_scratch(BindContext& context, Params* p) {
   return Status::kOk;
 }
 
-/// Rows of all heads side by side, one for each token.
-Status check_heads(BindContext& context, const Tensor& tensor, uint64_t heads, uint64_t width) {
-  if (tensor.width != heads * width) {
-    return context.fail("tensor '%s' is %s, expected %llu heads of %llu", tensor.name,
-                        describe(tensor).text, static_cast<unsigned long long>(heads),
-                        static_cast<unsigned long long>(width));
-  }
-  return Status::kOk;
-}
+using Options = schema::RecurrenceOptions;
+const Options& options_of(const schema::Step& step) { return *step.options_as_RecurrenceOptions(); }
 
-Status check_state(BindContext& context, const Tensor& state, uint64_t rows, uint64_t width) {
-  if (state.rows != rows || state.width != width) {
-    return context.fail("tensor '%s' is %s, expected [%llu, %llu]", state.name,
-                        describe(state).text, static_cast<unsigned long long>(rows),
-                        static_cast<unsigned long long>(width));
-  }
-  return Status::kOk;
-}
-
-/// States are written where they are read, and nothing else lies there. Tensors are known by their index in
-/// the file: pointers are null while bytes are counted.
-Status check_in_place(BindContext& context, size_t state, size_t output) {
-  const auto& inputs = *context.step().inputs();
-  const auto& outputs = *context.step().outputs();
-  const uint32_t index = inputs.Get(static_cast<uint32_t>(state));
-  for (uint32_t i = 0; i < inputs.size(); ++i) {
-    if (i != state && inputs.Get(i) == index) {
-      return context.fail("tensor '%s' is the state and another input", context.input(i).name);
-    }
-  }
-  if (outputs.Get(static_cast<uint32_t>(output)) != index) {
-    return context.fail("writes '%s', expected it to be the state it reads, '%s'",
-                        context.output(output).name, context.input(state).name);
-  }
-  return Status::kOk;
-}
-
-Status check_decay(BindContext& context, Params& p) {
-  const Tensor& decay = p.decay;
-  const bool shared = decay.rows_symbol < 0 && decay.rows == 1;
-  if (!shared) OXB_TRY(check_same_rows(context, p.rows(), decay));
-  p.decay_per_key = decay.width != p.heads;
-  if (p.decay_per_key && decay.width != p.heads * p.keys) {
-    return context.fail("tensor '%s' is %s, expected a decay for each of %zu heads or %zu keys",
-                        decay.name, describe(decay).text, p.heads, p.heads * p.keys);
-  }
-  if (p.decay_per_key && p.normaliser == Normaliser::Decays) {
-    return context.fail("tensor '%s' is %s, expected one decay for each of %zu heads to sum up",
-                        decay.name, describe(decay).text, p.heads);
-  }
-  return Status::kOk;
-}
-
-Status check_options(BindContext& context, const schema::RecurrenceOptions& options) {
+Status check_options(BindContext& context) {
+  const Options& options = options_of(context.step());
   if (options.heads() == 0 || options.key_heads() == 0 ||
       options.heads() % options.key_heads() != 0) {
     return context.fail("has %u heads and %u key heads, expected a divisor of them",
@@ -297,46 +248,85 @@ Status check_options(BindContext& context, const schema::RecurrenceOptions& opti
   return Status::kOk;
 }
 
-using Options = schema::RecurrenceOptions;
-const Options& options_of(const schema::Step& step) { return *step.options_as_RecurrenceOptions(); }
-bool reads(const schema::Step& step) { return options_of(step).reads(); }
-bool writes(const schema::Step& step) { return options_of(step).writes(); }
-bool has_decay(const schema::Step& step) { return options_of(step).has_decay(); }
-bool has_factor(const schema::Step& step) { return options_of(step).has_factor(); }
-bool has_rank_one(const schema::Step& step) { return options_of(step).rank_one(); }
-bool has_norm(const schema::Step& step) {
+size_t reads(const schema::Step& step) { return options_of(step).reads(); }
+size_t writes(const schema::Step& step) { return options_of(step).writes(); }
+size_t has_decay(const schema::Step& step) { return options_of(step).has_decay(); }
+size_t has_factor(const schema::Step& step) { return options_of(step).has_factor(); }
+size_t has_rank_one(const schema::Step& step) { return options_of(step).rank_one(); }
+size_t has_norm(const schema::Step& step) {
   return options_of(step).normaliser() != Normaliser::None;
 }
-bool writes_norm(const schema::Step& step) { return writes(step) && has_norm(step); }
-bool has_floor(const schema::Step& step) {
+size_t writes_norm(const schema::Step& step) { return writes(step) * has_norm(step); }
+size_t has_floor(const schema::Step& step) {
   return options_of(step).normaliser() == Normaliser::Floored;
 }
 
+// Lines of inputs. Rows are those of the first input, q or k.
+constexpr size_t kRowsLine = 0, kStateLine = 3, kDecayLine = 4, kNormLine = 8;
+
+uint64_t heads(const StepView& view) { return options_of(view.step()).heads(); }
+/// Elements of one head's key, at least one.
+uint64_t keys(const StepView& view) {
+  const uint32_t width = view.input(kRowsLine).width / options_of(view.step()).key_heads();
+  return width == 0 ? 1 : width;
+}
+uint64_t shared_keys(const StepView& view) {
+  return options_of(view.step()).key_heads() * keys(view);
+}
+uint64_t all_keys(const StepView& view) { return heads(view) * keys(view); }
+uint64_t all_values(const StepView& view) { return heads(view) * view.input(kStateLine).width; }
+/// One decay for each head or each key; one for each head where they are summed up.
+uint64_t decays(const StepView& view) {
+  const bool per_head = options_of(view.step()).normaliser() == Normaliser::Decays ||
+                        view.input(kDecayLine).width == heads(view);
+  return per_head ? heads(view) : all_keys(view);
+}
+bool sums_decays(const StepView& view) {
+  return options_of(view.step()).normaliser() == Normaliser::Decays;
+}
+uint64_t norm_rows(const StepView& view) { return sums_decays(view) ? 1 : heads(view); }
+uint64_t norm_width(const StepView& view) { return sums_decays(view) ? heads(view) : keys(view); }
+
 }  // namespace
 
-// Widths and the rows of states are products of the options' heads. Rows are those of the first input, q or k.
 constexpr OpSignature kRecurrenceSignature = {
     .options = schema::OpOptions::RecurrenceOptions,
-    .inputs = {{.name = "q", .wanted = reads},
-               {.name = "k", .rows = Rows::of(0), .wanted = writes},
-               {.name = "v", .rows = Rows::of(0), .wanted = writes},
-               {.name = "state", .role = Role::kState, .rows = Rows::fixed()},
-               {.name = "decay", .wanted = has_decay},
-               {.name = "factor", .rows = Rows::of(0), .wanted = has_factor},
-               {.name = "a", .rows = Rows::of(0), .wanted = has_rank_one},
-               {.name = "b", .rows = Rows::of(0), .wanted = has_rank_one},
-               {.name = "norm", .role = Role::kState, .rows = Rows::fixed(), .wanted = has_norm},
-               {.name = "floor", .rows = Rows::of(0), .wanted = has_floor}},
+    .check_options = check_options,
+    .inputs =
+        {{.name = "q", .width = Width::told(shared_keys), .count = reads},
+         {.name = "k", .width = Width::told(shared_keys), .rows = Rows::of(0), .count = writes},
+         {.name = "v", .width = Width::told(all_values), .rows = Rows::of(0), .count = writes},
+         {.name = "state", .role = Role::kState, .rows = Rows::told(all_keys)},
+         {.name = "decay",
+          .width = Width::told(decays),
+          .rows = Rows::of_or_one(0),
+          .count = has_decay},
+         {.name = "factor", .width = Width::told(heads), .rows = Rows::of(0), .count = has_factor},
+         {.name = "a", .width = Width::told(all_keys), .rows = Rows::of(0), .count = has_rank_one},
+         {.name = "b", .width = Width::told(all_keys), .rows = Rows::of(0), .count = has_rank_one},
+         {.name = "norm",
+          .role = Role::kState,
+          .width = Width::told(norm_width),
+          .rows = Rows::told(norm_rows),
+          .count = has_norm},
+         {.name = "floor", .width = Width::told(heads), .rows = Rows::of(0), .count = has_floor}},
     .outputs =
-        {{.name = "y", .rows = Rows::of(0), .wanted = reads},
-         {.name = "state", .role = Role::kState, .rows = Rows::fixed(), .wanted = writes},
-         {.name = "norm", .role = Role::kState, .rows = Rows::fixed(), .wanted = writes_norm}},
+        {{.name = "y", .width = Width::told(all_values), .rows = Rows::of(0), .count = reads},
+         {.name = "state",
+          .role = Role::kState,
+          .rows = Rows::fixed(),
+          .state_of = kStateLine,
+          .count = writes},
+         {.name = "norm",
+          .role = Role::kState,
+          .rows = Rows::fixed(),
+          .state_of = kNormLine,
+          .count = writes_norm}},
 };
 
 Status bind_recurrence(BindContext& context, RunFunction* run) {
   OXB_TRY(check_signature(context, kRecurrenceSignature));
   const auto* options = context.step().options_as_RecurrenceOptions();
-  OXB_TRY(check_options(context, *options));
   auto& p = context.params<Params>();
   p.heads = options->heads();
   p.key_heads = options->key_heads();
@@ -347,10 +337,6 @@ Status bind_recurrence(BindContext& context, RunFunction* run) {
   p.rank_one = options->rank_one();
   p.normaliser = options->normaliser();
   p.epsilon = options->epsilon();
-  const bool normalised = p.normaliser != Normaliser::None;
-  if (context.step().inputs() == nullptr || context.step().outputs() == nullptr) {
-    return context.fail("has no lists of inputs and outputs");
-  }
 
   size_t next = 0;
   if (p.reads) p.q = context.input(next++);
@@ -358,44 +344,20 @@ Status bind_recurrence(BindContext& context, RunFunction* run) {
     p.k = context.input(next++);
     p.v = context.input(next++);
   }
-  const size_t state_at = next++;
-  p.state = context.input(state_at);
+  p.state = context.input(next++);
   if (options->has_decay()) p.decay = context.input(next++);
   if (options->has_factor()) p.factor = context.input(next++);
   if (options->rank_one()) {
     p.a = context.input(next++);
     p.b = context.input(next++);
   }
-  const size_t norm_at = next;
-  if (normalised) p.norm = context.input(next++);
+  if (p.normaliser != Normaliser::None) p.norm = context.input(next++);
   if (p.normaliser == Normaliser::Floored) p.floor = context.input(next++);
 
   p.keys = p.rows().width / p.key_heads;
-  if (p.keys == 0) return context.fail("has keys of no width");
-  if (p.reads) OXB_TRY(check_heads(context, p.q, p.key_heads, p.keys));
   p.values = p.state.width;
-  if (p.writes) {
-    OXB_TRY(check_heads(context, p.k, p.key_heads, p.keys));
-    OXB_TRY(check_heads(context, p.v, p.heads, p.values));
-  }
-  OXB_TRY(check_state(context, p.state, uint64_t{p.heads} * p.keys, p.values));
-  if (options->has_decay()) OXB_TRY(check_decay(context, p));
-  if (options->has_factor()) OXB_TRY(check_heads(context, p.factor, p.heads, 1));
-  if (options->rank_one()) {
-    OXB_TRY(check_heads(context, p.a, p.heads, p.keys));
-    OXB_TRY(check_heads(context, p.b, p.heads, p.keys));
-  }
-  if (p.normaliser == Normaliser::Floored) OXB_TRY(check_heads(context, p.floor, p.heads, 1));
-  if (p.sums_keys()) OXB_TRY(check_state(context, p.norm, p.heads, p.keys));
-  if (p.normaliser == Normaliser::Decays) OXB_TRY(check_state(context, p.norm, 1, p.heads));
-  if (p.reads) {
-    p.y = context.output(0);
-    OXB_TRY(check_heads(context, p.y, p.heads, p.values));
-  }
-  if (p.writes) {
-    OXB_TRY(check_in_place(context, state_at, p.reads ? 1 : 0));
-    if (normalised) OXB_TRY(check_in_place(context, norm_at, p.reads ? 2 : 1));
-  }
+  p.decay_per_key = options->has_decay() && p.decay.width != p.heads;
+  if (p.reads) p.y = context.output(0);
 
   OXB_TRY(request_scratch(context, &p));
   p.kernel = pick_kernel(context.reference_only());

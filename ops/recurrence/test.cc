@@ -390,16 +390,16 @@ TEST(Recurrence, RefusesStepsThatMakeNoSense) {
       {"outputs", [](Fixture& s) { s.op.outputs.pop_back(); }, "1 outputs"},
       {"q type", [](Fixture& s) { s.q.type = DataType::kI8; }, "'q' is I8"},
       {"q width", [](Fixture& s) { s.q.width = 9; }, "'q' is"},
-      {"no q width", [](Fixture& s) { s.q.width = 1; }, "no width"},
+      {"no q width", [](Fixture& s) { s.q.width = 1; }, "expected a width of 2"},
       {"k width", [](Fixture& s) { s.k.width = 8; }, "'k' is"},
       {"k rows", [](Fixture& s) { s.k.rows_symbol = -1; }, "expected equal rows"},
       {"v width", [](Fixture& s) { s.v.width = 29; }, "'v' is"},
       {"v ring", [](Fixture& s) { s.v.ring = 0; }, "in a ring"},
       {"state type", [](Fixture& s) { s.state.type = DataType::kI8; }, "'state' is I8"},
-      {"state rows", [](Fixture& s) { s.state.rows = 19; }, "expected [20, 7]"},
+      {"state rows", [](Fixture& s) { s.state.rows = 19; }, "expected 20 rows"},
       {"state ring", [](Fixture& s) { s.state.ring = 0; }, "in a ring"},
-      {"state symbol", [](Fixture& s) { s.state.rows_symbol = 0; }, "fixed rows"},
-      {"decay width", [](Fixture& s) { s.decay.width = 3; }, "a decay for each"},
+      {"state symbol", [](Fixture& s) { s.state.rows_symbol = 0; }, "20 rows in every run"},
+      {"decay width", [](Fixture& s) { s.decay.width = 3; }, "'decay' is"},
       {"decay rows", [](Fixture& s) { s.decay.rows_symbol = -1; }, "expected equal rows"},
       {"factor width", [](Fixture& s) { s.factor.width = 3; }, "'factor' is"},
       {"y width", [](Fixture& s) { s.y.width = 27; }, "'y' is"},
@@ -412,7 +412,7 @@ TEST(Recurrence, RefusesOtherStatesThanItReads) {
   TestTensor other = f32_tensor("other", s.state.rows, s.state.width);
   s.op.outputs[1] = &other;
   EXPECT_EQ(s.op.bind(), Status::kFileCorrupt);
-  EXPECT_NE(std::string(s.op.message()).find("writes 'other'"), std::string::npos)
+  EXPECT_NE(std::string(s.op.message()).find("'other' is written"), std::string::npos)
       << s.op.message();
 }
 

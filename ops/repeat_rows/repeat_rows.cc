@@ -44,7 +44,7 @@ Status run_repeat_rows(RunContext& context, const void* params) {
   return Status::kOk;
 }
 
-bool has_shape(const schema::Step& step) {
+size_t has_shape(const schema::Step& step) {
   return step.options_as_RepeatRowsOptions()->has_shape();
 }
 
@@ -57,7 +57,7 @@ constexpr OpSignature kRepeatRowsSignature = {
                 .role = Role::kIds,
                 .types = kI32,
                 .width = Width::exactly(1),
-                .wanted = has_shape}},
+                .count = has_shape}},
     .outputs = {{.name = "y", .width = Width::of(0)}},
 };
 

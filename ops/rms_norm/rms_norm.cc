@@ -24,11 +24,9 @@ RmsNormKernel pick_kernel(bool reference_only) {
 constexpr OpSignature kRmsNormSignature = {
     .options = schema::OpOptions::RmsNormOptions,
     .by_row = true,
-    .inputs = {{.name = "x"},
-               {.name = "weight",
-                .role = Role::kWeight,
-                .rows = Rows::one(),
-                .wanted = norm_has_weights}},
+    .inputs =
+        {{.name = "x"},
+         {.name = "weight", .role = Role::kWeight, .rows = Rows::one(), .count = norm_has_weights}},
     .outputs = {{.name = "y",
                  .types = kF32 | kI8,
                  .width = Width::of(0),
@@ -38,7 +36,7 @@ constexpr OpSignature kRmsNormSignature = {
 
 Status bind_rms_norm(BindContext& context, RunFunction* run) {
   OXB_TRY(check_signature(context, kRmsNormSignature));
-  const bool weighted = norm_has_weights(context.step());
+  const bool weighted = norm_has_weights(context.step()) != 0;
   const auto* options = context.step().options_as_RmsNormOptions();
   const float epsilon = options->epsilon();
   OXB_TRY(check_epsilon(context, epsilon));

@@ -166,7 +166,7 @@ Status request_scratch(BindContext& context, Params& p) {
   return Status::kOk;
 }
 
-bool has_bias(const schema::Step& step) {
+size_t has_bias(const schema::Step& step) {
   return step.options_as_RoutedLinearOptions()->has_bias();
 }
 
@@ -186,7 +186,7 @@ constexpr OpSignature kRoutedLinearSignature = {
                 .types = kF32 | kI8Blocks,
                 .width = Width::of(0),
                 .rows = Rows::fixed()},
-               {.name = "bias", .role = Role::kWeight, .rows = Rows::fixed(), .wanted = has_bias}},
+               {.name = "bias", .role = Role::kWeight, .rows = Rows::fixed(), .count = has_bias}},
     .outputs = {{.name = "y", .rows = Rows::of(0)}},
 };
 

@@ -15,28 +15,20 @@ static_assert(same(schema::ScanRule::GatedLinear, ScanRule::kGatedLinear));
 static_assert(same(schema::ScanRule::ExponentialGates, ScanRule::kExponentialGates));
 static_assert(same(schema::ScanRule::MAX, ScanRule::kExponentialGates));
 
-/// What an input is: the schema's [T, C], [T, N], [1, C], [N, C], and the bonus of a window.
-enum class Shape : uint8_t { kRows, kDepthRows, kVector, kMatrix, kBonus };
-
+/// How many of each line of the signature there are besides x and y, by ScanRule.
 struct Rule {
-  size_t inputs;
-  Shape in[kScanInputs];
-  size_t outputs;
-  size_t states;
-  Shape state;
-};
+  uint8_t rows = 0, depth_rows = 0, matrices = 0, vectors = 0, bonuses = 0;
+  uint8_t vector_states = 0, matrix_states = 0, more_rows = 0;
 
-// By ScanRule.
+  constexpr size_t inputs() const { return 1 + rows + depth_rows + matrices + vectors + bonuses; }
+  constexpr size_t outputs() const { return 1 + more_rows; }
+  constexpr size_t states() const { return vector_states + matrix_states; }
+};
 constexpr Rule kRules[] = {
-    {4, {Shape::kRows, Shape::kRows, Shape::kVector, Shape::kVector}, 1, 3, Shape::kVector},
-    {6,
-     {Shape::kRows, Shape::kRows, Shape::kDepthRows, Shape::kDepthRows, Shape::kMatrix,
-      Shape::kVector},
-     1,
-     1,
-     Shape::kMatrix},
-    {4, {Shape::kRows, Shape::kRows, Shape::kRows, Shape::kVector}, 1, 1, Shape::kVector},
-    {2, {Shape::kRows, Shape::kRows}, 3, 1, Shape::kVector},
+    {.rows = 1, .vectors = 1, .bonuses = 1, .vector_states = 3},
+    {.rows = 1, .depth_rows = 2, .matrices = 1, .vectors = 1, .matrix_states = 1},
+    {.rows = 2, .vectors = 1, .vector_states = 1},
+    {.rows = 1, .vector_states = 1, .more_rows = 2},
 };
 
 struct Params {
@@ -72,126 +64,131 @@ ScanKernel pick_kernel(bool reference_only) {
   return nullptr;
 }
 
-Status check_rows(BindContext& context, const Tensor& tensor, size_t rows) {
-  if (tensor.rows_symbol < 0 && tensor.rows == rows && rows != 0) return Status::kOk;
-  return context.fail("tensor '%s' is %s, expected %zu rows in every run", tensor.name,
-                      describe(tensor).text, rows == 0 ? size_t{1} : rows);
+const schema::ScanOptions& options_of(const schema::Step& step) {
+  return *step.options_as_ScanOptions();
+}
+const Rule& rule_of(const schema::Step& step) {
+  return kRules[static_cast<size_t>(options_of(step).rule())];
 }
 
-Status check_shape(BindContext& context, const Tensor& tensor, Shape shape, const Tensor& x,
-                   const Params& p) {
-  OXB_TRY(check_type(context, tensor, DataType::kF32));
-  switch (shape) {
-    case Shape::kRows:
-      OXB_TRY(check_width(context, tensor, x.width));
-      return check_same_rows(context, x, tensor);
-    case Shape::kDepthRows:
-      OXB_TRY(check_width(context, tensor, p.args.depth));
-      return check_same_rows(context, x, tensor);
-    case Shape::kVector:
-      OXB_TRY(check_width(context, tensor, x.width));
-      return check_rows(context, tensor, 1);
-    case Shape::kMatrix:
-    case Shape::kBonus: {
-      const bool bonus = shape == Shape::kBonus;
-      OXB_TRY(check_width(context, tensor, bonus ? p.args.window : x.width));
-      return check_rows(context, tensor, bonus && tensor.rows != 0 ? tensor.rows : p.args.depth);
-    }
+Status check_options(BindContext& context) {
+  const schema::ScanOptions& options = options_of(context.step());
+  const auto index = static_cast<uint32_t>(options.rule());
+  if (index >= std::size(kRules)) {
+    return context.fail("rule is %u, expected at most %zu", index, std::size(kRules) - 1);
+  }
+  const uint32_t window = options.window();
+  const bool averages = options.rule() == schema::ScanRule::WeightedAverage;
+  if (window == 0 || window > INT32_MAX || (window != 1 && !averages)) {
+    return context.fail("window is %u, expected 1, or more of a weighted average", window);
   }
   return Status::kOk;
 }
 
-Status check_past(BindContext& context, const Tensor& past, const Tensor& x, const Params& p) {
-  if (past.ring < 0 || past.rows_symbol >= 0 || past.pinned != 0 ||
-      past.rows != p.args.window - 1 || context.ring_capacity(past.ring) != past.rows) {
-    return context.fail("tensor '%s' is %s, expected rows in a ring of %zu, none pinned", past.name,
-                        describe(past).text, p.args.window - 1);
-  }
-  return check_width(context, past, x.width);
+template <uint8_t Rule::*kCount>
+size_t count_of(const schema::Step& step) {
+  return rule_of(step).*kCount;
 }
+size_t has_past(const schema::Step& step) { return options_of(step).window() == 1 ? 0 : 1; }
 
-/// The rings of keys and values before the run.
-Status bind_past(BindContext& context, size_t first_input, const Tensor& x, Params* p) {
-  for (size_t i = 0; i < 2; ++i) {
-    const Tensor past = context.input(first_input + i);
-    OXB_TRY(check_past(context, past, x, *p));
-    if (i == 1 && past.ring != p->ring) {
-      return context.fail("keys and values before the run are in different rings");
-    }
-    p->ring = past.ring;
-    p->args.past[i] = past.f32();
-  }
-  return Status::kOk;
+// Lines of inputs.
+constexpr size_t kDepthRows = 2, kBonus = 5, kPastKeys = 6, kVectorStates = 8, kMatrixState = 9;
+
+uint64_t depth(const StepView& view) { return view.input(kDepthRows).width; }
+uint64_t past_rows(const StepView& view) { return options_of(view.step()).window() - 1; }
+/// A row for each position of a stream with a window, and one row for all channels without.
+uint64_t bonus_width(const StepView& view) {
+  return has_past(view.step()) != 0 ? options_of(view.step()).window() : view.input(0).width;
 }
-
-/// States are updated in place: the same tensor on both sides.
-Status bind_states(BindContext& context, const Rule& rule, size_t first_input, const Tensor& x,
-                   Params* p) {
-  for (size_t i = 0; i < rule.states; ++i) {
-    const auto in = static_cast<flatbuffers::uoffset_t>(first_input + i);
-    const auto out = static_cast<flatbuffers::uoffset_t>(rule.outputs + i);
-    Tensor state = context.output(out);
-    if (context.step().inputs()->Get(in) != context.step().outputs()->Get(out)) {
-      return context.fail("tensor '%s' is written and '%s' read, expected one state", state.name,
-                          context.input(in).name);
-    }
-    OXB_TRY(check_shape(context, state, rule.state, x, *p));
-    p->args.state[i] = state.f32();
-  }
-  return Status::kOk;
+uint64_t bonus_rows(const StepView& view) {
+  return has_past(view.step()) != 0 && view.input(kBonus).rows != 0 ? view.input(kBonus).rows : 1;
 }
 
 }  // namespace
 
-// What there is behind x and y, and its shapes, is the rule's.
 constexpr OpSignature kScanSignature = {
     .options = schema::OpOptions::ScanOptions,
+    .check_options = check_options,
     .inputs = {{.name = "x"},
-               {.name = "rows, vectors, memories and states",
-                .rows = Rows::anywhere(),
-                .least = 2,
-                .most = 8}},
+               {.name = "rows",
+                .width = Width::of(0),
+                .rows = Rows::of(0),
+                .count = count_of<&Rule::rows>},
+               {.name = "rows as wide as the state is deep",
+                .width = Width::told(depth),
+                .rows = Rows::of(0),
+                .count = count_of<&Rule::depth_rows>},
+               {.name = "matrix",
+                .width = Width::of(0),
+                .rows = Rows::told(depth),
+                .count = count_of<&Rule::matrices>},
+               {.name = "vector",
+                .width = Width::of(0),
+                .rows = Rows::one(),
+                .count = count_of<&Rule::vectors>},
+               {.name = "bonus",
+                .width = Width::told(bonus_width),
+                .rows = Rows::told(bonus_rows),
+                .count = count_of<&Rule::bonuses>},
+               {.name = "keys before the run",
+                .width = Width::of(0),
+                .rows = Rows::ring(past_rows),
+                .count = has_past},
+               {.name = "values before the run",
+                .width = Width::of(0),
+                .rows = Rows::same_ring(kPastKeys),
+                .count = has_past},
+               {.name = "states",
+                .role = Role::kState,
+                .width = Width::of(0),
+                .rows = Rows::one(),
+                .count = count_of<&Rule::vector_states>},
+               {.name = "state",
+                .role = Role::kState,
+                .width = Width::of(0),
+                .rows = Rows::told(depth),
+                .count = count_of<&Rule::matrix_states>}},
     .outputs = {{.name = "y", .width = Width::of(0), .rows = Rows::of(0)},
-                {.name = "more rows and states", .least = 1, .most = 3}},
+                {.name = "more rows",
+                 .width = Width::of(0),
+                 .rows = Rows::of(0),
+                 .count = count_of<&Rule::more_rows>},
+                {.name = "states",
+                 .role = Role::kState,
+                 .rows = Rows::fixed(),
+                 .state_of = kVectorStates,
+                 .count = count_of<&Rule::vector_states>},
+                {.name = "state",
+                 .role = Role::kState,
+                 .rows = Rows::fixed(),
+                 .state_of = kMatrixState,
+                 .count = count_of<&Rule::matrix_states>}},
 };
 
 Status bind_scan(BindContext& context, RunFunction* run) {
   OXB_TRY(check_signature(context, kScanSignature));
-  const auto* options = context.step().options_as_ScanOptions();
-  const auto index = static_cast<uint32_t>(options->rule());
-  if (index >= std::size(kRules)) {
-    return context.fail("rule is %u, expected at most %zu", index, std::size(kRules) - 1);
-  }
-  const Rule& rule = kRules[index];
-  const uint32_t window = options->window();
-  const bool averages = options->rule() == schema::ScanRule::WeightedAverage;
-  if (window == 0 || window > INT32_MAX || (window != 1 && !averages)) {
-    return context.fail("window is %u, expected 1, or more of a weighted average", window);
-  }
-  const size_t past = window == 1 ? 0 : 2;
-  OXB_TRY(check_counts(context, rule.inputs + past + rule.states, rule.outputs + rule.states));
-
+  const schema::ScanOptions& options = options_of(context.step());
+  const Rule& rule = rule_of(context.step());
   auto& p = context.params<Params>();
   p.x = context.input(0);
-  p.args.rule = static_cast<ScanRule>(index);
+  p.args.rule = static_cast<ScanRule>(options.rule());
   p.args.width = p.x.width;
-  p.args.window = window;
+  p.args.window = options.window();
   p.ring = -1;
-  if (options->rule() == schema::ScanRule::Selective) p.args.depth = context.input(2).width;
-  for (size_t i = 0; i < rule.inputs; ++i) {
-    const Tensor tensor = context.input(i);
-    const bool bonus = averages && i == 3;
-    OXB_TRY(check_shape(context, tensor, bonus && past != 0 ? Shape::kBonus : rule.in[i], p.x, p));
-    p.args.in[i] = tensor.f32();
-    if (bonus) p.args.last_position = tensor.rows - 1;
+  if (rule.depth_rows != 0) p.args.depth = context.input(1 + size_t{rule.rows}).width;
+  size_t next = 0;
+  for (; next < rule.inputs(); ++next) p.args.in[next] = context.input(next).f32();
+  // The bonus is the last of them.
+  if (rule.bonuses != 0) p.args.last_position = context.input(next - 1).rows - 1;
+  for (size_t i = 0; i < 2 * has_past(context.step()); ++i) {
+    const Tensor past = context.input(next++);
+    p.ring = past.ring;
+    p.args.past[i] = past.f32();
   }
-  if (past != 0) OXB_TRY(bind_past(context, rule.inputs, p.x, &p));
-  for (size_t i = 0; i < rule.outputs; ++i) {
-    Tensor y = context.output(i);
-    OXB_TRY(check_shape(context, y, Shape::kRows, p.x, p));
-    p.args.out[i] = y.f32();
+  for (size_t i = 0; i < rule.outputs(); ++i) p.args.out[i] = Tensor(context.output(i)).f32();
+  for (size_t i = 0; i < rule.states(); ++i) {
+    p.args.state[i] = Tensor(context.output(rule.outputs() + i)).f32();
   }
-  OXB_TRY(bind_states(context, rule, rule.inputs + past, p.x, &p));
   p.kernel = pick_kernel(context.reference_only());
   *run = run_scan;
   return Status::kOk;

@@ -69,7 +69,8 @@ oxb_status readable(const oxb_session* session, size_t index, Readable* found,
                     oxbow::Tensor* tensor, uint32_t* rows, oxb_error* error) {
   if (session == nullptr) return missing(error, "session");
   if (!find_readable(*inner(session), index, found)) {
-    return outer(oxbow::fail(words(error), Status::kInvalidArgument, "no tensor %zu", index));
+    return outer(oxbow::fail(words(error), Status::kInvalidArgument,
+                             "tensor %zu is not there to be read", index));
   }
   *tensor = oxbow::session_tensor(*inner(session), found->tensor);
   tensor->name = found->name;
@@ -104,8 +105,8 @@ oxb_status oxb_session_find_tensor(const oxb_session* session, const char* name,
     *index = at;
     return OXB_OK;
   }
-  return outer(
-      oxbow::fail(words(error), Status::kInvalidArgument, "no tensor '%.80s' to read", name));
+  return outer(oxbow::fail(words(error), Status::kInvalidArgument,
+                           "tensor '%.80s' is not there to be read", name));
 }
 
 oxb_status oxb_session_tensor_info(const oxb_session* session, size_t index, oxb_tensor_info* given,
@@ -135,8 +136,8 @@ oxb_status oxb_session_tensor_read(const oxb_session* session, size_t index, flo
   if (values == nullptr && needed > 0) return missing(error, "values");
   if (value_count < needed) {
     return outer(oxbow::fail(words(error), Status::kBufferTooSmall,
-                             "room for %zu values; '%.80s' has %zu", value_count, tensor.name,
-                             needed));
+                             "tensor '%.80s' has %zu values; there is room for %zu", tensor.name,
+                             needed, value_count));
   }
   return outer(oxbow::read_rows(*inner(session), found.tensor, rows, values, words(error)));
 }

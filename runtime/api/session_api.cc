@@ -23,7 +23,7 @@ Status convert(const oxb_session_options* given, SessionOptions* converted, Erro
   OXB_TRY(read_options("session options", given, &options, error));
   const BackendInfo* found = find_backend(static_cast<int>(options.backend));
   if (found == nullptr) {
-    return fail(error, Status::kInvalidArgument, "unknown backend %d",
+    return fail(error, Status::kInvalidArgument, "backend %d is unknown",
                 static_cast<int>(options.backend));
   }
   if (!found->is_built_in) {
@@ -90,8 +90,8 @@ oxb_status check_room(const oxbow::schema::Tensor& output, size_t rows, const fl
   if (rows > 0 && values == nullptr) return missing(error, "the place for the output");
   if (oxbow::checked_mul(rows, output.width(), &needed) && needed <= capacity) return OXB_OK;
   return outer(oxbow::fail(words(error), Status::kBufferTooSmall,
-                           "room for %zu numbers; %zu rows of '%.40s' have %u each", capacity, rows,
-                           output.name()->c_str(), output.width()));
+                           "output '%.40s': room for %zu numbers; %zu rows have %u each",
+                           output.name()->c_str(), capacity, rows, output.width()));
 }
 
 const oxbow::schema::Tensor& tensor_at(const Model& model, uint32_t index) {

@@ -46,7 +46,7 @@ oxb_status oxb_log_mel_finish(oxb_log_mel* mel, float* features, size_t capacity
   if (features == nullptr) return missing(error, "features");
   if (const size_t needed = inner(mel)->features(); capacity < needed) {
     return outer(oxbow::fail(words(error), oxbow::Status::kBufferTooSmall,
-                             "room for %zu features; there are %zu", capacity, needed));
+                             "log mel: room for %zu features; there are %zu", capacity, needed));
   }
   inner(mel)->finish(features);
   return OXB_OK;

@@ -20,6 +20,7 @@ enum class [[nodiscard]] Status : int32_t{
     kNeedsReset = 13,
     kStreamFull = 14,
     kCancelled = 15,
+    kTextStopped = 16,
     // The file's doing.
     kFileUnreadable = 20,
     kFileCorrupt = 21,

@@ -39,7 +39,7 @@ Status read_rules(const Model& model, const oxb_beam_options& options, BeamRules
   static_assert(sizeof(stop) == sizeof(options.stop));
   std::memcpy(&stop, &options.stop, sizeof(stop));
   if (stop < OXB_BEAM_STOP_UNLIKELY_BETTER || stop > OXB_BEAM_STOP_NONE_BETTER) {
-    return fail(error, Status::kInvalidArgument, "beam search: unknown stop %d", stop);
+    return fail(error, Status::kInvalidArgument, "beam search: stop %d is unknown", stop);
   }
   const uint32_t capacity = entry.capacity();
   rules->vocabulary = model.vocabulary;

@@ -52,7 +52,7 @@ Status PromptText::add(std::span<const char> text, Sink sink, void* context, Err
     const size_t count = std::min(text.size(), buffer_.size() - filled_);
     if (count == 0) {
       drop();
-      return fail(error, kTextStopped,
+      return fail(error, Status::kTextStopped,
                   "prompt: a word of more than %zu bytes; give the generator a larger "
                   "max_word_bytes",
                   buffer_.size());

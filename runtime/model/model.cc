@@ -39,8 +39,9 @@ Status check_prefix(std::span<const std::byte> file, FilePrefix* prefix, Error* 
   }
   std::memcpy(prefix, file.data(), sizeof(FilePrefix));
   if (std::memcmp(prefix->identifier, "OXB", 3) != 0) {
-    return fail(error, Status::kFileCorrupt,
-                "not an Oxbow model: bytes 4-7 are not \"OXB1\"; make one with oxbow-convert");
+    return fail(
+        error, Status::kFileCorrupt,
+        "the file is not an Oxbow model: bytes 4-7 are not \"OXB1\"; make one with oxbow-convert");
   }
   if (prefix->identifier[3] != '1' || prefix->version != kFormatVersion ||
       prefix->prefix_bytes != sizeof(FilePrefix)) {

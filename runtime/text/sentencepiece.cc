@@ -302,8 +302,8 @@ void add_unknown(EncoderState& state, std::span<const char> text) {
 }
 
 Status word_too_long(const EncoderState& state, Error* error) {
-  return fail(error, kTextStopped,
-              "more than %zu bytes whose tokens depend on what follows; give the "
+  return fail(error, Status::kTextStopped,
+              "a stretch of more than %zu bytes whose tokens depend on what follows; give the "
               "encoder a larger max_word_bytes",
               state.word.size());
 }

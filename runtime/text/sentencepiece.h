@@ -119,7 +119,7 @@ void drop_front(std::span<char> buffer, size_t count, SentencePieceState& state)
 /// room for ids.
 void add_unknown(EncoderState& state, std::span<const char> text);
 
-/// "more than ... bytes whose tokens depend on what follows".
+/// "a stretch of more than ... bytes whose tokens depend on what follows".
 Status word_too_long(const EncoderState& state, Error* error);
 
 /// The part of TokenizerDef that is the same for both. The check also finds the traits of the pieces.

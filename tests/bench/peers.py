@@ -253,7 +253,7 @@ def oxbow_server(args, row, model, threads, *backend):
 def gguf(args, folder, name):
     script = os.path.join(HERE, "make_gguf")
     return make(os.path.join(args.work, name), [args.python, script, folder, os.path.join(args.work, name)],
-                [script, os.path.join(folder, "model.safetensors")])
+                [script, os.path.join(HERE, "gguf_states.py"), os.path.join(folder, "model.safetensors")])
 
 
 class Llama:

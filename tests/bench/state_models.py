@@ -111,8 +111,10 @@ def rwkv7(size):
     yield matrix("head.weight", size["vocabulary"], width)
 
 
-def rwkv7_config(_):
-    return {"model_type": "rwkv7"}
+def rwkv7_config(size):
+    return {"model_type": "rwkv7", "vocab_size": size["vocabulary"], "n_embd": size["width"], "n_layer": size["layers"],
+            "head_size": size["width"] // size["heads"], "dim_ffn": size["inner"], "D_DECAY_LORA": 64, "D_AAA_LORA": 64,
+            "D_MV_LORA": 32, "D_GATE_LORA": 128}
 
 
 def mamba(size):

@@ -69,6 +69,8 @@ class RetNet:
 
     def feed(self, tokens):
         """Several tokens: a new text in chunks. One: the recurrent form, which looks at the last only."""
+        # Else a single token would be padded to a chunk.
+        self._model.chunkwise_recurrent = len(tokens) > 1
         if len(tokens) > 1:
             return self._model(torch.tensor([tokens]))[0][0, -1]
         self._count += 1

@@ -363,8 +363,8 @@ TEST_F(Logged, ASessionWithWhoComputesAndARefusedOneWithTheReason) {
   expect_line(OXB_LOG_INFO, "session created: reference, threads: 1, steps: ");
   options.backend = 99;
   oxb::Status status = oxb::Session::create(model, options).status();
-  EXPECT_STREQ(status.text(), "unknown backend 99");
-  expect_line(OXB_LOG_WARNING, "no session: unknown backend 99");
+  EXPECT_STREQ(status.text(), "backend 99 is unknown");
+  expect_line(OXB_LOG_WARNING, "no session: backend 99 is unknown");
   options.backend = OXB_BACKEND_CPU;
   options.threads = 1000000;
   status = oxb::Session::create(model, options).status();

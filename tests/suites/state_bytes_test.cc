@@ -211,7 +211,22 @@ States compressive(const json& c) {
           (size_t{c["compression_kernel"]} - 1) * size_t{c["compression_dilation"]} + 1;
       s.add({(span - rate + rate - 1) / rate * rate * d}, 1);
     }
+    if (c["compression"] == "most_used") s.add({rows}, 0);
   }
+  return s;
+}
+
+States adaptive_span(const json& c) {
+  const size_t rows = size_t{c["attn_span"]} * size_t{c["hidden_size"]};
+  States s;
+  for (size_t i = 0; i < c["nb_layers"]; ++i) s.add({rows, rows}, 1);
+  return s;
+}
+
+States transformer_xl(const json& c) {
+  const size_t rows = size_t{c["mem_len"]} * size_t{c["n_head"]} * size_t{c["d_head"]};
+  States s;
+  for (size_t i = 0; i < c["n_layer"]; ++i) s.add({rows, rows}, 1);
   return s;
 }
 
@@ -232,9 +247,12 @@ TEST(StateBytes, AreThoseOfTheFormulas) {
            {"gtrxl/gt1", gtrxl},
            {"labml_feedback/fb1_kv", feedback},
            {"labml_aft/af1", aft},
+           {"adaptive_span/as1", adaptive_span},
+           {"transformer_xl_original/xo1", transformer_xl},
            {"xlnet/xn3_query", xlnet},
            {"compressive_transformer/ct1_conv", compressive},
-           {"compressive_transformer/ct2_dilated", compressive}}) {
+           {"compressive_transformer/ct2_dilated", compressive},
+           {"compressive_transformer/ct5_most_used", compressive}}) {
     SCOPED_TRACE(pack);
     const json config = json::parse(std::ifstream(golden() / pack / "config.json"));
     const std::string path = golden_model(pack, {"--weights", "f32", "--activations", "f32"});

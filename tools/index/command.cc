@@ -179,7 +179,7 @@ int index_command(const Args& args) {
   const std::string what = *args.text("build|query");
   if (what == "build") return build(args);
   if (what == "query") return query(args);
-  throw UsageError("unknown word '" + printable(what) + "'; expected build or query");
+  throw UsageError("word '" + printable(what) + "' is unknown; expected build or query");
 }
 
 }  // namespace oxbow::tools

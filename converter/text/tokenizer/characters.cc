@@ -4,21 +4,16 @@
 #include <optional>
 
 #include "host/errors.h"
+#include "runtime/text/utf8.h"
 
 namespace oxbow::convert {
 namespace {
 
-/// The code point when `text` is exactly one. The JSON parser has already refused malformed UTF-8.
+/// The code point when `text` is exactly one.
 std::optional<uint32_t> single_code_point(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  const auto lead = static_cast<unsigned char>(text[0]);
-  const size_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (text.size() != bytes) return std::nullopt;
-  uint32_t code_point = bytes == 1 ? lead : lead & (0x7fu >> bytes);
-  for (size_t i = 1; i < bytes; ++i) {
-    code_point = code_point << 6 | (static_cast<unsigned char>(text[i]) & 0x3f);
-  }
-  return code_point;
+  const Utf8Character first = read_utf8(text);
+  const bool single = first.kind == Utf8Character::Kind::kCharacter && first.bytes == text.size();
+  return single ? std::optional(first.code_point) : std::nullopt;
 }
 
 }  // namespace

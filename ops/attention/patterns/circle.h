@@ -9,16 +9,6 @@ namespace oxbow {
 /// Chunks of `length` rows in a circle: the query's own, `before` before and `after` behind it, each as often as it is
 /// met (the local layers of Reformer, Kitaev et al. 2020). Rows that are sorted first are sorted_run.cc's.
 struct CirclePattern {
-  uint64_t length = 1;
-  uint64_t before = 0;
-  uint64_t after = 0;
-  uint64_t full_up_to = 0;
-  bool causal = false;
-
-  static CirclePattern of(const PatternParams& p, uint64_t /*head*/) {
-    return {p.length, p.before, p.after, p.full_up_to, p.causal};
-  }
-
   static constexpr bool kAnyOrder = true;
 
   static Status check(BindContext& context, const PatternParams& p, bool /*own*/,
@@ -31,12 +21,13 @@ struct CirclePattern {
     return p.rounds == 0 ? context.fail("a circle of 0 rounds") : Status::kOk;
   }
 
-  template <typename Emit>
-  void visit(uint64_t query, uint64_t positions, const Emit& emit) const {
-    const uint64_t end = causal ? smaller(query + 1, positions) : positions;
-    if (positions <= full_up_to) return emit_range(0, end, emit);
+  static void visit(const PatternParams& p, uint64_t /*head*/, uint64_t query, uint64_t positions,
+                    SpanSink emit) {
+    const uint64_t length = p.length, before = p.before;
+    const uint64_t end = p.causal ? smaller(query + 1, positions) : positions;
+    if (positions <= p.full_up_to) return emit_range(0, end, emit);
     const uint64_t chunks = (positions + length - 1) / length;
-    for (uint64_t i = 0; i < before + 1 + after; ++i) {
+    for (uint64_t i = 0; i < before + 1 + p.after; ++i) {
       const uint64_t chunk = neighbour(query / length, i, before, chunks);
       emit_range(chunk * length, smaller((chunk + 1) * length, end), emit);
     }

@@ -7,16 +7,8 @@
 namespace oxbow {
 
 /// Groups of `length` positions: of the query's own group all up to the query, of each one before it
-/// `summary` positions, which end `skipped` positions before the group does; summary + skipped <= length.
+/// `summary` positions at its end; each next head of `summary_sets` sees as many in front of them.
 struct FixedPattern {
-  uint64_t length = 1;
-  uint64_t summary = 0;
-  uint64_t skipped = 0;
-
-  static FixedPattern of(const PatternParams& p, uint64_t head) {
-    return {p.length, p.summary, uint64_t{p.summary} * (head % p.summary_sets)};
-  }
-
   static bool depends_on_head(const PatternParams& p) { return p.summary_sets > 1; }
 
   static Status check(BindContext& context, const PatternParams& p, bool /*own*/,
@@ -29,10 +21,11 @@ struct FixedPattern {
     return Status::kOk;
   }
 
-  template <typename Emit>
-  void visit(uint64_t query, uint64_t positions, const Emit& emit) const {
-    const uint64_t groups = query / length;
-    const uint64_t offset = length - skipped - summary;
+  static void visit(const PatternParams& p, uint64_t head, uint64_t query, uint64_t positions,
+                    SpanSink emit) {
+    const uint64_t length = p.length, summary = p.summary, groups = query / length;
+    // bind knows that all sets fit a group.
+    const uint64_t offset = length - summary * (head % p.summary_sets + 1);
     if (summary == 1 && groups != 0) {
       emit(PositionSpan{offset, groups, length});
     } else if (summary != 0) {

@@ -10,10 +10,8 @@ namespace oxbow {
 struct FullPattern {
   static constexpr bool kFromStart = true;
 
-  static FullPattern of(const PatternParams&, uint64_t /*head*/) { return {}; }
-
-  template <typename Emit>
-  void visit(uint64_t /*query*/, uint64_t positions, const Emit& emit) const {
+  static void visit(const PatternParams&, uint64_t /*head*/, uint64_t /*query*/, uint64_t positions,
+                    SpanSink emit) {
     emit_range(0, positions, emit);
   }
 };

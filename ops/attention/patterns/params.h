@@ -9,6 +9,11 @@
 
 namespace oxbow {
 
+struct PatternParams;
+/// What a pattern shows: span.h.
+using VisitPattern = void (*)(const PatternParams& p, uint64_t head, uint64_t query,
+                              uint64_t positions, SpanSink emit);
+
 /// schema::Pattern in a form that is quick to read; means the same.
 struct PatternParams {
   schema::PatternKind kind = schema::PatternKind::Causal;
@@ -30,6 +35,9 @@ struct PatternParams {
   uint32_t rounds = 1;
   /// Of the step.
   uint32_t heads = 1;
+
+  /// That of its kind, picked at bind.
+  VisitPattern visit = nullptr;
 
   // Of a run: the list of blocks, null for block 0 everywhere, and which position of the stream position 0 is.
   const int32_t* list = nullptr;

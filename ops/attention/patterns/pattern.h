@@ -78,6 +78,12 @@ inline Status check_pattern(BindContext& context, const PatternParams& p, bool o
   });
 }
 
+/// For a pattern that passed.
+inline VisitPattern visit_of(schema::PatternKind kind) {
+  return with_pattern(kind, VisitPattern{nullptr},
+                      [](auto type) -> VisitPattern { return decltype(type)::Pattern::visit; });
+}
+
 /// Whether heads see different positions.
 inline bool depends_on_head(const PatternParams& p) {
   return with_pattern(p.kind, true, [&](auto type) {

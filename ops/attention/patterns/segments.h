@@ -9,17 +9,6 @@ namespace oxbow {
 /// Segments of `length` positions of the stream, of which a group of heads sees every `dilation`-th (LongNet, Ding et
 /// al. 2023), each group from another one on; nothing newer than the query.
 struct SegmentsPattern {
-  uint64_t length = 1;
-  uint64_t dilation = 1;
-  uint64_t group = 0;
-  /// Position of the stream that position 0 is.
-  uint64_t origin = 0;
-
-  static SegmentsPattern of(const PatternParams& p, uint64_t head) {
-    const uint64_t dilation = p.dilations == 0 ? 1 : p.dilation[0];
-    return {p.length, dilation, head / ((p.heads + dilation - 1) / dilation), p.origin};
-  }
-
   static bool depends_on_head(const PatternParams& p) {
     return p.dilations != 0 && p.dilation[0] > 1;
   }
@@ -32,9 +21,11 @@ struct SegmentsPattern {
     return own ? Status::kOk : context.fail("segments need own rows");
   }
 
-  template <typename Emit>
-  void visit(uint64_t query, uint64_t positions, const Emit& emit) const {
-    const uint64_t inside = (origin + query) % length;
+  static void visit(const PatternParams& p, uint64_t head, uint64_t query, uint64_t positions,
+                    SpanSink emit) {
+    const uint64_t dilation = p.dilations == 0 ? 1 : p.dilation[0];
+    const uint64_t group = head / ((p.heads + dilation - 1) / dilation);
+    const uint64_t inside = (p.origin + query) % p.length;
     if (query >= positions || inside % dilation != group) return;
     // What the memory still has of the segment.
     const uint64_t steps = smaller(inside, query) / dilation;

@@ -1,13 +1,13 @@
 #pragma once
 
 // What patterns are written in. All sources of keys together form one sequence, the oldest first, in which
-// every key has a position. A pattern is a struct of parameters with
+// every key has a position. A pattern is a struct with
 //
-//   of(params, head)               the parameters, from the file's
-//   visit(query, positions, emit)  calls emit(PositionSpan) for the keys that the query at position `query` sees
-//                                  among positions [0, positions): in ascending order, every key once, no
-//                                  span empty. `query` is below `positions`, or equal to it when the query has
-//                                  no key of its own. Work is in proportion to the keys that are seen.
+//   visit(params, head, query, positions, emit)   calls emit(PositionSpan) for the keys that the query at position
+//                                        `query` sees with this head among positions [0, positions), which are not
+//                                        none: in ascending order, every key once, no span empty. `query` is below
+//                                        `positions`, or equal to it when the query has no key of its own. Work is
+//                                        in proportion to the keys that are seen.
 //
 // and, where its kind wants them,
 //
@@ -31,14 +31,28 @@ struct PositionSpan {
   uint64_t step = 1;
 };
 
+/// Where spans go.
+struct SpanSink {
+  void* target;
+  void (*push)(void* target, const PositionSpan& span);
+
+  void operator()(const PositionSpan& span) const { push(target, span); }
+};
+
+/// To target.push(span).
+template <typename Target>
+SpanSink sink_of(Target& target) {
+  return {&target,
+          [](void* to, const PositionSpan& span) { static_cast<Target*>(to)->push(span); }};
+}
+
 /// Stands for a row that there is not.
 inline constexpr uint64_t kNoRow = UINT64_MAX;
 
 constexpr uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /// Positions [first, end), unless there are none.
-template <typename Emit>
-void emit_range(uint64_t first, uint64_t end, const Emit& emit) {
+inline void emit_range(uint64_t first, uint64_t end, SpanSink emit) {
   if (first < end) emit(PositionSpan{first, end - first, 1});
 }
 

@@ -9,17 +9,6 @@ namespace oxbow {
 /// `before` positions before and `after` positions after the query's own, taken every `dilation` positions, and
 /// the first `first` positions; with `causal` only what is not newer than the query.
 struct WindowPattern {
-  uint64_t before = 0;
-  uint64_t after = 0;
-  uint64_t dilation = 1;
-  uint64_t first = 0;
-  bool causal = false;
-
-  static WindowPattern of(const PatternParams& p, uint64_t head) {
-    const uint32_t dilation = p.dilations == 0 ? 1 : p.dilation[p.dilations == 1 ? 0 : head];
-    return {p.before, p.after, dilation, p.first, p.causal};
-  }
-
   static bool depends_on_head(const PatternParams& p) { return p.dilations > 1; }
   static bool fits_shader(const PatternParams& p) { return p.dilations <= 1; }
 
@@ -35,16 +24,17 @@ struct WindowPattern {
     return Status::kOk;
   }
 
-  template <typename Emit>
-  void visit(uint64_t query, uint64_t positions, const Emit& emit) const {
-    const uint64_t end = causal ? smaller(query + 1, positions) : positions;
-    const uint64_t kept = smaller(first, end);
+  static void visit(const PatternParams& p, uint64_t head, uint64_t query, uint64_t positions,
+                    SpanSink emit) {
+    const uint64_t dilation = p.dilations == 0 ? 1 : p.dilation[p.dilations == 1 ? 0 : head];
+    const uint64_t end = p.causal ? smaller(query + 1, positions) : positions;
+    const uint64_t kept = smaller(p.first, end);
     emit_range(0, kept, emit);
     // The oldest key of the window, then the first of them that is not among those kept.
-    uint64_t key = query - smaller(before, query / dilation) * dilation;
+    uint64_t key = query - smaller(p.before, query / dilation) * dilation;
     if (key < kept) key += (kept - key + dilation - 1) / dilation * dilation;
     uint64_t newest = query;
-    if (query + 1 < end) newest += smaller(after, (end - 1 - query) / dilation) * dilation;
+    if (query + 1 < end) newest += smaller(p.after, (end - 1 - query) / dilation) * dilation;
     // A query without a key of its own stands just behind the last one.
     if (newest >= end) {
       if (newest < dilation) return;

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/term.h"
 #include "runtime/base/math.h"
 
@@ -21,10 +20,12 @@ struct AdaptiveSpanTerm {
   float ramp = 1.0f;
   uint64_t first = 0;
 
+  static Place place(const TermView& view, size_t /*index*/) {
+    return view.weight("spans", view.heads);
+  }
+
   Status bind(TermBinding& binding) {
     BindContext& context = binding.context;
-    const Tensor input = binding.input(0);
-    OXB_TRY(check_weight(context, input, "spans", 1, binding.heads));
     ramp = binding.use.options->ramp();
     first = binding.use.options->first();
     if (!std::isfinite(ramp) || ramp <= 0.0f) {
@@ -33,7 +34,7 @@ struct AdaptiveSpanTerm {
     if (binding.pinned_rows) {
       return context.fail("an adaptive span needs rings without pinned rows");
     }
-    spans = input.f32();
+    spans = binding.input(0).f32();
     return Status::kOk;
   }
 

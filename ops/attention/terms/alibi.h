@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/term.h"
 
 namespace oxbow {
@@ -14,10 +13,12 @@ struct AlibiTerm {
 
   const float* slopes = nullptr;
 
+  static Place place(const TermView& view, size_t /*index*/) {
+    return view.weight("slopes", view.heads);
+  }
+
   Status bind(TermBinding& binding) {
-    const Tensor input = binding.input(0);
-    OXB_TRY(check_weight(binding.context, input, "slopes", 1, binding.heads));
-    slopes = input.f32();
+    slopes = binding.input(0).f32();
     return Status::kOk;
   }
 

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/term.h"
 
 namespace oxbow {
@@ -14,12 +13,15 @@ struct BlocksTerm {
 
   IndexList list;
 
+  static Place place(const TermView& view, size_t /*index*/) { return view.indices("blocks"); }
+
   Status bind(TermBinding& binding) {
     const auto* pattern = binding.options.pattern();
     if (pattern == nullptr || pattern->kind() != schema::PatternKind::ListedBlocks) {
       return binding.context.fail("a list of blocks needs the pattern ListedBlocks");
     }
-    return bind_index_list(binding, "blocks", &list);
+    list = IndexList::of(binding.input(0));
+    return Status::kOk;
   }
 
   struct State {};

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/distances.h"
 #include "ops/attention/terms/term.h"
 
@@ -17,12 +16,15 @@ struct DistanceBiasTerm {
   /// Keys of the first of two sources have a bias of their own.
   bool has_sides = false;
 
+  static Place place(const TermView& view, size_t /*index*/) {
+    return view.weight("bias", view.heads, Rows::fixed());
+  }
+
   Status bind(TermBinding& binding) {
     if (binding.relative != nullptr) {
       return binding.context.fail("has both a relative term and a distance bias");
     }
     const Tensor d = binding.input(0);
-    OXB_TRY(check_weight(binding.context, d, "bias", d.rows, binding.heads));
     bias = d.f32();
     heads = binding.heads;
     has_sides = binding.has(schema::TermKind::Sides);

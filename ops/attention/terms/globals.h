@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/term.h"
 
 namespace oxbow {
@@ -14,10 +13,10 @@ struct GlobalsTerm {
 
   const int32_t* flags = nullptr;
 
+  static Place place(const TermView& view, size_t /*index*/) { return view.row_numbers("flags"); }
+
   Status bind(TermBinding& binding) {
-    const Tensor input = binding.input(0);
-    OXB_TRY(check_row_numbers(binding, input, "flags"));
-    flags = input.i32();
+    flags = binding.input(0).i32();
     return Status::kOk;
   }
 

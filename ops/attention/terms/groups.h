@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/term.h"
 #include "ops/common/checks.h"
 
@@ -21,6 +20,10 @@ struct GroupsTerm {
   /// Lengths, or 0: so many of the last numbers of the shape tell.
   uint32_t query_length = 0, query_dimensions = 0;
   uint32_t key_length = 0, key_dimensions = 0;
+
+  static Place place(const TermView&, size_t /*index*/) {
+    return {.name = "shape", .role = Role::kIds, .types = kI32, .width = Width::exactly(1)};
+  }
 
   Status bind(TermBinding& binding) {
     BindContext& context = binding.context;
@@ -44,8 +47,6 @@ struct GroupsTerm {
     }
     if (!asks) return Status::kOk;
     const Tensor input = binding.input(0);
-    OXB_TRY(check_type(context, input, DataType::kI32));
-    OXB_TRY(check_width(context, input, 1));
     shape = input.i32();
     shape_symbol = input.rows_symbol;
     shape_rows = input.rows;

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/term.h"
 
 namespace oxbow {
@@ -17,10 +16,10 @@ struct KeyMaskTerm {
   bool masks_queries = false;
   bool keeps_own = false;
 
+  static Place place(const TermView& view, size_t /*index*/) { return view.row_numbers("mask"); }
+
   Status bind(TermBinding& binding) {
-    const Tensor input = binding.input(0);
-    OXB_TRY(check_row_numbers(binding, input, "mask"));
-    mask = input.i32();
+    mask = binding.input(0).i32();
     masks_queries = binding.options.mask_queries();
     keeps_own = binding.options.mask_keeps_own();
     return Status::kOk;

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/term.h"
 
 namespace oxbow {
@@ -13,12 +12,12 @@ struct PinnedQueryTerm {
 
   const float* q = nullptr;
 
+  static Place place(const TermView& view, size_t /*index*/) {
+    return {.name = "pinned query", .width = Width::exactly(view.q_width), .rows = Rows::of(0)};
+  }
+
   Status bind(TermBinding& binding) {
-    const Tensor input = binding.input(0);
-    OXB_TRY(
-        check_matrix(binding.context, input, "pinned query", DataType::kF32, binding.q.width, 0));
-    OXB_TRY(check_run_rows(binding.context, binding.q, input, "pinned query"));
-    q = input.f32();
+    q = binding.input(0).f32();
     return Status::kOk;
   }
 

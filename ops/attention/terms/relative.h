@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/query_codes.h"
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/distances.h"
 #include "ops/attention/terms/term.h"
 
@@ -23,13 +21,18 @@ struct RelativeTerm {
   /// Elements in a row of B and of the table's scales.
   size_t heads = 0;
 
+  static Place place(const TermView& view, size_t index) {
+    if (index == 1) return view.weight("bias", view.heads, Rows::of(view.first_input));
+    if (index == 2) return view.weight("query bias", view.q_width);
+    return {.name = "table",
+            .types = view.type == DataType::kI8 ? kI8 : kF32,
+            .width = Width::exactly(view.q_width),
+            .rows = Rows::fixed(),
+            .scales = view.heads};
+  }
+
   Status bind(TermBinding& binding) {
-    BindContext& context = binding.context;
     const Tensor r = binding.input(0), b = binding.input(1), u = binding.input(2);
-    OXB_TRY(check_matrix(context, r, "table", binding.type, binding.q.width, binding.heads));
-    OXB_TRY(check_fixed_rows(context, r, "table", r.rows));
-    OXB_TRY(check_weight(context, b, "bias", r.rows, binding.heads));
-    OXB_TRY(check_weight(context, u, "query bias", 1, binding.q.width));
     table = r.data;
     table_scales = r.scales;
     bias = b.f32();

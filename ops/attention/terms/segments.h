@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/term.h"
 #include "runtime/base/math.h"
 
@@ -18,15 +17,18 @@ struct SegmentsTerm {
   const float* bias = nullptr;
   size_t table_stride = 0;
 
+  static Place place(const TermView& view, size_t index) {
+    if (index == 0) return view.row_numbers("types");
+    return view.weight(index == 1 ? "segment table" : "segment bias", view.q_width,
+                       Rows::exactly(index == 1 ? 2 : 1));
+  }
+
   Status bind(TermBinding& binding) {
     BindContext& context = binding.context;
     const Tensor h = binding.input(0), both = binding.input(1), g = binding.input(2);
     if (!binding.own) {
       return context.fail("segments need own rows: a query's type is that of its row");
     }
-    OXB_TRY(check_row_numbers(binding, h, "types"));
-    OXB_TRY(check_weight(context, both, "segment table", 2, binding.q.width));
-    OXB_TRY(check_weight(context, g, "segment bias", 1, binding.q.width));
     types = h.i32();
     table = both.f32();
     bias = g.f32();

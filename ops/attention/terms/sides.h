@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/attention/terms/checks.h"
 #include "ops/attention/terms/term.h"
 
 namespace oxbow {
@@ -19,6 +18,10 @@ struct SidesTerm {
   size_t zero = 0;
   size_t length = 1;
 
+  static Place place(const TermView& view, size_t /*index*/) {
+    return view.weight("sides' bias", view.heads, Rows::fixed());
+  }
+
   Status bind(TermBinding& binding) {
     BindContext& context = binding.context;
     if (!binding.own || binding.options.sources() != 2) {
@@ -27,7 +30,6 @@ struct SidesTerm {
     const Tensor first = context.input(1);
     if (first.ring >= 0) return context.fail("sides '%s' must not be in a ring", first.name);
     const Tensor table = binding.input(0);
-    OXB_TRY(check_weight(context, table, "sides' bias", table.rows, binding.heads));
     rows = table.rows;
     zero = binding.use.options->zero();
     length = binding.use.options->length();

@@ -3,7 +3,8 @@
 // What terms are made of. A term is a struct of what bind finds in a step, with
 //
 //   kInputs, kMostInputs    how many inputs it has; the second only where that varies
-//   bind(binding)           checks its inputs and keeps their pointers, which are null while bytes are counted
+//   place(view, i)          what input i must be, which the op's signature checks; not without inputs
+//   bind(binding)           checks options and keeps pointers, which are null while bytes are counted
 //
 // and some of the following, which generic.h and seen.h call in this order. All but `reach` take the kernel's
 // struct of loops as first template argument: it makes them a part of the kernel's file, which alone may hold
@@ -25,6 +26,7 @@
 #include <cstdint>
 
 #include "ops/attention/tile.h"
+#include "ops/common/signature.h"
 #include "runtime/op.h"
 #include "schema/model_generated.h"
 
@@ -38,6 +40,38 @@ struct TermUse {
   size_t first_input = 0;
   size_t inputs = 0;
   const schema::ScoreTerm* options = nullptr;
+};
+
+/// What the inputs of a term depend on. Numbers of inputs are places in the step's list.
+struct TermView {
+  uint32_t heads;
+  /// Of keys, values and tables beside them.
+  DataType type;
+  uint32_t q_width;
+  uint8_t last_keys;
+  /// Of the term.
+  uint8_t first_input;
+
+  /// F32 with exactly so many rows, or any fixed number: what terms are made of.
+  Place weight(const char* name, uint64_t width, Rows rows = Rows::one()) const {
+    return {.name = name, .role = Role::kWeight, .width = Width::exactly(width), .rows = rows};
+  }
+  /// A number for each row of the last source, which is not in a ring.
+  Place row_numbers(const char* name) const {
+    return {.name = name,
+            .role = Role::kIds,
+            .types = kI32,
+            .width = Width::exactly(1),
+            .rows = Rows::of(last_keys)};
+  }
+  /// As many as come.
+  Place indices(const char* name) const {
+    return {.name = name,
+            .role = Role::kIds,
+            .types = kI32,
+            .width = Width::exactly(1),
+            .rows = Rows::with_room()};
+  }
 };
 
 /// What bind gives a term.
@@ -70,6 +104,10 @@ struct IndexList {
   const char* name = "";
   int32_t rows_symbol = -1;
   uint32_t most = 0;
+
+  static IndexList of(const Tensor& tensor) {
+    return {tensor.i32(), tensor.name, tensor.rows_symbol, tensor.rows};
+  }
 
   uint32_t rows(const RunContext& context) const {
     return rows_symbol < 0 ? most : context.symbols[rows_symbol];

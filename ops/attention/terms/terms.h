@@ -32,6 +32,9 @@ struct TermList {
 
 TermList list_terms(const schema::AttentionOptions& options);
 
+/// What an input of a step with these terms must be, which is its place in the step's list; it belongs to one of them.
+Place term_place(const TermList& list, size_t input, TermView view);
+
 /// Whether attention.glsl has all of them.
 bool shader_knows(const TermList& list);
 

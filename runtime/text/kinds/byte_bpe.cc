@@ -224,7 +224,7 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
     }
     const size_t cut = needs_whole_words(tokenizer) ? 0 : safe_cut(tokenizer, word, most);
     if (cut == 0) {
-      return fail(error, kTextStopped,
+      return fail(error, Status::kTextStopped,
                   "a word of more than %zu bytes; give the encoder a larger max_word_bytes", most);
     }
     add_merged(state, word.text.first(cut), false);

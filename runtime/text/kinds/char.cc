@@ -34,6 +34,10 @@ Status check(Tokenizer& tokenizer, Error* error) {
         error, Status::kFileCorrupt, "tokenizer: %u characters for a vocabulary of %u tokens",
         static_cast<unsigned>(tokenizer.tokens), static_cast<unsigned>(tokenizer.vocabulary));
   }
+  // A character that is not there could not be told with its place.
+  if (tokenizer.step_count > 0) {
+    return fail(error, Status::kFileCorrupt, "tokenizer: characters are taken as they are");
+  }
   const std::span<const uint32_t> characters = code_points(tokenizer);
   for (size_t id = 0; id < characters.size(); ++id) {
     if (!is_code_point(characters[id])) {
@@ -58,14 +62,15 @@ Status encode(EncoderState& state, std::span<const char> text, bool last, size_t
     const Utf8Character next = read_utf8(text.subspan(*consumed));
     if (next.kind == Kind::kIncomplete && !last) return Status::kOk;
     if (next.kind != Kind::kCharacter) {
-      return fail(error, kTextStopped, "0x%02x does not begin a character in UTF-8",
+      return fail(error, Status::kTextStopped, "0x%02x does not begin a character in UTF-8",
                   static_cast<unsigned>(static_cast<uint8_t>(text[*consumed])));
     }
     const auto found = std::lower_bound(
         ids.begin(), ids.end(), next.code_point,
         [&](uint32_t id, uint32_t code_point) { return characters[id] < code_point; });
     if (found == ids.end() || characters[*found] != next.code_point) {
-      return fail(error, kTextStopped, "U+%04X '%.*s' is not in the vocabulary of %zu characters",
+      return fail(error, Status::kTextStopped,
+                  "U+%04X '%.*s' is not in the vocabulary of %zu characters",
                   static_cast<unsigned>(next.code_point),
                   // A control character in a message helps nobody.
                   next.code_point < 0x20 ? 0 : static_cast<int>(next.bytes),

@@ -218,7 +218,7 @@ class Word {
 Status no_room(const EncoderState& state, Error* error) {
   // What was found before is given out first, which makes room.
   if (!state.pending.empty()) return Status::kOk;
-  return fail(error, kTextStopped,
+  return fail(error, Status::kTextStopped,
               "a word of more than %zu tokens; give the encoder a larger max_word_bytes",
               state.pending.room.size());
 }

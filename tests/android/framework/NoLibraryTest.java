@@ -19,11 +19,15 @@ public class NoLibraryTest {
     public void theSampleSaysSo() throws Exception {
         ActivityController<MainActivity> controller = Robolectric.buildActivity(MainActivity.class).setup();
         TextView status = Screen.at(controller.get(), 2);
-        Button button = Screen.at(controller.get(), 1);
+        Button button = Screen.at(controller.get(), 1, 0);
         Screen.until("it says so", () -> status.getText().toString().startsWith("No model: "));
         button.performClick();
         Screen.until("no text", () -> status.getText().toString().startsWith("There is no model"));
         assertEquals("Write", button.getText().toString());
+        Button threads = Screen.at(controller.get(), 1, 1);
+        threads.performClick();
+        Button backend = Screen.at(controller.get(), 1, 2);
+        backend.performClick();
         controller.pause().stop().destroy();
         assertTrue(controller.get().isDestroyed());
     }

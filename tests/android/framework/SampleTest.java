@@ -2,6 +2,7 @@ package dev.oxbow.framework;
 
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
+import static org.junit.Assert.assertNotEquals;
 import static org.junit.Assert.assertTrue;
 
 import android.content.ComponentCallbacks2;
@@ -17,12 +18,18 @@ import dev.oxbow.Model;
 import dev.oxbow.Oxbow;
 import dev.oxbow.Session;
 import dev.oxbow.sample.MainActivity;
+import dev.oxbow.sample.MeasureActivity;
+import java.io.File;
+import java.nio.file.Files;
 import org.junit.After;
 import org.junit.Test;
 import org.junit.runner.RunWith;
 import org.robolectric.Robolectric;
 import org.robolectric.RobolectricTestRunner;
+import org.robolectric.RuntimeEnvironment;
 import org.robolectric.android.controller.ActivityController;
+import org.robolectric.shadow.api.Shadow;
+import org.robolectric.shadows.ShadowApplication;
 
 /** The sample app on the framework: turned, in the background, short of memory, closed. The model is in an APK. */
 @RunWith(RobolectricTestRunner.class)
@@ -36,7 +43,12 @@ public class SampleTest {
     }
 
     private Button button() {
-        return Screen.at(controller.get(), 1);
+        return button(0);
+    }
+
+    /** 0: write or stop, 1: threads, 2: backend, 3: measure. */
+    private Button button(int index) {
+        return Screen.at(controller.get(), 1, index);
     }
 
     private String status() {
@@ -60,8 +72,8 @@ public class SampleTest {
     private void write() throws Exception {
         prompt().setText(PROMPT);
         button().performClick();
+        Screen.until("it writes", () -> button().getText().toString().equals("Stop"));
         Screen.until("some text", () -> text().length() > 20);
-        assertEquals("Stop", button().getText().toString());
     }
 
     private void finish() throws Exception {
@@ -73,7 +85,7 @@ public class SampleTest {
     private static String expected() {
         try (Model model = Model.open(System.getProperty("oxbow.model"));
                 Session session = Session.create(model);
-                Generator generator = Generator.create(session, new GeneratorOptions().maxTokens(4000))) {
+                Generator generator = Generator.create(session, new GeneratorOptions().maxTokens(20000))) {
             return generator.generateText(PROMPT);
         }
     }
@@ -167,8 +179,8 @@ public class SampleTest {
         Thread.sleep(500);
         Screen.idle();
         assertFalse(text().isEmpty());
-        // The old text goes, the new one comes, and perhaps one frame between.
-        assertTrue(changes[0] + " changes", changes[0] <= 3);
+        // A piece is a character here.
+        assertTrue(changes[0] + " changes of " + text().length(), changes[0] < text().length() / 20);
         finish();
     }
 
@@ -180,9 +192,56 @@ public class SampleTest {
         controller.pause().stop().saveInstanceState(saved);
         String before = text();
         controller.destroy();
+        Screen.until("the process is over", () -> Oxbow.getLivingObjects() == 0);
         controller = Robolectric.buildActivity(MainActivity.class).setup(saved);
         assertEquals(PROMPT, prompt().getText().toString());
         assertTrue(text().startsWith(before.substring(0, 20)));
+        finish();
+        assertEquals(expected(), text());
+    }
+
+    /** The state of another model, say after an update of the app. */
+    @Test
+    public void aTextThatCannotGoOnStaysAsItWas() throws Exception {
+        open();
+        write();
+        Bundle saved = new Bundle();
+        controller.pause().stop().saveInstanceState(saved);
+        controller.destroy();
+        Screen.until("the process is over", () -> Oxbow.getLivingObjects() == 0);
+        File state = new File(controller.get().getNoBackupFilesDir(), "stream.state");
+        assertTrue(state.exists());
+        Files.write(state.toPath(), new byte[1000]);
+        controller = Robolectric.buildActivity(MainActivity.class).setup(saved);
+        Screen.until("it is told", () -> status().contains("state"));
+        assertEquals("Write", button().getText().toString());
+        write();
+        finish();
+        assertEquals(expected(), text());
+    }
+
+    @Test
+    public void otherThreadsGoOnWithTheSameText() throws Exception {
+        open();
+        write();
+        String before = button(1).getText().toString();
+        button(1).performClick();
+        assertNotEquals(before, button(1).getText().toString());
+        Screen.until("the end", () -> status().startsWith("MAX_TOKENS"));
+        assertEquals(expected(), text());
+        button(2).performClick();
+        assertFalse(button(2).getText().toString().equals("AUTO"));
+        controller.recreate();
+        assertFalse("settings are kept", button(2).getText().toString().equals("AUTO"));
+    }
+
+    @Test
+    public void theSecondScreenIsOpened() throws Exception {
+        open();
+        button(3).performClick();
+        ShadowApplication application = Shadow.extract(RuntimeEnvironment.getApplication());
+        String next = application.getNextStartedActivity().toString();
+        assertTrue(next, next.contains(MeasureActivity.class.getSimpleName()));
     }
 
     @Test

@@ -20,6 +20,8 @@ CASES = {
                     "c_mem_len": 6, "segment_lengths": [6, 2, 8, 5, 1, 4]},
     "ct3_mean": {"compression": "mean", "compression_rate": 4, "c_mem_len": 4, "segment_lengths": [8, 4, 8, 8]},
     "ct4_max": {"compression": "max", "compression_rate": 2, "c_mem_len": 3, "segment_lengths": [4, 4, 1, 2, 6]},
+    "ct5_most_used": {"compression": "most_used", "compression_rate": 3, "c_mem_len": 5,
+                      "segment_lengths": [6, 4, 9, 1, 2, 12, 5]},
 }
 
 
@@ -83,12 +85,14 @@ class Layer:
         self.memory = np.zeros((config["mem_len"], config["d_model"]))
         self.compressed = np.zeros((config["c_mem_len"], config["d_model"]))
         self.left = []  # All rows that ever left the memory.
+        self.usage = np.zeros(config["mem_len"])  # The attention that rows of the memory got, all in all.
 
     def attend(self, x):
         c, t = self.config, self.t
         rows = np.concatenate([self.compressed, self.memory, x])
         packed = t[self.of + "dec_attn.qkv_net.weight"].reshape(3, c["n_head"], c["d_head"], c["d_model"])
         out = np.zeros((len(x), c["n_head"], c["d_head"]))
+        got = np.zeros(len(rows))
         for head in range(c["n_head"]):
             q, k, v = x @ packed[0, head].T, rows @ packed[1, head].T, rows @ packed[2, head].T
             net = t[self.of + "dec_attn.r_net.weight"].reshape(c["n_head"], c["d_head"], -1)[head]
@@ -99,7 +103,10 @@ class Layer:
                     + (q[i] + t["r_r_bias"][head]) @ (net @ sinusoid(position - j, c["d_model"]))
                     for j in range(position + 1)]) / np.sqrt(c["d_head"])
                 shares = np.exp(scores - scores.max())
-                out[i, head] = shares / shares.sum() @ v[:position + 1]
+                shares /= shares.sum()
+                got[:position + 1] += shares
+                out[i, head] = shares @ v[:position + 1]
+        self.usage = np.concatenate([self.usage, np.zeros(len(x))]) + got[len(self.compressed):]
         return out.reshape(len(x), -1) @ t[self.of + "dec_attn.o_net.weight"].T
 
     def remember(self, x):
@@ -107,19 +114,25 @@ class Layer:
         rate = self.config["compression_rate"]
         line = np.concatenate([self.memory, x])
         groups = -(-max(0, len(line) - self.config["mem_len"]) // rate)
+        queries = np.arange(len(line), 0, -1)  # That saw a row: those of the rows from it on.
         for group in range(groups):
-            self.left.extend(line[group * rate:(group + 1) * rate])
-            row = self.compress()[None]
+            leaving = slice(group * rate, (group + 1) * rate)
+            self.left.extend(line[leaving])
+            row = self.compress((self.usage / queries)[leaving])[None]
             self.compressed = np.concatenate([self.compressed, row])[-self.config["c_mem_len"]:]
-        self.memory = line[groups * rate:]
+        self.memory, self.usage = line[groups * rate:], self.usage[groups * rate:]
 
-    def compress(self):
+    def compress(self, usage):
         c = self.config
         group = np.array(self.left[-c["compression_rate"]:])
         if c["compression"] == "mean":
             return group.mean(0)
         if c["compression"] == "max":
             return group.max(0)
+        if c["compression"] == "most_used":
+            best = np.sort(usage)[-2:]
+            assert np.ptp(group[usage >= best[0]], axis=0).max() == 0 or best[1] > 1.01 * best[0], "nearly a tie"
+            return group[usage.argmax()]
         kernel = self.t[self.of + "compress.weight"]
         taps, dilation = kernel.shape[2], c.get("compression_dilation", 1)
         row = self.t[self.of + "compress.bias"].copy()
@@ -167,6 +180,8 @@ def make(name, extra, seed):
     save(folder / "io.safetensors", io, {"atol_fp32": "3e-05"})
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     told = {"conv": "a convolution of as many taps as rows", "mean": "the mean", "max": "the greatest of each column",
+            "most_used": "the row that got the most attention, by all heads and queries since it came, on average over the "
+                         "rows from it on",
             "dilated_conv": "a convolution of 4 taps, 2 rows apart, the last on the group's newest row, which reaches over "
                             "rows that left before (zeros at first)"}[config["compression"]]
     (folder / "README.md").write_text(f"""# compressive_transformer / {name}

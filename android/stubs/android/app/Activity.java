@@ -37,6 +37,13 @@ public class Activity extends android.content.Context implements android.content
 
     public native android.content.Intent getIntent();
 
+    public native void startActivity(android.content.Intent intent);
+
+    public native void setTitle(CharSequence title);
+
+    @Override
+    public native android.content.SharedPreferences getSharedPreferences(String name, int mode);
+
     public native android.view.Window getWindow();
 
     public native java.io.File getExternalFilesDir(String type);

@@ -1,6 +1,7 @@
 package android.content;
 
 public abstract class Context {
+    public static final int MODE_PRIVATE = 0;
     public static final String POWER_SERVICE = "power";
     public static final String BATTERY_SERVICE = "batterymanager";
 
@@ -13,4 +14,6 @@ public abstract class Context {
     public abstract java.io.File getNoBackupFilesDir();
 
     public abstract String getPackageCodePath();
+
+    public abstract SharedPreferences getSharedPreferences(String name, int mode);
 }

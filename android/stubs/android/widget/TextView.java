@@ -12,4 +12,8 @@ public class TextView extends android.view.View {
     public final native void append(CharSequence text);
 
     public native CharSequence getText();
+
+    public native float getTextSize();
+
+    public final native int getCurrentTextColor();
 }

@@ -13,7 +13,7 @@ import java.util.Objects;
  * follows it. A next call continues the same text; for a new one reset the generator or the session, whereupon the random
  * numbers begin again at the seed: same prompt, same text.
  */
-public final class Generator extends NativeObject {
+public final class Generator extends Resumable {
     private static final int PIECE_BYTES = 4096;
     private static final int NUMBERS = 6;
     private static final int NO_ROLE = -1;
@@ -140,6 +140,7 @@ public final class Generator extends NativeObject {
     }
 
     /** Bytes of a saved state, the same at every position of the stream. */
+    @Override
     public long getStateBytes() {
         return stateBytes(handle(), session, session.handle());
     }
@@ -148,12 +149,14 @@ public final class Generator extends NativeObject {
      * The stream and the text under way, random numbers included, into a direct buffer from its position on. A generator
      * with the same options that loads it, in this process or in another, goes on as this one would have.
      */
+    @Override
     public void save(ByteBuffer state) {
         DirectBuffers.checkWritable(state, "the buffer for the state");
         state(handle(), session, session.handle(), false, state, state.position(), state.remaining());
     }
 
     /** Continues where {@link #save} was called; the buffer holds that state and nothing else. */
+    @Override
     public void load(ByteBuffer state) {
         DirectBuffers.checkReadable(state, "the state");
         state(handle(), session, session.handle(), true, state, state.position(), state.remaining());

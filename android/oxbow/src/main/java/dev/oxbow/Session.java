@@ -14,7 +14,7 @@ import java.util.Objects;
  *
  * <p>Buffers are direct. What is read or written begins at the buffer's position; position and limit stay as they are.
  */
-public final class Session extends NativeObject {
+public final class Session extends Resumable {
     // Ways of the native state().
     private static final int SAVE = 0;
     private static final int LOAD = 1;
@@ -285,17 +285,20 @@ public final class Session extends NativeObject {
     }
 
     /** Bytes of a saved state, and of a checkpoint. The same at every position of the stream. */
+    @Override
     public long getStateBytes() {
         return stateBytes(handle());
     }
 
     /** Writes the state with a checksum, to be loaded into any session of the same model, also later. */
+    @Override
     public void save(ByteBuffer state) {
         DirectBuffers.checkWritable(state, "the buffer for the state");
         state(handle(), SAVE, state, state.position(), state.remaining());
     }
 
     /** Continues where {@link #save} was called. A refused state changes nothing. */
+    @Override
     public void load(ByteBuffer state) {
         DirectBuffers.checkReadable(state, "the state");
         state(handle(), LOAD, state, state.position(), state.remaining());

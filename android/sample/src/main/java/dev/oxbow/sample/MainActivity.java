@@ -1,6 +1,7 @@
 package dev.oxbow.sample;
 
 import android.app.Activity;
+import android.content.Intent;
 import android.os.Bundle;
 import android.os.Debug;
 import android.widget.Button;
@@ -14,10 +15,14 @@ import java.util.concurrent.atomic.AtomicBoolean;
 public final class MainActivity extends Activity {
     private static final String PROMPT = "prompt";
     private static final String TEXT = "text";
+    private static final String PAUSED = "paused";
 
     private WritingModel model;
     private EditText prompt;
+    private Settings settings;
     private Button button;
+    private Button threads;
+    private Button backend;
     private TextView text;
     private TextView status;
     /** Which text is on the screen, and how much of it. */
@@ -31,28 +36,42 @@ public final class MainActivity extends Activity {
         super.onCreate(state);
         prompt = new EditText(this);
         prompt.setHint("Prompt");
+        settings = new Settings(this);
         button = new Button(this);
+        threads = new Button(this);
+        backend = new Button(this);
+        Button measure = new Button(this);
+        measure.setText("Measure");
         text = new TextView(this);
         status = new TextView(this);
         ScrollView scroll = new ScrollView(this);
         scroll.addView(text);
+        LinearLayout row = new LinearLayout(this);
+        for (Button one : new Button[] {button, threads, backend, measure}) {
+            row.addView(one);
+        }
         LinearLayout column = new LinearLayout(this);
         column.setOrientation(LinearLayout.VERTICAL);
         // Below the bars of the system, behind which newer ones draw apps.
         column.setFitsSystemWindows(true);
         column.addView(prompt);
-        column.addView(button);
+        column.addView(row);
         column.addView(status);
         column.addView(scroll);
         setContentView(column);
         button.setOnClickListener(view -> startOrStop());
+        threads.setOnClickListener(view -> change(Settings::nextThreads));
+        backend.setOnClickListener(view -> change(Settings::nextBackend));
+        measure.setOnClickListener(view -> startActivity(new Intent(this, MeasureActivity.class)));
         if (state != null) {
             prompt.setText(state.getString(PROMPT, ""));
         }
         // The same model when the screen was turned.
         model = (WritingModel) getLastNonConfigurationInstance();
         if (model == null) {
-            model = new WritingModel(this, state == null ? "" : state.getString(TEXT, ""));
+            String before = state == null ? "" : state.getString(TEXT, "");
+            boolean paused = state != null && state.getBoolean(PAUSED);
+            model = new WritingModel(this, settings.options(), before, paused);
         }
         model.show(this::wantFrame);
         draw();
@@ -64,6 +83,21 @@ public final class MainActivity extends Activity {
         } else {
             model.start(prompt.getText().toString());
         }
+    }
+
+    /** What one of the buttons does to the settings. */
+    private interface Change {
+        void of(Settings settings);
+    }
+
+    private void change(Change what) {
+        try {
+            what.of(settings);
+            model.use(settings.options());
+        } catch (LinkageError e) {
+            // Without the native library there is nothing to choose; the status says so.
+        }
+        draw();
     }
 
     /** Called on any thread. */
@@ -87,6 +121,8 @@ public final class MainActivity extends Activity {
             shownCharacters += more.length();
         }
         button.setText(model.isBusy() ? "Stop" : "Write");
+        threads.setText("Threads: " + settings.threads());
+        backend.setText(settings.backend().name());
         status.setText(model.status() + ", native heap " + Debug.getNativeHeapAllocatedSize() / 1024 + " KiB");
     }
 
@@ -100,6 +136,8 @@ public final class MainActivity extends Activity {
         super.onSaveInstanceState(state);
         state.putString(PROMPT, prompt.getText().toString());
         state.putString(TEXT, model.textFrom(0));
+        // Busy too: versions before 28 ask before they stop the activity.
+        state.putBoolean(PAUSED, model.isPaused() || model.isBusy());
     }
 
     @Override

@@ -33,6 +33,11 @@ final class Writing implements TextListener {
         cancellation.cancel();
     }
 
+    /** As it is, paused or not. */
+    synchronized void cancel() {
+        cancellation.cancel();
+    }
+
     synchronized void pause() {
         paused = true;
         cancellation.cancel();
@@ -63,6 +68,16 @@ final class Writing implements TextListener {
         }
         listener.onMore();
         return true;
+    }
+
+    /** The whole text up to where it goes on, of which a screen that is gone had shown a beginning. */
+    void goOnBehind(String saved) {
+        synchronized (this) {
+            if (saved.startsWith(text.toString())) {
+                text.append(saved, text.length(), saved.length());
+            }
+        }
+        listener.onMore();
     }
 
     /** What came behind the first so many characters. */

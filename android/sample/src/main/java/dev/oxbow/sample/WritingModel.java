@@ -1,6 +1,7 @@
 package dev.oxbow.sample;
 
 import android.content.Context;
+import dev.oxbow.SessionOptions;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
@@ -26,12 +27,19 @@ final class WritingModel {
     private int textNumber;
     private boolean busy;
 
-    /** The text before is what an earlier process had shown. */
-    WritingModel(Context context, String before) {
+    /** The text before is what an earlier process had shown; when it was paused, {@link #resume} goes on with it. */
+    WritingModel(Context context, SessionOptions options, String before, boolean paused) {
         this.context = context.getApplicationContext();
         writing = new Writing(this::changed);
         writing.onText(before);
-        worker.execute(this::open);
+        if (paused) {
+            writing.pause();
+        }
+        worker.execute(() -> open(options));
+        if (paused) {
+            Writing earlier = writing;
+            work(writer -> earlier.goOnBehind(writer.savedText()));
+        }
     }
 
     synchronized void show(Screen next) {
@@ -56,9 +64,9 @@ final class WritingModel {
     }
 
     /** Opening maps the file and reads none of its weights, but it is a file all the same. */
-    private void open() {
+    private void open(SessionOptions options) {
         try {
-            writer = Writer.open(context);
+            writer = Writer.open(context, options);
             tell(writer.about());
         } catch (Exception | LinkageError e) {
             // An app for another processor has no native library for this one.
@@ -95,6 +103,24 @@ final class WritingModel {
         writing.stop();
     }
 
+    /** Whether the text is to go on later, by another process if need be. */
+    synchronized boolean isPaused() {
+        return writing.isPaused();
+    }
+
+    /** The text under way goes on with other threads, or on another device. */
+    void use(SessionOptions options) {
+        boolean goesOn;
+        synchronized (this) {
+            goesOn = busy;
+        }
+        pause();
+        work(writer -> writer.use(options));
+        if (goesOn) {
+            worker.execute(this::resume);
+        }
+    }
+
     /** Nobody looks: the processor is for others. */
     synchronized void pause() {
         if (busy) {
@@ -123,6 +149,7 @@ final class WritingModel {
             end = writer == null ? "There is no model" : writer.write(prompt, text);
         } catch (Exception e) {
             end = e.getMessage();
+            text.stop();
         }
         synchronized (this) {
             busy = false;
@@ -134,11 +161,20 @@ final class WritingModel {
     /** The system is short of memory and nobody looks. */
     void shrink() {
         pause();
+        work(Writer::shrink);
+    }
+
+    /** What the worker does to a writer that is there. */
+    private interface Work {
+        void on(Writer writer) throws Exception;
+    }
+
+    private void work(Work what) {
         worker.execute(
                 () -> {
                     try {
                         if (writer != null) {
-                            writer.shrink();
+                            what.on(writer);
                         }
                     } catch (Exception e) {
                         tell(e.getMessage());
@@ -146,15 +182,13 @@ final class WritingModel {
                 });
     }
 
+    /** A text that is paused stays so: its state is in a file. */
     void close() {
         show(null);
-        stop();
-        worker.execute(
-                () -> {
-                    if (writer != null) {
-                        writer.close();
-                    }
-                });
+        synchronized (this) {
+            writing.cancel();
+        }
+        work(Writer::close);
         worker.shutdown();
     }
 }

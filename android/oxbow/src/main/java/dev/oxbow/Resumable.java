@@ -1,0 +1,51 @@
+package dev.oxbow;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+
+/** What can be saved and gone on with later, by this process or another: a {@link Session} or a {@link Generator}. */
+public abstract class Resumable extends NativeObject {
+    Resumable() {}
+
+    /** Bytes of a saved state. The same at every position of the stream. */
+    public abstract long getStateBytes();
+
+    /** Writes the state, with a checksum, into a direct buffer from its position on. */
+    public abstract void save(ByteBuffer state);
+
+    /** Goes on where {@link #save} was called; what lies between position and limit is that state. A refused one changes nothing. */
+    public abstract void load(ByteBuffer state);
+
+    /** The state as an array. */
+    public final byte[] save() {
+        ByteBuffer state = stateNow();
+        byte[] bytes = new byte[state.remaining()];
+        state.get(bytes);
+        return bytes;
+    }
+
+    /** Goes on with a state that is an array. */
+    public final void load(byte[] bytes) {
+        ByteBuffer state = DirectBuffers.allocate(bytes.length);
+        state.put(bytes);
+        state.flip();
+        load(state);
+    }
+
+    /** Writes the state to a file, which is replaced as a whole or, with an exception, not at all. */
+    public final void save(File file) throws IOException {
+        WholeFile.write(file, stateNow());
+    }
+
+    /** Goes on with the state in a file. */
+    public final void load(File file) throws IOException {
+        load(WholeFile.read(file));
+    }
+
+    private ByteBuffer stateNow() {
+        ByteBuffer state = DirectBuffers.allocate(Math.toIntExact(getStateBytes()));
+        save(state);
+        return state;
+    }
+}

@@ -1,0 +1,18 @@
+#pragma once
+
+// Where characters of UTF-8 end, for programs that cut text.
+
+#include <cstddef>
+#include <string_view>
+
+#include "runtime/text/utf8.h"
+
+namespace oxbow {
+
+/// Bytes of the character that `text` begins with; 0 when it is malformed or cut off.
+inline size_t character_bytes(std::string_view text) {
+  const Utf8Character next = read_utf8(text);
+  return next.kind == Utf8Character::Kind::kCharacter ? next.bytes : 0;
+}
+
+}  // namespace oxbow
