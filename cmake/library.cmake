@@ -4,13 +4,6 @@
 
 set(objects $<TARGET_OBJECTS:oxbow_runtime> $<TARGET_OBJECTS:oxbow_ops>)
 
-# Where all of a library lies within 1 MiB, one instruction names a place in it instead of two. Nothing larger can be linked
-# with such objects, so not where programs are.
-if(OXBOW_SMALL AND BUILD_SHARED_LIBS AND NOT oxbow_has_shaders AND NOT OXBOW_BUILD_TESTS AND NOT OXBOW_BUILD_TOOLS
-   AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
-  target_compile_options(oxbow_no_throw INTERFACE -mcmodel=tiny)
-endif()
-
 add_library(oxbow ${objects})
 add_library(oxbow::oxbow ALIAS oxbow)
 # The first version whose programs run with this library (tests/compat shows it). Before 1.0 the major number says nothing.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <system_error>
 
 #include "converter/formats/checkpoint.h"
 #include "converter/formats/sentence_model.h"
@@ -73,6 +74,7 @@ TokenSource read_tokens(const std::string& path, const std::string& label) {
 /// What float runs have told.
 struct Observed {
   ChannelSizes sizes;
+  MatrixInputs inputs;
   /// Static scales only: of the graph as it is, and of the scaled one.
   Calibration plain, scaled;
 };
@@ -85,7 +87,7 @@ struct Built {
 
 /// What is converted.
 struct Source {
-  /// Of a folder of sentence-transformers.
+  /// Of a folder of sentence-transformers, or of a GGUF file of such a model.
   std::optional<SentenceModel> sentences;
   Checkpoint checkpoint;
   ModelTexts texts;
@@ -95,6 +97,7 @@ struct Source {
         checkpoint(checked(sentences ? sentences->transformer : options.directory),
                    options.extra_tensors, options.key, may_lack_tensors),
         texts(checkpoint, options.tokenizer, sentences ? sentences->files : FileNames()) {
+    if (checkpoint.gguf() != nullptr) sentences = read_gguf_sentences(checkpoint.gguf()->gguf());
     for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
     for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
   }
@@ -155,6 +158,9 @@ class Converter {
       }
     }
     fuse(graph);
+    // Static scales are those of keys with biases.
+    transform.unbias_keys = transform.unbias_keys && types.activations && !types.static_scales &&
+                            drop_key_biases(graph) != 0;
     // A float file is the judge of memories, so it keeps even those that only others look at.
     remove_dead(graph, options_.debug_outputs || !types.activations);
     transform.scale = transform.scale && scale_channels(graph, observed.sizes, types) != 0;
@@ -173,10 +179,10 @@ class Converter {
     return graph;
   }
 
-  void write(Built& built, const std::string& what) const {
+  void write(Built& built, const std::string& what, const MatrixInputs& inputs = {}) const {
     plan(built.graph);
     built.file = std::make_unique<DraftFile>(options_.output, built.graph);
-    built.file->pack(built.graph, [&](uint64_t done, uint64_t all) {
+    built.file->pack(built.graph, inputs, [&](uint64_t done, uint64_t all) {
       if (options_.progress) options_.progress(what, done, all);
     });
   }
@@ -216,10 +222,10 @@ TokenSource sample_source(const Graph& graph, const std::string& file) {
 std::vector<Transform> candidates(const ConvertOptions& options) {
   if (options.transform) return {*options.transform};
   if (!options.quantize.activations) return {{.scale = true}, {}};
-  return {{.scale = true, .turn = true, .turn_keys = true},
-          {.scale = true, .turn = true},
-          {.turn = true, .turn_keys = true},
-          {.turn = true},
+  return {{.unbias_keys = true, .scale = true, .turn = true, .turn_keys = true},
+          {.unbias_keys = true, .scale = true, .turn = true},
+          {.unbias_keys = true, .turn = true, .turn_keys = true},
+          {.unbias_keys = true, .turn = true},
           {}};
 }
 
@@ -229,24 +235,33 @@ struct Chosen {
   Quality quality;
 };
 
-/// Of all that may be tried what loses least.
+/// Of all that may be tried what loses least. Whether weights are fitted is tried with the best of the rest.
 Chosen choose(const Converter& converter, const ConvertOptions& options, const Observed& observed,
               const Judge& judge) {
   std::optional<Chosen> best;
   std::vector<Transform> tried;
   std::string report;
-  for (Transform transform : candidates(options)) {
+  const bool can_fit = !observed.inputs.of.empty();
+  const auto attempt = [&](Transform transform) {
+    transform.fit = transform.fit && can_fit;
     Built built{converter.prepare(options.quantize, transform, observed), nullptr};
-    if (std::find(tried.begin(), tried.end(), transform) != tried.end()) continue;
+    if (std::find(tried.begin(), tried.end(), transform) != tried.end()) return;
     tried.push_back(transform);
-    converter.write(built, "packing weights, " + transform_text(transform));
+    converter.write(built, "packing weights, " + transform_text(transform),
+                    transform.fit ? observed.inputs : MatrixInputs());
     converter.progress("measuring quality, " + transform_text(transform));
     Quality quality = judge.compare(built.file->path());
     char loss[32];
     std::snprintf(loss, sizeof(loss), "%.4g", quality.loss());
     report += (report.empty() ? "" : "; ") + transform_text(transform) + ": " + loss;
-    if (best && best->quality.loss() <= quality.loss()) continue;
+    if (best && best->quality.loss() <= quality.loss()) return;
     best = Chosen{std::move(built), transform, std::move(quality)};
+  };
+  for (const Transform& transform : candidates(options)) attempt(transform);
+  if (!options.transform && can_fit) {
+    Transform fitted = best->transform;
+    fitted.fit = true;
+    attempt(fitted);
   }
   if (options.note && tried.size() > 1) {
     options.note(options.quantize.weights + ": " + transform_text(best->transform) +
@@ -304,7 +319,8 @@ void write_metadata(const Source& from, const ConvertOptions& options, const Tra
 Transform unmeasured_transform(const ConvertOptions& options) {
   if (weight_format(options.quantize.weights).is_float()) return {};
   const bool turns = !options.measure_quality && options.quantize.activations;
-  return options.transform.value_or(Transform{.turn = turns, .turn_keys = turns});
+  return options.transform.value_or(
+      Transform{.unbias_keys = turns, .turn = turns, .turn_keys = turns});
 }
 
 }  // namespace
@@ -312,7 +328,11 @@ Transform unmeasured_transform(const ConvertOptions& options) {
 std::vector<std::string> estimate(const ConvertOptions& options,
                                   const std::function<void(const std::string& path)>& look) {
   ConvertOptions elsewhere = options;
-  elsewhere.output = (std::filesystem::temp_directory_path() / "oxbow-estimate.oxb").string();
+  std::error_code code;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(code);
+  if (code)
+    throw InputError("there is no folder for temporary files; see TMPDIR: " + code.message());
+  elsewhere.output = (folder / "oxbow-estimate.oxb").string();
   Source from(options, true);
   const Converter converter(from, elsewhere);
   Transform transform = unmeasured_transform(options);
@@ -360,6 +380,10 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     if (source.is_random()) source = sample_source(reference.graph, file);
     converter.progress("calibrating");
     if (measures) observed.sizes = measure_channels(reference.graph, file, source);
+    // Random tokens say too little of what goes together.
+    if (measures && !source.is_random() && options.transform.value_or(Transform{.fit = true}).fit) {
+      observed.inputs = record_inputs(reference.graph, file, source, converter.store());
+    }
     if (options.quantize.static_scales) observed.plain = calibrate(reference.graph, file, source);
   }
   if (options.quantize.static_scales && !observed.sizes.empty()) {

@@ -1,10 +1,10 @@
 #include "converter/importers.h"
 
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "host/json_file.h"
 
@@ -44,7 +44,7 @@ std::map<std::string, Importer>::const_iterator find_importer(const std::string&
 
 void check_model_type(const std::string& directory) {
   const std::string path = directory + "/config.json";
-  if (!std::filesystem::is_directory(directory) || !file_exists(path)) return;
+  if (!is_folder(directory) || !file_exists(path)) return;
   nlohmann::json config;
   try {
     config = read_json(path);

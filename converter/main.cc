@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "converter/blocks/parts.h"
@@ -15,6 +13,7 @@
 #include "host/args.h"
 #include "host/describe.h"
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "host/manual.h"
 #include "host/page.h"
@@ -184,9 +183,11 @@ ConvertOptions read_options(const Args& args) {
   if (transform != "auto") {
     const bool all = transform == "all";
     options.transform = Transform{
+        .unbias_keys = all && options.quantize.activations,
         .scale = all,
         .turn = all && options.quantize.activations,
         .turn_keys = all && options.quantize.activations,
+        .fit = all,
     };
   }
   options.extra_tensors = args.text("tensors", "");
@@ -215,9 +216,8 @@ ConvertOptions read_options(const Args& args) {
   }
   std::vector<std::string> inputs = {options.directory, options.tokenizer, options.calibration_file,
                                      options.quality_file, options.extra_tensors};
-  std::error_code unreadable;
-  for (const auto& entry : std::filesystem::directory_iterator(options.directory, unreadable)) {
-    inputs.push_back(entry.path().string());
+  for (const std::string& name : names_in(options.directory)) {
+    inputs.push_back(options.directory + "/" + name);
   }
   // A model file in the checkpoint's own directory may be written again.
   std::erase_if(inputs, [](const std::string& name) { return name.ends_with(".oxb"); });

@@ -124,6 +124,26 @@ void Weight::divide_columns(std::span<const float> divisors) {
 
 void Weight::turn_rows(uint32_t block) { changes_.push_back({Change::kTurn, {}, block}); }
 
+void Weight::change_inputs(std::span<float> rows) const {
+  for (const Change& change : changes_) {
+    if (change.kind == Change::kTurn) hadamard_row(rows.data(), rows.size(), change.block);
+    if (change.kind != Change::kMultiplyColumns && change.kind != Change::kDivideColumns) continue;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const float factor = change.factors[i % width_];
+      rows[i] = change.kind == Change::kDivideColumns ? rows[i] * factor : rows[i] / factor;
+    }
+  }
+}
+
+bool Weight::changes_inputs_as(const Weight& other) const {
+  const auto of_columns = [](const Weight& weight) {
+    std::vector<Change> changes = weight.changes_;
+    std::erase_if(changes, [](const Change& c) { return c.kind == Change::kMultiplyRows; });
+    return changes;
+  };
+  return width_ == other.width_ && of_columns(*this) == of_columns(other);
+}
+
 uint32_t rows_at_once(uint32_t width) {
   const size_t rows = kFloatsAtOnce / std::max(width, 1u);
   return std::max(static_cast<uint32_t>(rows) / kRowsTogether, 1u) * kRowsTogether;

@@ -56,11 +56,18 @@ class Weight {
   /// Each row w becomes H w / n in blocks of n.
   void turn_rows(uint32_t block);
 
+  /// Changes rows that enter this matrix so that their products with it are what they were.
+  void change_inputs(std::span<float> rows) const;
+  /// Whether another matrix asks for the same.
+  bool changes_inputs_as(const Weight& other) const;
+
  private:
   struct Change {
     enum Kind : uint8_t { kMultiplyRows, kMultiplyColumns, kDivideColumns, kTurn } kind;
     std::vector<float> factors;
     uint32_t block = 0;
+
+    friend bool operator==(const Change&, const Change&) = default;
   };
   void apply(const Change& change, uint32_t first, std::span<float> values) const;
 

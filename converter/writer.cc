@@ -108,13 +108,13 @@ DraftFile::DraftFile(const std::string& target, Graph& graph)
   file_->grow_to(data_offset_ + data_bytes_);
 }
 
-void DraftFile::pack(const Graph& graph, const Progress& progress) {
+void DraftFile::pack(const Graph& graph, const MatrixInputs& inputs, const Progress& progress) {
   errors_ = convert::pack(
       graph,
       [&](uint64_t offset, std::span<const std::byte> bytes) {
         file_->write_at(data_offset_ + offset, bytes);
       },
-      [&](uint64_t bytes) { progress(bytes, data_bytes_); });
+      inputs, [&](uint64_t bytes) { progress(bytes, data_bytes_); });
 }
 
 uint64_t DraftFile::append(std::span<const std::byte> bytes) {

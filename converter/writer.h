@@ -40,7 +40,8 @@ class DraftFile final : public DataRegion {
   /// Gives the weights of a graph that is planned their places; all are zero. `target` is what it is to become.
   DraftFile(const std::string& target, Graph& graph);
 
-  void pack(const Graph& graph, const Progress& progress);
+  /// `inputs` as convert::pack() takes them.
+  void pack(const Graph& graph, const MatrixInputs& inputs, const Progress& progress);
 
   uint64_t bytes() const override { return data_bytes_; }
   void read(uint64_t offset, std::span<std::byte> bytes) const override;

@@ -85,7 +85,7 @@ TEST(DraftFile, BecomesTheFileThatIsAssembledInMemoryWhereverItsWeightsEndUp) {
       const testing::PackedWeights packed = testing::pack_all(graph);
       uint64_t told = 0;
       DraftFile draft(path, graph);
-      draft.pack(graph, [&](uint64_t done, uint64_t all) {
+      draft.pack(graph, {}, [&](uint64_t done, uint64_t all) {
         EXPECT_LE(done, all);
         told = done;
       });

@@ -121,6 +121,8 @@ TEST(Errors, TextFromOutsideCannotBreakTheLine) {
   EXPECT_EQ(printable("a\x9b"
                       "2J\u009b2J\x7f"),
             "a?2J?2J?");
+  EXPECT_EQ(printable("a\xed\xa0\x80\xe0\x80\x80\xf4\x90\x80\x80z"), "a???z")
+      << "surrogates, overlong, too large";
   EXPECT_EQ(printable("\u202etxt.exe\u2066\u200f\u2028"), "?txt.exe???");
   EXPECT_EQ(printable("a\xe4\xb8"
                       "b\xf0\x9f\x98"),

@@ -1,23 +1,19 @@
 #include "host/errors.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string_view>
 
+#include "runtime/text/shown.h"
 #include "runtime/text/utf8.h"
 
 namespace oxbow {
 namespace {
-
-/// Terminals obey controls, also those from U+0080 to U+009F, and the marks of direction make a line look like another.
-bool is_obeyed(uint32_t point) {
-  return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x61c || point == 0x200e ||
-         point == 0x200f || (point >= 0x2028 && point <= 0x202e) ||
-         (point >= 0x2066 && point <= 0x2069);
-}
 
 /// Bytes of the character that the text begins with; 0 when it is none in UTF-8, or not to be shown.
 size_t shown_bytes(std::string_view text) {
@@ -38,6 +34,26 @@ int report(const std::string& program, const std::string& text, int code) {
   return code;
 }
 
+/// For what must not allocate any more.
+const char* program_name = "";
+std::terminate_handler usual_end = nullptr;
+
+/// Some destructors need memory, as those of JSON do, and end the program when there is none: with words, as every end.
+[[noreturn]] void end_without_memory() {
+  try {
+    if (std::current_exception() != nullptr) throw;
+  } catch (const std::bad_alloc&) {
+    constexpr char kWords[] = ": not enough memory on this machine for this input\n";
+    for (const std::string_view part : {std::string_view(program_name), std::string_view(kWords)}) {
+      if (::write(STDERR_FILENO, part.data(), part.size()) < 0) break;
+    }
+    ::_exit(kExitInput);
+  } catch (...) {
+  }
+  usual_end();
+  std::abort();
+}
+
 }  // namespace
 
 std::string printable(const std::string& text, size_t limit) {
@@ -54,6 +70,8 @@ std::string printable(const std::string& text, size_t limit) {
 }
 
 int run_program(const std::string& program, int (*body)(int, char**), int argc, char** argv) {
+  program_name = program.c_str();
+  usual_end = std::set_terminate(end_without_memory);
   try {
     const int code = body(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "host/ggml_codebooks.h"
 #include "host/half.h"
 
 namespace oxbow {
@@ -38,6 +39,12 @@ float times(float scale, int32_t number) { return scale * static_cast<float>(num
 void q8_0(const std::byte* b, float* y) {
   const float d = half_at(b);
   for (size_t i = 0; i < 32; ++i) y[i] = times(d, signed_byte(b + 2, i));
+}
+
+/// With sums of sixteen elements behind them, which say nothing new.
+void q8_k(const std::byte* b, float* y) {
+  const float d = std::bit_cast<float>(word_at(b));
+  for (size_t i = 0; i < 256; ++i) y[i] = times(d, signed_byte(b + 4, i));
 }
 
 void q4_0(const std::byte* b, float* y) {
@@ -221,8 +228,10 @@ void decode_ggml_block(Dtype dtype, const std::byte* block, float* values) {
       return tq1_0(block, values);
     case Dtype::kTQ2_0:
       return tq2_0(block, values);
+    case Dtype::kQ8_K:
+      return q8_k(block, values);
     default:
-      return;
+      decode_codebook_block(dtype, block, values);
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// ggml's blocks: 32 or 256 consecutive elements of a row that share scales. The layouts are those of its
+// ggml's blocks: 32, 64 or 256 consecutive elements of a row that share scales. The layouts are those of its
 // files (GGUF), little endian, packed without gaps.
 
 #include <cstddef>

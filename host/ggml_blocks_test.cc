@@ -12,10 +12,11 @@
 namespace oxbow {
 namespace {
 
-constexpr Dtype kBlocks[] = {Dtype::kQ8_0,  Dtype::kQ4_0, Dtype::kQ4_1,   Dtype::kQ5_0,
-                             Dtype::kQ5_1,  Dtype::kQ2_K, Dtype::kQ3_K,   Dtype::kQ4_K,
-                             Dtype::kQ5_K,  Dtype::kQ6_K, Dtype::kIQ4_NL, Dtype::kIQ4_XS,
-                             Dtype::kTQ1_0, Dtype::kTQ2_0};
+constexpr Dtype kBlocks[] = {
+    Dtype::kQ8_0,   Dtype::kQ4_0,  Dtype::kQ4_1,    Dtype::kQ5_0,  Dtype::kQ5_1,   Dtype::kQ2_K,
+    Dtype::kQ3_K,   Dtype::kQ4_K,  Dtype::kQ5_K,    Dtype::kQ6_K,  Dtype::kIQ4_NL, Dtype::kIQ4_XS,
+    Dtype::kTQ1_0,  Dtype::kTQ2_0, Dtype::kQ8_K,    Dtype::kIQ1_S, Dtype::kIQ1_M,  Dtype::kIQ2_XXS,
+    Dtype::kIQ2_XS, Dtype::kIQ2_S, Dtype::kIQ3_XXS, Dtype::kIQ3_S, Dtype::kMXFP4,  Dtype::kNVFP4};
 
 TEST(GgmlBlocks, HoldWhatTheReferenceMakesOfThem) {
   const Safetensors file(testing::source_dir() + "/tests/formats/gguf/all_blocks.safetensors");

@@ -12,10 +12,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <filesystem>
-#include <system_error>
 
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "runtime/base/hash.h"
 
@@ -83,14 +82,12 @@ class TemporaryNames {
 
   /// What processes left that were killed before they could rename it.
   void remove_orphans() const {
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {
-      const std::string name = entry.path().filename().string();
+    for (const std::string& name : names_in(directory_)) {
       if (!name.starts_with(prefix_)) continue;
       const long process = std::strtol(name.c_str() + prefix_.size(), nullptr, 10);
       const bool gone =
           process > 0 && ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH;
-      if (gone) ::unlink(entry.path().c_str());
+      if (gone) ::unlink((directory_ + "/" + name).c_str());
     }
   }
 

@@ -26,7 +26,7 @@ enum class Dtype : uint8_t {
   kI8,
   kU8,
   kBool,
-  // ggml's blocks of 32 or 256 elements (host/ggml_blocks.h).
+  // ggml's blocks of 32, 64 or 256 elements (host/ggml_blocks.h).
   kQ8_0,
   kQ4_0,
   kQ4_1,
@@ -41,6 +41,16 @@ enum class Dtype : uint8_t {
   kIQ4_XS,
   kTQ1_0,
   kTQ2_0,
+  kQ8_K,
+  kIQ1_S,
+  kIQ1_M,
+  kIQ2_XXS,
+  kIQ2_XS,
+  kIQ2_S,
+  kIQ3_XXS,
+  kIQ3_S,
+  kMXFP4,
+  kNVFP4,
 };
 
 const char* dtype_name(Dtype dtype);

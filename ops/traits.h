@@ -38,6 +38,8 @@ struct HeadProducts {
   uint32_t heads;
   /// The query meets nothing else.
   bool alone;
+  /// A row added to all keys changes nothing.
+  bool same_for_all;
 };
 
 struct OpTraits {
@@ -73,6 +75,8 @@ struct OpTraits {
 
   /// Ways to multiply the columns of the only output by factors: in each, all of these inputs are. Null: there is none.
   std::vector<std::vector<ScaledInput>> (*scaled_by)(const schema::StepT& step) = nullptr;
+  /// Takes away what is added to all rows of the output. False: there is none, or it cannot be, and nothing has changed.
+  bool (*drop_bias)(schema::StepT& step) = nullptr;
   /// Null: there are none.
   HeadProducts (*head_products)(const schema::StepT& step) = nullptr;
   /// Divides them all.

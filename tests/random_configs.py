@@ -260,6 +260,30 @@ def vit():
     return dict(config, patch_size=patch, image_size=patch * one(3, 5, 7))
 
 
+def longt5():
+    config = dict(t5(), local_radius=one(2, 3, 5, 8), global_block_size=one(2, 4, 8),
+                  encoder_attention_type=one("local", "transient-global"), feed_forward_proj=one("relu", "gated-gelu"))
+    return config
+
+
+def nystromformer():
+    landmarks = one(4, 8)
+    return encoder(num_landmarks=landmarks, segment_means_seq_len=landmarks * one(1, 2, 3), conv_kernel_size=one(None, 3, 5),
+                   inv_coeff_init_option=one(False, True))
+
+
+def fnet():
+    config = encoder()
+    config["type_vocab_size"] = 2
+    del config["num_attention_heads"]
+    return config
+
+
+def big_bird():
+    return encoder(attention_type=one("block_sparse", "original_full"), block_size=one(2, 4), num_random_blocks=one(1, 2),
+                   use_bias=one(True, False), rescale_embeddings=one(False, True))
+
+
 DECODERS = [gpt2, llama, mistral, qwen2, qwen3, phi, phi3, gpt_neox, opt, gemma3_text, bloom, mpt, mamba, mamba2, lfm2,
             recurrent_gemma, rwkv, qwen3_5_text, xlstm]
 ENCODERS = {
@@ -318,6 +342,34 @@ def new_translator():
               "attention_mask": torch.ones((rows, tokens), dtype=torch.long),
               "decoder_input_ids": torch.randint(2, config.vocab_size, (rows, one(7, 12)))}
     return model, inputs, "logits"
+
+
+def new_long_translator():
+    config = transformers.LongT5Config(**longt5())
+    model = transformers.LongT5ForConditionalGeneration(config).float().eval()
+    shake(model)
+    tokens = one(9, 22, 37)
+    inputs = {"input_ids": torch.randint(2, config.vocab_size, (1, tokens)),
+              "attention_mask": torch.ones((1, tokens), dtype=torch.long),
+              "decoder_input_ids": torch.randint(2, config.vocab_size, (1, one(7, 12)))}
+    return model, inputs, "logits"
+
+
+def new_mixer(prefix, values, tokens, masked):
+    """An encoder that has no attention over all keys, with or without its head for words."""
+    head = one("Model", "ForMaskedLM", "ForSequenceClassification")
+    config = getattr(transformers, prefix + "Config")(**values)
+    model = getattr(transformers, prefix + head)(config).float().eval()
+    shake(model)
+    inputs = {"input_ids": torch.randint(4, config.vocab_size, (1, tokens))}
+    if masked:
+        inputs["attention_mask"] = torch.ones((1, tokens), dtype=torch.long)
+    return model, inputs, "last_hidden_state" if head == "Model" else "logits"
+
+
+def new_nystromformer():
+    values = nystromformer()
+    return new_mixer("Nystromformer", values, values["segment_means_seq_len"], True)
 
 
 def new_listener():
@@ -381,7 +433,9 @@ def main():
     logging.disable_progress_bar()
     makers = {kind.__name__: (lambda kind=kind: new_decoder(kind)) for kind in DECODERS}
     makers.update({name: (lambda name=name: new_encoder(name)) for name in ENCODERS})
-    makers.update(t5=new_translator, whisper=new_listener, vit=new_viewer)
+    makers.update(t5=new_translator, whisper=new_listener, vit=new_viewer, longt5=new_long_translator,
+                  nystromformer=new_nystromformer, fnet=lambda: new_mixer("FNet", fnet(), one(11, 23, 37), False),
+                  big_bird=lambda: new_mixer("BigBird", big_bird(), one(13, 29, 61), True))
     unknown = [name for name in options.types if name not in makers]
     if unknown:
         sys.exit("tests/random-configs: unknown type " + ", ".join(unknown) + "; known are " + ", ".join(makers))

@@ -1,5 +1,6 @@
 #include "tools/text.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,6 +34,27 @@ size_t end_of_characters(std::string_view text, uint64_t* left) {
   return text.size();
 }
 
+/// Opens a file that is read as it comes. A FIFO is waited for only where there is someone who writes: to open one, or to
+/// read from it, blocks for ever otherwise.
+std::FILE* open_source(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return nullptr;
+  struct stat status = {};
+  int ends[2] = {-1, -1};
+  bool nobody = false;
+  if (::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode) && ::pipe2(ends, O_CLOEXEC) == 0) {
+    nobody = ::tee(fd, ends[1], 1, SPLICE_F_NONBLOCK) == 0;
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  const int flags = ::fcntl(fd, F_GETFL);
+  std::FILE* const file =
+      !nobody && ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0 ? ::fdopen(fd, "rb") : nullptr;
+  if (file == nullptr) ::close(fd);
+  if (nobody) throw InputError("cannot read " + path + ": a FIFO to which nobody writes");
+  return file;
+}
+
 }  // namespace
 
 void TextSource::Close::operator()(std::FILE* file) const {
@@ -48,7 +70,7 @@ TextSource TextSource::words(std::string name, std::string text) {
 
 TextSource TextSource::file(const std::string& path) {
   TextSource source(path == "-" ? "standard input" : path);
-  source.file_.reset(path == "-" ? stdin : std::fopen(path.c_str(), "rbe"));
+  source.file_.reset(path == "-" ? stdin : open_source(path));
   if (source.file_ == nullptr) {
     throw InputError("cannot open " + path + ": " + std::strerror(errno));
   }

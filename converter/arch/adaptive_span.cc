@@ -47,6 +47,7 @@ AdaptiveWords read_words(const Checkpoint& checkpoint, uint32_t vocabulary, uint
   words.width = words.embedding_width = width;
   words.cutoffs = checkpoint.sizes(of + "adapt_io_cutoffs", 1, kMaxSize);
   words.division = checkpoint.size(of + "adapt_io_divval", 2, kMaxSize);
+  check_adaptive_words(checkpoint, &words, of + "adapt_io_cutoffs", of + "adapt_io_divval");
   words.tied_words = checkpoint.flag(of + "adapt_io_tied", false);
   words.tied_projections.assign(words.clusters(), words.tied_words);
   // Cluster i is read from the i-th column from the end.
@@ -55,7 +56,6 @@ AdaptiveWords read_words(const Checkpoint& checkpoint, uint32_t vocabulary, uint
   words.head_prefix = "out_emb.";
   words.cluster_weight = "cluster_proj.weight";
   words.cluster_bias = "cluster_proj.bias";
-  check_adaptive_words(words, of + "adapt_io_cutoffs", of + "adapt_io_divval");
   return words;
 }
 
@@ -67,7 +67,7 @@ AdaptiveSpan read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.layers = checkpoint.size("nb_layers", 1, kMaxLayers);
   config.span = checkpoint.size("attn_span", 1, kMaxSize);
   config.inner_width = checkpoint.size("inner_hidden_size", 1, kMaxSize);
-  require_multiple("hidden_size", config.width, "nb_heads", config.heads);
+  require_multiple(checkpoint, "hidden_size", config.width, "nb_heads", config.heads);
   config.words = read_words(checkpoint, config.vocabulary, config.width);
   config.adaptive = checkpoint.flag("adapt_span_params.adapt_span_enabled", false);
   if (config.adaptive) {

@@ -28,8 +28,8 @@ Compression read_compression(const Checkpoint& checkpoint, uint32_t memory_rows)
     compression.dilation = checkpoint.size("compression_dilation", 1, 64, 2);
   }
   if (memory_rows + 1 < compression.rate) {
-    throw InputError(
-        "config.json: mem_len is " + std::to_string(memory_rows) +
+    checkpoint.refuse(
+        "mem_len is " + std::to_string(memory_rows) +
         ", expected at least compression_rate - 1 = " + std::to_string(compression.rate - 1) +
         ": a whole group must be there to be compressed");
   }

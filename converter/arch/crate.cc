@@ -19,8 +19,10 @@ struct Crate {
 Crate read(const Checkpoint& checkpoint, const ImportOptions& options) {
   Crate config;
   config.grid = read_image_grid(checkpoint, 224, 16, "channels");
-  require_multiple("image_size", config.grid.height, "patch_size", config.grid.patch_height);
-  require_multiple("image_size", config.grid.width, "patch_size", config.grid.patch_width);
+  require_multiple(checkpoint, "image_size", config.grid.height, "patch_size",
+                   config.grid.patch_height);
+  require_multiple(checkpoint, "image_size", config.grid.width, "patch_size",
+                   config.grid.patch_width);
   config.classes = checkpoint.size("num_classes", 1, kMaxSize);
   config.width = checkpoint.size("dim", 1, kMaxSize);
   config.layers = checkpoint.size("depth", 1, kMaxLayers);

@@ -222,8 +222,8 @@ TEST(Decoders, BitnetsFormsThatAreNotReadAreRefused) {
        [](Json& c) { c["quantization_config"]["quantization_mode"] = "online"; },
        "expected F32, F16 or BF16"},
       {"bitnet_llama/bl1", [](Json& c) { c["intermediate_size"] = 84; }, "expected U8[21, 48]"},
-      {"bitnet_llama/bl1", [](Json& c) { c["quantization_config"]["quant_method"] = "gptq"; },
-       "stored by gptq"},
+      {"bitnet_llama/bl1", [](Json& c) { c["quantization_config"]["quant_method"] = "hqq"; },
+       "stored by hqq"},
   };
   for (const Refusal& refused : cases) {
     SCOPED_TRACE(refused.words);

@@ -53,7 +53,7 @@ void import_gemma3_text(const Checkpoint& checkpoint, const ImportOptions& optio
   read_ropes(checkpoint, options, decoder);
   // Scores pass tanh in other models of the family.
   if (checkpoint.has_value("attn_logit_softcapping")) {
-    throw InputError("config.json: attn_logit_softcapping is not supported, expected null");
+    checkpoint.refuse("attn_logit_softcapping is not supported, expected null");
   }
   if (checkpoint.has_value("final_logit_softcapping")) {
     decoder.logit_cap =

@@ -20,7 +20,7 @@ Gtrxl read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.input = checkpoint.size("input_dim", 1, kMaxSize);
   config.width = checkpoint.size("embedding_dim", 2, kMaxSize, 256);
   // Half of a position's vector are sines.
-  require_multiple("embedding_dim", config.width, "sine and cosine", 2);
+  require_multiple(checkpoint, "embedding_dim", config.width, "sine and cosine", 2);
   config.heads = checkpoint.size("head_num", 1, kMaxSize, 2);
   config.head_width = checkpoint.size("head_dim", 1, kMaxSize / config.heads, 128);
   config.layers = checkpoint.size("layer_num", 1, kMaxLayers, 3);
@@ -29,7 +29,8 @@ Gtrxl read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.activation = read_activation(checkpoint, "activation", "relu");
   config.gated = checkpoint.flag("gru_gating", true);
   config.embeds = checkpoint.flag("use_embedding_layer", true);
-  if (!config.embeds) require_multiple("input_dim", config.input, "embedding_dim", config.width);
+  if (!config.embeds)
+    require_multiple(checkpoint, "input_dim", config.input, "embedding_dim", config.width);
   config.segment = read_segment(checkpoint, options);
   // What the gates' biases began with, and training.
   checkpoint.ignore_keys({"gru_bias", "dropout_ratio"});

@@ -36,11 +36,12 @@ void import_image_transformer(const Checkpoint& checkpoint, const ImportOptions&
       checkpoint.size("image_width", 1, 1u << 12) * checkpoint.size("channels", 1, 8, 3);
   const uint64_t length = uint64_t{height} * columns;
   if (length > kMaxSize) {
-    throw InputError("config.json: a picture has " + std::to_string(length) +
-                     " tokens, expected at most " + std::to_string(kMaxSize));
+    checkpoint.refuse("a picture has " + std::to_string(length) + " tokens, expected at most " +
+                      std::to_string(kMaxSize));
   }
-  Decoder decoder = read_patterned_decoder(checkpoint, static_cast<uint32_t>(length),
-                                           "image_height * image_width * channels");
+  Decoder decoder = read_patterned_decoder(
+      checkpoint, static_cast<uint32_t>(std::min<uint64_t>(length, kMaxSize)),
+      "image_height * image_width * channels");
   decoder.layer.activation = read_activation(checkpoint, "activation_function", "relu");
   decoder.layer.names.attention_sum_norm = "attention_norm";
   decoder.layer.names.feed_forward_sum_norm = "feed_forward_norm";

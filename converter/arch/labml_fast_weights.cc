@@ -88,7 +88,7 @@ FastWeights read(const Checkpoint& checkpoint) {
   FastWeights config;
   config.shape = read_labml_stack(checkpoint);
   config.heads = checkpoint.size("heads", 1, config.shape.width);
-  require_multiple("d_model", config.shape.width, "heads", config.heads);
+  require_multiple(checkpoint, "d_model", config.shape.width, "heads", config.heads);
   config.map.heads = config.heads;
   config.map.order = checkpoint.size("nu", 1, 64, 1);
   config.map.epsilon = static_cast<float>(checkpoint.number("eps", 1e-20, 1, 1e-6));

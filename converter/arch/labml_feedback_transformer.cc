@@ -20,7 +20,7 @@ class Builder {
         memories_(entry.capacity - 1),
         stack_(checkpoint, shape, entry, graph) {
     heads_ = checkpoint.size("heads", 1, shape.width);
-    require_multiple("d_model", shape.width, "heads", heads_);
+    require_multiple(checkpoint, "d_model", shape.width, "heads", heads_);
     shared_ = checkpoint.flag("kv_shared", checkpoint.has_tensor("transformer.key.linear.weight"));
   }
 

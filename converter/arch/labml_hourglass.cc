@@ -24,7 +24,8 @@ class Hourglass {
     inner_ = checkpoint.size("d_ff", 1, kMaxSize);
     factors_ = checkpoint.sizes("shortening_factors", 1, 4096);
     if (factors_.empty()) {
-      throw InputError("config.json: shortening_factors is empty, expected at least one number");
+      checkpoint.refuse("shortening_factors is empty, expected at least one number");
+      factors_ = {1};
     }
     epsilon_ = static_cast<float>(checkpoint.number("layer_norm_eps", 1e-12, 1, 1e-5));
     length_ = options.max_segment != 0 ? options.max_segment : kDefaultLength;

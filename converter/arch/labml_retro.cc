@@ -48,11 +48,12 @@ StackShape read_stack(const Checkpoint& checkpoint, const std::string& object,
   std::sort(stack.cross_layers.begin(), stack.cross_layers.end());
   if (std::adjacent_find(stack.cross_layers.begin(), stack.cross_layers.end()) !=
       stack.cross_layers.end()) {
-    throw InputError("config.json: " + object + "ca_layers names a layer twice");
+    checkpoint.refuse(object + "ca_layers names a layer twice");
   }
   if (stack.head_width % 2 != 0) {
-    throw InputError("config.json: " + object + "d_k is " + std::to_string(stack.head_width) +
-                     ", expected an even number, whose halves are turned");
+    checkpoint.refuse(object + "d_k is " + std::to_string(stack.head_width) +
+                      ", expected an even number, whose halves are turned");
+    stack.head_width = 2;
   }
   return stack;
 }
@@ -64,19 +65,20 @@ class Retro {
     const bool named = checkpoint.has_key("n_vocab");
     vocabulary_ = checkpoint.size(named ? "n_vocab" : "vocab_size", 1, kMaxSize);
     if (checkpoint.size("vocab_size", 1, kMaxSize, vocabulary_) != vocabulary_) {
-      throw InputError("config.json: vocab_size is not n_vocab, " + std::to_string(vocabulary_));
+      checkpoint.refuse("vocab_size is not n_vocab, " + std::to_string(vocabulary_));
     }
     width_ = checkpoint.size("d_model", 1, kMaxSize);
     chunk_ = checkpoint.size("chunk_len", 1, 1u << 16);
     decoder_ = read_stack(checkpoint, "", nullptr);
     if (decoder_.cross_layers.empty()) {
-      throw InputError("config.json: ca_layers is empty, expected at least one layer");
+      checkpoint.refuse("ca_layers is empty, expected at least one layer");
+      decoder_.cross_layers = {0};
     }
     checkpoint.require_object("encoder");
     encoder_ = read_stack(checkpoint, "encoder.", &decoder_);
     if (checkpoint.size("encoder.chunk_len", 1, 1u << 16, chunk_) != chunk_ ||
         checkpoint.size("encoder.d_model", 1, kMaxSize, width_) != width_) {
-      throw InputError("config.json: the encoder's chunk_len and d_model must be the decoder's");
+      checkpoint.refuse("the encoder's chunk_len and d_model must be the decoder's");
     }
     epsilon_ = static_cast<float>(checkpoint.number("layer_norm_eps", 1e-12, 1, 1e-5));
     length_ = options.max_segment != 0 ? options.max_segment : kDefaultLength;

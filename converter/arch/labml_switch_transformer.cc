@@ -25,8 +25,8 @@ class SwitchTransformer {
     experts_.up = ".layer1";
     experts_.down = ".layer2";
     if (checkpoint.flag("drop_tokens", false)) {
-      throw InputError(
-          "config.json: drop_tokens is true, expected false: which tokens are dropped is random in "
+      checkpoint.refuse(
+          "drop_tokens is true, expected false: which tokens are dropped is random in "
           "the original");
     }
     checkpoint.ignore_keys({"capacity_factor"});

@@ -34,13 +34,14 @@ std::vector<bool> read_kinds(const Checkpoint& checkpoint, uint32_t layers) {
   }
   if (kinds.empty()) return attends;
   if (kinds.size() != layers) {
-    throw InputError("config.json: layer_types has " + std::to_string(kinds.size()) +
-                     " entries, expected num_hidden_layers, " + std::to_string(layers));
+    checkpoint.refuse("layer_types has " + std::to_string(kinds.size()) +
+                      " entries, expected num_hidden_layers, " + std::to_string(layers));
+    return attends;
   }
   for (uint32_t i = 0; i < layers; ++i) {
     if (kinds[i] != "conv" && kinds[i] != "full_attention") {
-      throw InputError("config.json: layer_types has " + printable(kinds[i]) +
-                       ", expected conv or full_attention");
+      checkpoint.refuse("layer_types has " + printable(kinds[i]) +
+                        ", expected conv or full_attention");
     }
     attends[i] = kinds[i] == "full_attention";
   }
@@ -60,8 +61,9 @@ uint32_t read_inner(const Checkpoint& checkpoint) {
   if (has_factor) inner = static_cast<uint32_t>(factor * inner);
   inner = (inner + multiple - 1) / multiple * multiple;
   if (inner == 0 || inner > kMaxSize) {
-    throw InputError("config.json: the adjusted block_ff_dim is " + std::to_string(inner) +
-                     ", expected 1 to " + std::to_string(kMaxSize));
+    checkpoint.refuse("the adjusted block_ff_dim is " + std::to_string(inner) + ", expected 1 to " +
+                      std::to_string(kMaxSize));
+    return 1;
   }
   return inner;
 }
@@ -75,10 +77,10 @@ Lfm2 read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.width = checkpoint.size("hidden_size", 1, kMaxSize);
   heads.count = checkpoint.size("num_attention_heads", 1, config.width);
   heads.kv = checkpoint.size("num_key_value_heads", 1, heads.count, heads.count);
-  require_multiple("num_attention_heads", heads.count, "num_key_value_heads", heads.kv);
-  require_multiple("hidden_size", config.width, "num_attention_heads", heads.count);
+  require_multiple(checkpoint, "num_attention_heads", heads.count, "num_key_value_heads", heads.kv);
+  require_multiple(checkpoint, "hidden_size", config.width, "num_attention_heads", heads.count);
   heads.width = config.width / heads.count;
-  require_multiple("the width of a head", heads.width, "pairs to turn", 2);
+  require_multiple(checkpoint, "the width of a head", heads.width, "pairs to turn", 2);
   shape.length_key = "max_position_embeddings";
   shape.length = checkpoint.size(shape.length_key, 1, kMaxSize, 128000);
   shape.frequencies = read_rope(checkpoint, options, shape, heads.width,

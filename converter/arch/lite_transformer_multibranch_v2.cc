@@ -46,11 +46,12 @@ struct Config {
 };
 
 /// "type:kernel:width:heads", where the kernel may be the word default.
-Branch parse_branch(const std::string& key, const std::string& text) {
+Branch parse_branch(const Checkpoint& checkpoint, const std::string& key, const std::string& text) {
   const auto fail = [&]() {
-    throw InputError("config.json: " + key + " has " + printable(text) +
-                     ", expected attn, dynamic or lightweight:KERNEL or default:WIDTH:HEADS, "
-                     "heads dividing the width");
+    checkpoint.refuse(key + " has " + printable(text) +
+                      ", expected attn, dynamic or lightweight:KERNEL or default:WIDTH:HEADS, "
+                      "heads dividing the width");
+    return Branch{};
   };
   std::vector<std::string> words(1);
   for (const char c : text) {
@@ -60,11 +61,11 @@ Branch parse_branch(const std::string& key, const std::string& text) {
       words.back() += c;
     }
   }
-  if (words.size() != 4) fail();
+  if (words.size() != 4) return fail();
+  // 0 for what is none.
   const auto number = [&](const std::string& word, uint32_t most) {
-    const std::optional<uint64_t> value = parse_integer(word);
-    if (!value || *value == 0 || *value > most) fail();
-    return static_cast<uint32_t>(*value);
+    const uint64_t value = parse_integer(word).value_or(0);
+    return value > most ? 0 : static_cast<uint32_t>(value);
   };
   Branch branch;
   if (words[0] == "dynamic") {
@@ -72,13 +73,14 @@ Branch parse_branch(const std::string& key, const std::string& text) {
   } else if (words[0] == "lightweight") {
     branch.kind = Branch::Kind::kLightweight;
   } else if (words[0] != "attn") {
-    fail();
+    return fail();
   }
   if (words[1] != "default") branch.kernel = number(words[1], kMaxKernel);
   branch.width = number(words[2], kMaxSize);
   branch.heads = number(words[3], kMaxSize);
-  if (branch.width % branch.heads != 0) fail();
-  return branch;
+  const bool fits = (words[1] == "default" || branch.kernel != 0) && branch.heads != 0 &&
+                    branch.width != 0 && branch.width % branch.heads == 0;
+  return fits ? branch : fail();
 }
 
 std::vector<uint32_t> read_kernels(const Checkpoint& checkpoint, const std::string& key,
@@ -87,9 +89,10 @@ std::vector<uint32_t> read_kernels(const Checkpoint& checkpoint, const std::stri
   if (checkpoint.has_key(key)) kernels = checkpoint.sizes(key, 1, kMaxKernel);
   if (kernels.size() == 1) kernels.assign(layers, kernels[0]);
   if (kernels.size() < layers) {
-    throw InputError("config.json: " + key + " has " + std::to_string(kernels.size()) +
-                     " sizes, expected one, or one for each of " + std::to_string(layers) +
-                     " layers");
+    checkpoint.refuse(key + " has " + std::to_string(kernels.size()) +
+                      " sizes, expected one, or one for each of " + std::to_string(layers) +
+                      " layers");
+    kernels.resize(layers, 1);
   }
   return kernels;
 }
@@ -108,14 +111,15 @@ Stack read_stack(const Checkpoint& checkpoint, const std::string& name) {
   const std::string key = name + "_branch_type";
   uint64_t width = 0;
   for (const std::string& text : checkpoint.texts(key)) {
-    stack.branches.push_back(parse_branch(key, text));
+    stack.branches.push_back(parse_branch(checkpoint, key, text));
     width += stack.branches.back().width;
   }
   if (stack.branches.empty()) {
-    require_multiple(name + "_embed_dim", stack.width, name + "_attention_heads", stack.heads);
+    require_multiple(checkpoint, name + "_embed_dim", stack.width, name + "_attention_heads",
+                     stack.heads);
   } else if (width != stack.width) {
-    throw InputError("config.json: the widths of " + key + " sum up to " + std::to_string(width) +
-                     ", expected " + name + "_embed_dim, " + std::to_string(stack.width));
+    checkpoint.refuse("the widths of " + key + " sum up to " + std::to_string(width) +
+                      ", expected " + name + "_embed_dim, " + std::to_string(stack.width));
   }
   return stack;
 }
@@ -130,8 +134,8 @@ void read_embeddings(const Checkpoint& checkpoint, Config& config) {
   if (checkpoint.flag("share_all_embeddings", false)) {
     if (config.encoder.vocabulary != config.decoder.vocabulary ||
         config.encoder.width != config.decoder.width) {
-      throw InputError(
-          "config.json: share_all_embeddings is true, expected the same vocabulary and embed_dim "
+      checkpoint.refuse(
+          "share_all_embeddings is true, expected the same vocabulary and embed_dim "
           "of "
           "encoder and decoder, or false");
     }
@@ -144,8 +148,8 @@ void read_embeddings(const Checkpoint& checkpoint, Config& config) {
 
 void refuse(const Checkpoint& checkpoint, const std::string& key) {
   if (!checkpoint.has_value(key)) return;
-  throw InputError("config.json: " + key +
-                   " is set, expected null: adaptive embeddings and softmax are not supported");
+  checkpoint.refuse(key +
+                    " is set, expected null: adaptive embeddings and softmax are not supported");
 }
 
 Config read_config(const Checkpoint& checkpoint, const ImportOptions& options) {
@@ -466,7 +470,7 @@ class Model {
 void import_lite_transformer_multibranch_v2(const Checkpoint& checkpoint,
                                             const ImportOptions& options, Graph& graph) {
   const Config config = read_config(checkpoint, options);
-  require_multiple("decoder_embed_dim", config.decoder.width, "decoder_attention_heads",
+  require_multiple(checkpoint, "decoder_embed_dim", config.decoder.width, "decoder_attention_heads",
                    config.decoder.heads);
   Model model(checkpoint, config, graph);
   model.encode();

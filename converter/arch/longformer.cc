@@ -15,8 +15,8 @@ std::vector<uint32_t> read_windows(const Checkpoint& checkpoint, uint32_t layers
   std::vector<uint32_t> windows = checkpoint.size_for_each("attention_window", 2, kMaxSize, layers);
   for (uint32_t& window : windows) {
     if (window % 2 != 0) {
-      throw InputError("config.json: attention_window has " + std::to_string(window) +
-                       ", expected even numbers: half of the window lies on each side");
+      checkpoint.refuse("attention_window has " + std::to_string(window) +
+                        ", expected even numbers: half of the window lies on each side");
     }
     window /= 2;
   }

@@ -44,7 +44,7 @@ Config read_config(const Checkpoint& checkpoint) {
   config.width = checkpoint.size("dim", 1, kMaxSize);
   config.embedding_width = checkpoint.size("emb_dim", 1, kMaxSize, config.width);
   config.heads = checkpoint.size("heads", 1, config.width, 8);
-  require_multiple("dim", config.width, "heads", config.heads);
+  require_multiple(checkpoint, "dim", config.width, "heads", config.heads);
   config.layers = checkpoint.size("depth", 1, kMaxLayers);
   config.segment = checkpoint.size("seq_len", 1, kMaxSize);
   config.memory_rows = checkpoint.size("mem_len", config.segment, kMaxSize, config.segment);
@@ -55,7 +55,7 @@ Config read_config(const Checkpoint& checkpoint) {
   config.gated_feed_forward = checkpoint.flag("ff_glu", false);
   config.moves_down = checkpoint.flag("enhanced_recurrence", true);
   if (checkpoint.flag("mogrify_gru", false)) {
-    throw InputError("config.json: mogrify_gru is true, expected false: it is not supported");
+    checkpoint.refuse("mogrify_gru is true, expected false: it is not supported");
   }
   const std::vector<uint32_t> listed = checkpoint.sizes("memory_layers", 1, config.layers);
   // None means all: the original cannot do without any.

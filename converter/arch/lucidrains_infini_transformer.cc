@@ -233,13 +233,14 @@ Infini read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.width = checkpoint.size("dim", 1, kMaxSize);
   config.layers = checkpoint.size("depth", 1, kMaxLayers);
   config.head_width = checkpoint.size("dim_head", 2, 1 << 14, 128);
-  require_multiple("dim_head", config.head_width, "2: rotary positions turn pairs,", 2);
+  require_multiple(checkpoint, "dim_head", config.head_width, "2: rotary positions turn pairs,", 2);
   config.heads = checkpoint.size("heads", 1, 1 << 14, 8);
   const double times = checkpoint.number("ff_mult", 0.01, 1024, 4);
   config.inner = static_cast<uint32_t>(times * config.width * 2 / 3);
   if (config.inner == 0 || config.inner > kMaxSize) {
-    throw InputError("config.json: ff_mult makes feed-forward layers of " +
-                     std::to_string(config.inner) + " elements");
+    checkpoint.refuse("ff_mult makes feed-forward layers of " + std::to_string(config.inner) +
+                      " elements");
+    config.inner = 1;
   }
   config.delta = checkpoint.flag("use_mem_delta_rule", false);
   config.learned_update = checkpoint.flag("learned_delta_update", false);

@@ -25,8 +25,8 @@ void require_same(const Checkpoint& checkpoint, const char* key, const char* oth
                   uint32_t value) {
   const uint32_t found = checkpoint.size(key, 1, kMaxSize, value);
   if (found == value) return;
-  throw InputError(std::string("config.json: ") + key + " is " + std::to_string(found) +
-                   ", expected that of " + other + ", " + std::to_string(value));
+  checkpoint.refuse(key + std::string() + " is " + std::to_string(found) + ", expected that of " +
+                    other + ", " + std::to_string(value));
 }
 
 Mamba read(const Checkpoint& checkpoint) {
@@ -36,10 +36,10 @@ Mamba read(const Checkpoint& checkpoint) {
   config.width = checkpoint.size("hidden_size", 1, kMaxSize);
   const double expanded = checkpoint.number("expand", 1e-3, 1e3, 2) * config.width;
   if (expanded < 1 || expanded > kMaxSize) {
-    throw InputError("config.json: expand times hidden_size is " + std::to_string(expanded) +
-                     ", expected 1 to " + std::to_string(kMaxSize));
+    checkpoint.refuse("expand times hidden_size is " + std::to_string(expanded) +
+                      ", expected 1 to " + std::to_string(kMaxSize));
   }
-  config.inner = static_cast<uint32_t>(expanded);
+  config.inner = static_cast<uint32_t>(std::clamp(expanded, 1.0, double{kMaxSize}));
   require_same(checkpoint, "intermediate_size", "expand times hidden_size", config.inner);
   require_same(checkpoint, "d_inner", "expand times hidden_size", config.inner);
   require_same(checkpoint, "d_model", "hidden_size", config.width);

@@ -159,12 +159,12 @@ Mamba2 read(const Checkpoint& checkpoint) {
   config.state = checkpoint.size("state_size", 1, 1 << 14);
   config.groups = checkpoint.size("n_groups", 1, config.heads);
   config.taps = checkpoint.size("conv_kernel", 1, 1 << 10);
-  require_multiple("num_heads", config.heads, "n_groups", config.groups);
+  require_multiple(checkpoint, "num_heads", config.heads, "n_groups", config.groups);
   const double expand = checkpoint.number("expand", 0, 64, 2);
   if (std::llround(expand * config.width) != int64_t{config.inner()}) {
-    throw InputError("config.json: num_heads * head_dim is " + std::to_string(config.inner()) +
-                     ", expected expand * hidden_size, " +
-                     std::to_string(std::llround(expand * config.width)));
+    checkpoint.refuse("num_heads * head_dim is " + std::to_string(config.inner()) +
+                      ", expected expand * hidden_size, " +
+                      std::to_string(std::llround(expand * config.width)));
   }
   config.epsilon = static_cast<float>(checkpoint.number("layer_norm_epsilon", 1e-12, 1, 1e-5));
   config.bias = checkpoint.flag("use_bias", false);
@@ -178,8 +178,8 @@ Mamba2 read(const Checkpoint& checkpoint) {
   config.most_step = limits.size() < 2 ? std::numeric_limits<double>::infinity() : limits[1];
   if (!limits.empty() && (limits.size() != 2 || !std::isfinite(limits[0]) || limits[0] < 0 ||
                           !(limits[1] > limits[0]))) {
-    throw InputError("config.json: time_step_limit has " + std::to_string(limits.size()) +
-                     " numbers, expected two from 0 up, the greater one last");
+    checkpoint.refuse("time_step_limit has " + std::to_string(limits.size()) +
+                      " numbers, expected two from 0 up, the greater one last");
   }
   config.prefix = optional_prefix(checkpoint, "backbone.", "embeddings.weight");
   // How weights were initialised and sums are split up.

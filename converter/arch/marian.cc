@@ -29,7 +29,7 @@ TextStack read_stack(const Checkpoint& checkpoint, const std::string& name, uint
   layer.width = width;
   const uint32_t heads = checkpoint.size(name + "_attention_heads", 1, width);
   layer.inner = checkpoint.size(name + "_ffn_dim", 1, kMaxSize);
-  require_multiple("d_model", width, name + "_attention_heads", heads);
+  require_multiple(checkpoint, "d_model", width, name + "_attention_heads", heads);
   layer.heads = {heads, heads, width / heads};
   stack.scale = attention_scale(layer.heads.width);
   // torch.nn.LayerNorm's own; the configuration has no key for it.
@@ -102,7 +102,7 @@ uint32_t position_table(const Checkpoint& checkpoint, const Config& config, cons
   if (checkpoint.has_tensor(name)) {
     return translator.parts().matrix(name, config.positions, config.width);
   }
-  require_multiple("d_model", config.width, "the sinusoids' halves", 2);
+  require_multiple(checkpoint, "d_model", config.width, "the sinusoids' halves", 2);
   std::vector<double> positions(config.positions), frequencies(config.width / 2);
   for (size_t p = 0; p < positions.size(); ++p) positions[p] = static_cast<double>(p);
   for (size_t i = 0; i < frequencies.size(); ++i) {

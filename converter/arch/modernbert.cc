@@ -48,9 +48,9 @@ bool is_of_tokens(const Checkpoint& checkpoint) {
   for (const std::string& name : checkpoint.texts("architectures")) {
     of_tokens = of_tokens || name.ends_with("ForTokenClassification");
     if (!name.ends_with("ForQuestionAnswering")) continue;
-    throw InputError("config.json: architectures has " + printable(name) +
-                     ", which is not supported: expected a classifier of texts or tokens, masked "
-                     "tokens or no head");
+    checkpoint.refuse("architectures has " + printable(name) +
+                      ", which is not supported: expected a classifier of texts or tokens, masked "
+                      "tokens or no head");
   }
   return of_tokens;
 }

@@ -43,8 +43,8 @@ void import_mpt(const Checkpoint& checkpoint, const ImportOptions& options, Grap
   layer.width = checkpoint.size("d_model", 1, kMaxSize / 4);
   layer.heads = read_heads(checkpoint, "d_model", layer.width, "n_heads");
   if (!std::has_single_bit(layer.heads.count)) {
-    throw InputError("config.json: n_heads is " + std::to_string(layer.heads.count) +
-                     ", expected a power of two: others have no slopes in the original");
+    checkpoint.refuse("n_heads is " + std::to_string(layer.heads.count) +
+                      ", expected a power of two: others have no slopes in the original");
   }
   shape.length_key = "max_seq_len";
   shape.length = checkpoint.size(shape.length_key, 1, kMaxSize, kDefaultContext);

@@ -31,10 +31,11 @@ void read_landmarks(const Checkpoint& checkpoint, const ImportOptions& options, 
   config.group = length / landmarks;
   const uint32_t tokens = config.group * landmarks;
   if (config.group == 0 || tokens > config.encoder.positions) {
-    throw InputError("num_landmarks is " + std::to_string(landmarks) +
-                     " and segment_means_seq_len " + std::to_string(length) +
-                     ", expected no more landmarks than that and no more tokens than " +
-                     std::to_string(config.encoder.positions) + " positions");
+    checkpoint.refuse("num_landmarks is " + std::to_string(landmarks) +
+                      " and segment_means_seq_len " + std::to_string(length) +
+                      ", expected no more landmarks than that and no more tokens than " +
+                      std::to_string(config.encoder.positions) + " positions");
+    return;
   }
   if (options.max_segment != 0 && options.max_segment != tokens) {
     throw UsageError("--max-segment is " + std::to_string(options.max_segment) + ", expected " +
@@ -53,8 +54,8 @@ Nystrom read(const Checkpoint& checkpoint, const ImportOptions& options) {
     config.taps = checkpoint.size("conv_kernel_size", 1, kMaxSize, 65);
   }
   if (config.taps != 0 && config.taps % 2 == 0) {
-    throw InputError("conv_kernel_size is " + std::to_string(config.taps) +
-                     ", expected an odd number");
+    checkpoint.refuse("conv_kernel_size is " + std::to_string(config.taps) +
+                      ", expected an odd number");
   }
   // The original fails with it.
   require_flag(checkpoint, "inv_coeff_init_option", false);

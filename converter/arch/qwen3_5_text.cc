@@ -213,8 +213,8 @@ std::vector<bool> read_layer_types(const Checkpoint& checkpoint, uint32_t layers
   const uint32_t interval = checkpoint.size("full_attention_interval", 1, kMaxLayers, 4);
   for (const std::string& type : checkpoint.texts("layer_types")) {
     if (type != "linear_attention" && type != "full_attention") {
-      throw InputError("config.json: layer_types has " + printable(type) +
-                       ", expected linear_attention or full_attention");
+      checkpoint.refuse("layer_types has " + printable(type) +
+                        ", expected linear_attention or full_attention");
     }
     attends.push_back(type == "full_attention");
   }
@@ -222,8 +222,9 @@ std::vector<bool> read_layer_types(const Checkpoint& checkpoint, uint32_t layers
     for (uint32_t i = 0; i < layers; ++i) attends.push_back((i + 1) % interval == 0);
   }
   if (attends.size() != layers) {
-    throw InputError("config.json: layer_types has " + std::to_string(attends.size()) +
-                     " elements, expected num_hidden_layers, " + std::to_string(layers));
+    checkpoint.refuse("layer_types has " + std::to_string(attends.size()) +
+                      " elements, expected num_hidden_layers, " + std::to_string(layers));
+    attends.resize(layers);
   }
   return attends;
 }
@@ -245,7 +246,8 @@ std::vector<float> read_frequencies(const Checkpoint& checkpoint, uint32_t head_
     // All axes of a text's positions are the same.
     checkpoint.ignore_keys({key + ".mrope_section", key + ".mrope_interleaved"});
   }
-  return partial_rope_frequencies(theta, head_width, part, of + "partial_rotary_factor");
+  return partial_rope_frequencies(checkpoint, theta, head_width, part,
+                                  of + "partial_rotary_factor");
 }
 
 Qwen read(const Checkpoint& checkpoint) {
@@ -257,7 +259,7 @@ Qwen read(const Checkpoint& checkpoint) {
   config.width = checkpoint.size("hidden_size", 1, kMaxSize);
   heads.count = checkpoint.size("num_attention_heads", 1, kMaxSize);
   heads.kv = checkpoint.size("num_key_value_heads", 1, heads.count, heads.count);
-  require_multiple("num_attention_heads", heads.count, "num_key_value_heads", heads.kv);
+  require_multiple(checkpoint, "num_attention_heads", heads.count, "num_key_value_heads", heads.kv);
   heads.width = checkpoint.size("head_dim", 2, kMaxSize / heads.count, 256);
   shape.length_key = "max_position_embeddings";
   shape.length = checkpoint.size(shape.length_key, 1, kMaxSize, kDefaultContext);
@@ -274,7 +276,7 @@ Qwen read(const Checkpoint& checkpoint) {
   config.value_heads = checkpoint.size("linear_num_value_heads", 1, 1 << 10, 32);
   config.key_width = checkpoint.size("linear_key_head_dim", 1, 1 << 10, 128);
   config.value_width = checkpoint.size("linear_value_head_dim", 1, 1 << 10, 128);
-  require_multiple("linear_num_value_heads", config.value_heads, "linear_num_key_heads",
+  require_multiple(checkpoint, "linear_num_value_heads", config.value_heads, "linear_num_key_heads",
                    config.key_heads);
   // Types of numbers, and layers that predict further tokens.
   checkpoint.ignore_keys({"mamba_ssm_dtype", "mtp_num_hidden_layers",

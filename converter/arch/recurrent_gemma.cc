@@ -34,8 +34,7 @@ std::vector<bool> read_kinds(const Checkpoint& checkpoint, uint32_t layers) {
   for (uint32_t i = 0; i < layers; ++i) {
     const std::string& kind = kinds[i % kinds.size()];
     if (kind != "recurrent" && kind != "attention") {
-      throw InputError("config.json: block_types has " + printable(kind) +
-                       ", expected recurrent or attention");
+      checkpoint.refuse("block_types has " + printable(kind) + ", expected recurrent or attention");
     }
     attends.push_back(kind == "attention");
   }
@@ -48,11 +47,12 @@ std::vector<float> read_frequencies(const Checkpoint& checkpoint, uint32_t head_
   if (is_new) {
     checkpoint.choice("rope_parameters.rope_type", "default", {"default"});
   } else if (checkpoint.has_value("rope_scaling")) {
-    throw InputError("config.json: rope_scaling is set, expected null");
+    checkpoint.refuse("rope_scaling is set, expected null");
   }
   const double theta = checkpoint.number(prefix + "rope_theta", 1, 1e12, 1e4);
   const double part = checkpoint.number(prefix + "partial_rotary_factor", 0, 1, 0.5);
-  return partial_rope_frequencies(theta, head_width, part, prefix + "partial_rotary_factor");
+  return partial_rope_frequencies(checkpoint, theta, head_width, part,
+                                  prefix + "partial_rotary_factor");
 }
 
 RecurrentGemma read(const Checkpoint& checkpoint) {
@@ -64,17 +64,18 @@ RecurrentGemma read(const Checkpoint& checkpoint) {
   config.width = checkpoint.size("hidden_size", 1, kMaxSize);
   heads.count = checkpoint.size("num_attention_heads", 1, config.width);
   heads.kv = checkpoint.size("num_key_value_heads", 1, heads.count, heads.count);
-  require_multiple("num_attention_heads", heads.count, "num_key_value_heads", heads.kv);
+  require_multiple(checkpoint, "num_attention_heads", heads.count, "num_key_value_heads", heads.kv);
   if (!checkpoint.has_value("head_dim")) {
-    require_multiple("hidden_size", config.width, "num_attention_heads", heads.count);
+    require_multiple(checkpoint, "hidden_size", config.width, "num_attention_heads", heads.count);
   }
   heads.width = checkpoint.size("head_dim", 1, kMaxSize / heads.count, config.width / heads.count);
   shape.window = checkpoint.size("attention_window_size", 2, kMaxSize, 2048);
   shape.frequencies = read_frequencies(checkpoint, heads.width);
   config.recurrent = checkpoint.size("lru_width", 1, kMaxSize, config.width);
-  require_multiple("lru_width", config.recurrent, "num_attention_heads", heads.count);
+  require_multiple(checkpoint, "lru_width", config.recurrent, "num_attention_heads", heads.count);
   config.inner = checkpoint.size("intermediate_size", 2, kMaxSize);
-  require_multiple("intermediate_size", config.inner, "the two halves of a feed-forward layer", 2);
+  require_multiple(checkpoint, "intermediate_size", config.inner,
+                   "the two halves of a feed-forward layer", 2);
   config.inner /= 2;
   config.taps = checkpoint.size("conv1d_width", 1, kMaxTaps, 4);
   config.epsilon = static_cast<float>(checkpoint.number("rms_norm_eps", 1e-12, 1, 1e-6));

@@ -6,6 +6,9 @@
 // A local layer's tokens see their chunk and those beside it. Those of an lsh layer are sorted by hashes of their
 // queries, which are their keys as well, and see the chunks of that order; several rounds of hashing are mixed. Texts
 // are filled up inside to whole chunks; a layer attends in full to a text no longer than its chunk.
+//
+// With --context a decoder has an entry point that goes on instead: it keeps keys, values and buckets of so many tokens,
+// and each token behind the first run meets its chunk among those (ops/attention/cached_run.cc).
 
 #include <algorithm>
 #include <numeric>
@@ -46,6 +49,8 @@ struct Reformer {
   bool has_hashes() const { return std::find(hashed.begin(), hashed.end(), true) != hashed.end(); }
 };
 
+constexpr const char* kHead = "lm_head.decoder.weight";
+
 class Builder {
  public:
   Builder(const Checkpoint& checkpoint, const ImportOptions& options, const Reformer& config,
@@ -74,6 +79,8 @@ class Builder {
 
  private:
   void begin(const ImportOptions& options) {
+    read_context(options);
+    if (goes_on()) return begin_step(options);
     max_segment_ = options.max_segment == 0 ? config_.positions : options.max_segment;
     if (max_segment_ > config_.positions) {
       throw InputError("--max-segment is " + std::to_string(max_segment_) +
@@ -94,14 +101,45 @@ class Builder {
     tokens_ = padded(builder_.tokens(), config_.pad_token);
     mask_ = padded(builder_.input("attention_mask", 2, 1), 0);
     if (!config_.has_hashes()) return;
+    count_buckets(rows);
+    order_symbol_ = builder_.symbol("order_rows", bucket_rows_);
+  }
+
+  bool goes_on() const { return context_ != 0; }
+
+  void read_context(const ImportOptions& options) {
+    if (options.context == 0 || !config_.causal || !checkpoint_.has_tensor(kHead)) return;
+    graph_.keeps_context = true;
+    if (options.ring || options.sinks != 0) {
+      throw UsageError("--ring and --sinks are not for reformer: it has no more positions");
+    }
+    if (options.context > config_.positions || options.context < 2) {
+      throw UsageError("--context is " + std::to_string(options.context) +
+                       ", expected 2 to the model's positions, " +
+                       std::to_string(config_.positions));
+    }
+    context_ = options.context;
+  }
+
+  void begin_step(const ImportOptions& options) {
+    max_segment_ = options.max_segment == 0 ? context_ : std::min(options.max_segment, context_);
+    GraphBuilder::Entry entry;
+    entry.vocabulary = config_.vocabulary;
+    entry.max_segment = max_segment_;
+    entry.capacity = context_;
+    builder_.begin_entry(entry);
+    tokens_ = builder_.tokens();
+    if (config_.has_hashes()) count_buckets(max_segment_);
+  }
+
+  void count_buckets(uint32_t rows) {
     const uint64_t buckets = uint64_t{rows} * config_.heads * config_.rounds;
     if (buckets > INT32_MAX) {
-      throw InputError("config.json: num_hashes is " + std::to_string(config_.rounds) +
-                       ", too many for " + std::to_string(rows) + " tokens");
+      checkpoint_.refuse("num_hashes is " + std::to_string(config_.rounds) + ", too many for " +
+                         std::to_string(rows) + " tokens");
     }
-    bucket_rows_ = static_cast<uint32_t>(buckets);
+    bucket_rows_ = static_cast<uint32_t>(std::min<uint64_t>(buckets, INT32_MAX));
     buckets_symbol_ = builder_.symbol("bucket_rows", bucket_rows_);
-    order_symbol_ = builder_.symbol("order_rows", bucket_rows_);
   }
 
   uint32_t padded(uint32_t ids, uint32_t value) {
@@ -152,7 +190,10 @@ class Builder {
   /// References cut off what was filled up.
   void keep(uint32_t x, uint32_t index) {
     const std::string name = "hidden_states." + std::to_string(index);
-    builder_.debug_output(builder_.token_rows(name, x), name);
+    builder_.debug_output(of_text(name, x), name);
+  }
+  uint32_t of_text(const std::string& name, uint32_t x) {
+    return goes_on() ? x : builder_.token_rows(name, x);
   }
 
   uint32_t norm(const std::string& name, uint32_t x, const std::string& of) {
@@ -179,7 +220,6 @@ class Builder {
     options.heads = options.kv_heads = config_.heads;
     options.scale = attention_scale(config_.head_width);
     options.sources = {{k, v}};
-    options.key_mask = mask_;
     const Chunks& chunks = hashed ? config_.lsh : config_.local;
     options.pattern.kind = schema::PatternKind::Circle;
     options.pattern.length = options.pattern.full_up_to = chunks.length;
@@ -188,24 +228,74 @@ class Builder {
     options.pattern.causal = config_.causal;
     if (hashed) {
       options.pattern.rounds = config_.rounds;
-      options.order = order(index, name, q);
       options.own_score = -1e5f;
     }
-    const uint32_t attended = builder_.attention(name, q, options);
+    uint32_t attended = GraphBuilder::kNone;
+    if (goes_on()) {
+      attended = attend_and_keep(index, name, q, options);
+    } else {
+      options.key_mask = mask_;
+      if (hashed) options.order = order(index, name, q);
+      attended = builder_.attention(name, q, options);
+    }
     return parts_.linear(name + ".out", attended, of + "output.dense", config_.all_heads(),
                          config_.width, false);
   }
 
-  /// Of rows by the buckets of their queries, or by those that the caller gives.
-  uint32_t order(uint32_t index, const std::string& name, uint32_t q) {
+  /// Behind the rows that were kept.
+  uint32_t attend_and_keep(uint32_t index, const std::string& name, uint32_t q,
+                           GraphBuilder::Attention& options) {
+    const std::string layer = "layer" + std::to_string(index);
+    const GraphBuilder::Source own = options.sources[0];
+    const uint32_t ring = builder_.ring("cache." + layer, context_);
+    const GraphBuilder::Source kept = {
+        builder_.ring_state("key." + layer, ring, config_.all_heads()),
+        builder_.ring_state("value." + layer, ring, config_.all_heads())};
+    options.sources = {kept, own};
+    const bool whole = config_.pad_multiple == options.pattern.length;
+    options.pattern.full_up_to = whole ? options.pattern.length : config_.pad_above;
+    options.pattern.block_width = config_.pad_multiple;
+    if (!config_.hashed[index]) {
+      const uint32_t attended = builder_.attention(name, q, options);
+      builder_.ring_push({own.k, own.v}, {kept.k, kept.v});
+      return attended;
+    }
+    const uint32_t buckets = hash(index, name, q, 0), columns = config_.heads * config_.rounds;
+    uint32_t fresh = GraphBuilder::kNone;
+    options.order = buckets;
+    const uint32_t attended = builder_.attention(name, q, options, &fresh);
+    // Its second output is what is kept of buckets, and the term that reads them has that of earlier rows as well.
+    const uint32_t codes = builder_.ring_state("code." + layer, ring, columns);
+    for (const uint32_t each : {fresh, codes}) {
+      schema::TensorT& tensor = graph_.tensor(each);
+      tensor.type = schema::DataType::I32;
+      tensor.width = columns;
+      tensor.limit = graph_.tensor(buckets).limit / config_.rounds * 4;
+    }
+    schema::StepT& step = *graph_.main_entry().steps.back();
+    step.inputs.push_back(codes);
+    for (const auto& term : step.options.AsAttentionOptions()->terms) {
+      if (term->kind == schema::TermKind::Order) term->inputs = 2;
+    }
+    builder_.ring_push({own.k, own.v, fresh}, {kept.k, kept.v, codes});
+    return attended;
+  }
+
+  uint32_t hash(uint32_t index, const std::string& name, uint32_t q, uint32_t above) {
     schema::HashBucketsOptionsT options;
     options.heads = config_.heads;
     options.rounds = config_.rounds;
     options.buckets = config_.buckets;
-    options.above = config_.lsh.length;
+    options.above = above;
+    return builder_.hash_buckets(name + ".buckets", q,
+                                 rotations("layer" + std::to_string(index) + ".rotations"), mask_,
+                                 buckets_symbol_, options);
+  }
+
+  /// Of rows by the buckets of their queries, or by those that the caller gives.
+  uint32_t order(uint32_t index, const std::string& name, uint32_t q) {
     const std::string layer = "layer" + std::to_string(index);
-    const uint32_t buckets = builder_.hash_buckets(
-        name + ".buckets", q, rotations(layer + ".rotations"), mask_, buckets_symbol_, options);
+    const uint32_t buckets = hash(index, name, q, config_.lsh.length);
     builder_.debug_output(buckets, layer + ".buckets");
     const uint32_t given = builder_.input(layer + ".buckets", graph_.tensor(buckets).limit, 0,
                                           builder_.symbol(layer + ".given", bucket_rows_));
@@ -224,10 +314,6 @@ class Builder {
     }
     if (drawn_ != GraphBuilder::kNone) return drawn_;
     const size_t count = size_t{rows} * columns;
-    if (count < 16) {
-      throw InputError("tensor " + name +
-                       " is missing: so few numbers cannot be drawn, give it with --tensors");
-    }
     const uint64_t seed = config_.seed >= 0 ? static_cast<uint64_t>(config_.seed) : 0;
     return drawn_ = builder_.weight("rotations", rows, columns, torch_normals(seed, count));
   }
@@ -247,8 +333,7 @@ class Builder {
   }
 
   void head(uint32_t x1, uint32_t x2) {
-    const uint32_t text1 = builder_.token_rows("text1", x1),
-                   text2 = builder_.token_rows("text2", x2);
+    const uint32_t text1 = of_text("text1", x1), text2 = of_text("text2", x2);
     if (checkpoint_.has_tensor("classifier.out_proj.weight")) {
       classify(streams(builder_.first_row("classifier.token1", text1),
                        builder_.first_row("classifier.token2", text2)));
@@ -256,20 +341,25 @@ class Builder {
     }
     const uint32_t last =
         streams(builder_.take_rows("tail1", text1), builder_.take_rows("tail2", text2));
-    if (!checkpoint_.has_tensor("lm_head.decoder.weight")) {
+    if (!checkpoint_.has_tensor(kHead)) {
       graph_.model.task = schema::Task::Encode;
       builder_.output("last_hidden_state", last);
       return;
     }
     // Without an entry point that continues a text, a decoder tells what follows each token but generates nothing.
-    graph_.model.task = config_.causal ? schema::Task::Encode : schema::Task::FillMask;
+    graph_.model.task = goes_on()        ? schema::Task::Generate
+                        : config_.causal ? schema::Task::Encode
+                                         : schema::Task::FillMask;
+    if (config_.causal && !goes_on()) {
+      graph_.warnings.push_back("the file reads a text as a whole; with --context N, of at most " +
+                                std::to_string(config_.positions) + " tokens, it generates");
+    }
     const bool own_bias = checkpoint_.has_tensor("lm_head.bias");
     // Another name of the same numbers.
     if (own_bias) checkpoint_.ignore_tensor("lm_head.decoder.bias");
     const uint32_t bias =
         parts_.vector(own_bias ? "lm_head.bias" : "lm_head.decoder.bias", config_.vocabulary);
-    builder_.logits(
-        last, parts_.matrix("lm_head.decoder.weight", config_.vocabulary, 2 * config_.width), bias);
+    builder_.logits(last, parts_.matrix(kHead, config_.vocabulary, 2 * config_.width), bias);
   }
 
   void classify(uint32_t first) {
@@ -285,14 +375,16 @@ class Builder {
   }
 
   void describe() {
-    write_metadata(checkpoint_, graph_,
-                   {{"attention_head_size", config_.head_width},
-                    {"feed_forward_size", config_.inner},
-                    {"hidden_size", config_.width},
-                    {"max_segment", max_segment_},
-                    {"num_attention_heads", config_.heads},
-                    {"num_hidden_layers", static_cast<uint32_t>(config_.hashed.size())},
-                    {"vocabulary", config_.vocabulary}});
+    std::vector<std::pair<std::string, uint32_t>> sizes = {
+        {"attention_head_size", config_.head_width},
+        {"feed_forward_size", config_.inner},
+        {"hidden_size", config_.width},
+        {"max_segment", max_segment_},
+        {"num_attention_heads", config_.heads},
+        {"num_hidden_layers", static_cast<uint32_t>(config_.hashed.size())},
+        {"vocabulary", config_.vocabulary}};
+    if (goes_on()) sizes.emplace_back("context", context_);
+    write_metadata(checkpoint_, graph_, sizes);
     graph_.model.metadata->labels = labels_;
     read_generation(checkpoint_, config_.vocabulary, graph_);
     if (config_.has_hashes() && config_.seed < 0) {
@@ -308,7 +400,9 @@ class Builder {
   GraphBuilder builder_;
   Parts parts_;
   std::string prefix_;
-  uint32_t max_segment_ = 0, tokens_ = 0, mask_ = 0;
+  uint32_t max_segment_ = 0, tokens_ = 0, mask_ = GraphBuilder::kNone;
+  /// Tokens whose keys, values and buckets are kept; 0: none.
+  uint32_t context_ = 0;
   uint32_t drawn_ = GraphBuilder::kNone;
   uint32_t rows_symbol_ = 0, buckets_symbol_ = 0, order_symbol_ = 0, bucket_rows_ = 0;
   std::vector<std::string> labels_;
@@ -325,49 +419,52 @@ Chunks read_chunks(const Checkpoint& checkpoint, const std::string& kind) {
 /// One number, or factors.
 std::vector<uint32_t> read_buckets(const Checkpoint& checkpoint) {
   if (!checkpoint.has_value("num_buckets")) {
-    throw InputError(
-        "config.json: num_buckets is missing, from which the original chooses it by its first "
+    checkpoint.refuse(
+        "num_buckets is missing, from which the original chooses it by its first "
         "text: "
         "expected a number, or a list of factors");
+    return {2};
   }
   const std::vector<uint32_t> buckets = checkpoint.size_or_sizes("num_buckets", 2, kMaxSize);
   uint64_t all = 1;
   for (const uint32_t factor : buckets) {
     all = std::min<uint64_t>(all * factor, UINT32_MAX);
     if (factor % 2 != 0) {
-      throw InputError("config.json: num_buckets has " + std::to_string(factor) +
-                       ", expected even numbers");
+      checkpoint.refuse("num_buckets has " + std::to_string(factor) + ", expected even numbers");
     }
   }
   if (buckets.empty() || buckets.size() > kMaxBucketFactors || all > (1u << 22)) {
-    throw InputError("config.json: num_buckets has " + std::to_string(buckets.size()) +
-                     " factors, expected 1 to " + std::to_string(kMaxBucketFactors) +
-                     " whose product is at most 4194304");
+    checkpoint.refuse("num_buckets has " + std::to_string(buckets.size()) +
+                      " factors, expected 1 to " + std::to_string(kMaxBucketFactors) +
+                      " whose product is at most 4194304");
+    return {2};
   }
   return buckets;
 }
 
 void read_layers(const Checkpoint& checkpoint, Reformer& config) {
-  const std::vector<std::string> kinds = checkpoint.texts("attn_layers");
+  std::vector<std::string> kinds = checkpoint.texts("attn_layers");
   if (kinds.empty() || kinds.size() > kMaxLayers) {
-    throw InputError("config.json: attn_layers has " + std::to_string(kinds.size()) +
-                     " layers, expected 1 to " + std::to_string(kMaxLayers));
+    checkpoint.refuse("attn_layers has " + std::to_string(kinds.size()) +
+                      " layers, expected 1 to " + std::to_string(kMaxLayers));
+    kinds = {"local"};
   }
   for (const std::string& kind : kinds) {
     if (kind != "local" && kind != "lsh") {
-      throw InputError("config.json: attn_layers has \"" + kind + "\", expected local or lsh");
+      checkpoint.refuse("attn_layers has \"" + kind + "\", expected local or lsh");
     }
     config.hashed.push_back(kind == "lsh");
   }
   const auto count = static_cast<uint32_t>(kinds.size());
   if (checkpoint.size("num_hidden_layers", 1, kMaxLayers, count) != count) {
-    throw InputError("config.json: num_hidden_layers is not the number of attn_layers, " +
-                     std::to_string(count));
+    checkpoint.refuse("num_hidden_layers is not the number of attn_layers, " +
+                      std::to_string(count));
   }
   const auto hashed = std::count(config.hashed.begin(), config.hashed.end(), true);
   if (static_cast<size_t>(hashed) + 2 > kMaxInputs) {
-    throw InputError("config.json: attn_layers has " + std::to_string(hashed) +
-                     " layers of kind lsh, expected at most " + std::to_string(kMaxInputs - 2));
+    checkpoint.refuse("attn_layers has " + std::to_string(hashed) +
+                      " layers of kind lsh, expected at most " + std::to_string(kMaxInputs - 2));
+    config.hashed.assign(count, false);
   }
   config.local = read_chunks(checkpoint, "local");
   config.lsh = read_chunks(checkpoint, "lsh");
@@ -384,11 +481,11 @@ void read_layers(const Checkpoint& checkpoint, Reformer& config) {
   if (hashed != 0 && any_local) {
     const uint64_t multiple = std::lcm(uint64_t{config.lsh.length}, uint64_t{config.local.length});
     if (multiple > kMaxSize) {
-      throw InputError("config.json: lsh_attn_chunk_length " + std::to_string(config.lsh.length) +
-                       " and local_attn_chunk_length " + std::to_string(config.local.length) +
-                       " have no common multiple up to " + std::to_string(kMaxSize));
+      checkpoint.refuse("lsh_attn_chunk_length " + std::to_string(config.lsh.length) +
+                        " and local_attn_chunk_length " + std::to_string(config.local.length) +
+                        " have no common multiple up to " + std::to_string(kMaxSize));
     }
-    config.pad_multiple = static_cast<uint32_t>(multiple);
+    config.pad_multiple = static_cast<uint32_t>(std::min<uint64_t>(multiple, kMaxSize));
     config.pad_above = std::min(config.lsh.length, config.local.length);
   }
 }
@@ -409,11 +506,14 @@ void read_positions(const Checkpoint& checkpoint, Reformer& config) {
     positions = std::min<uint64_t>(positions * axis, 1u << 31);
   if (config.axes.empty() || config.axes.size() != config.axis_widths.size() ||
       config.axes.size() > 8 || width != config.width || positions > kMaxSize) {
-    throw InputError("config.json: axial_pos_shape has " + std::to_string(config.axes.size()) +
-                     " factors and axial_pos_embds_dim " +
-                     std::to_string(config.axis_widths.size()) + " with the sum " +
-                     std::to_string(width) + ", expected as many, and hidden_size, " +
-                     std::to_string(config.width));
+    checkpoint.refuse("axial_pos_shape has " + std::to_string(config.axes.size()) +
+                      " factors and axial_pos_embds_dim " +
+                      std::to_string(config.axis_widths.size()) + " with the sum " +
+                      std::to_string(width) + ", expected as many, and hidden_size, " +
+                      std::to_string(config.width));
+    config.axes = {1};
+    config.axis_widths = {config.width};
+    positions = 1;
   }
   config.positions = static_cast<uint32_t>(positions);
 }

@@ -229,5 +229,32 @@ TEST(YocoRefuses, LayersAndHeadsThatDoNotFit) {
   expect_words(refusal(yoco(), "n_self_heads", 3), {"dim is 8", "n_self_heads"});
 }
 
+/// All that the importers themselves find wrong, and keys, is told in one message.
+TEST(Problems, OfAConfigurationAreToldAtOnce) {
+  json config = reformer();
+  config["num_buckets"] = {4, 3};
+  config["attn_layers"] = {"local", "full", "lsh"};
+  config["num_hidden_layers"] = 7;
+  config["axial_pos_embds_dim"] = {4, 5};
+  config["colour"] = "blue";
+  expect_words(refusal(config, "hidden_act", "gelo"),
+               {"6 problems", "num_buckets has 3", "attn_layers has \"full\"", "num_hidden_layers",
+                "the sum 9", "hidden_act", "unknown key colour"});
+  config = longnet();
+  config["dilated_ratio"] = {1, 3};
+  config["decoder_attention_heads"] = 3;
+  config["xpos_rel_pos"] = true;
+  expect_words(
+      refusal(config, "moe_freq", 2),
+      {"4 problems", "segment_length is 16", "decoder_embed_dim is 8", "xpos_rel_pos", "moe_freq"});
+  config = mamba2();
+  config["expand"] = 3;
+  config["n_groups"] = 3;
+  config["rms_norm"] = false;
+  expect_words(refusal(config, "time_step_limit", {0.5}),
+               {"4 problems", "n_groups, 3", "num_heads * head_dim", "rms_norm is false",
+                "time_step_limit has 1"});
+}
+
 }  // namespace
 }  // namespace oxbow::convert

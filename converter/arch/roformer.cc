@@ -23,7 +23,8 @@ void import_roformer(const Checkpoint& checkpoint, const ImportOptions& options,
   config.base = "roformer.";
   config.embedding_width = checkpoint.size("embedding_size", 1, kMaxSize, width);
   const bool turn_values = checkpoint.flag("rotary_value", false);
-  require_multiple("hidden_size / num_attention_heads", config.layer.heads.width, "two", 2);
+  require_multiple(checkpoint, "hidden_size / num_attention_heads", config.layer.heads.width, "two",
+                   2);
 
   Encoder encoder(checkpoint, config, graph);
   GraphBuilder& builder = encoder.builder();

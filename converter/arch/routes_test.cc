@@ -26,6 +26,7 @@ EditableCheckpoint switch_transformers() { return golden("switch_transformers/st
 EditableCheckpoint sparse() { return golden("sparse_transformer/sp_both"); }
 EditableCheckpoint image() { return golden("image_transformer/im_both"); }
 EditableCheckpoint hourglass() { return golden("labml_hourglass/hg1"); }
+EditableCheckpoint reformer() { return golden("reformer/rf1"); }
 EditableCheckpoint retro() { return golden("labml_retro/re1"); }
 
 Graph import(const EditableCheckpoint& checkpoint, const ImportOptions& options = {}) {
@@ -53,6 +54,49 @@ size_t count_steps(const Graph& graph, schema::OpCode op) {
     for (const auto& step : entry->steps) count += step->op == op ? 1 : 0;
   }
   return count;
+}
+
+TEST(Reformer, GoesOnWithAContextAndReadsAtOnceWithout) {
+  const Graph whole = import(reformer());
+  EXPECT_EQ(whole.main_entry().name, "encode");
+  EXPECT_TRUE(whole.model.rings.empty());
+  EXPECT_NE(whole.warnings.at(0).find("--context"), std::string::npos);
+  const Graph graph = import(reformer(), {.context = 50});
+  EXPECT_EQ(graph.main_entry().name, "step");
+  EXPECT_EQ(graph.main_entry().capacity, 50u);
+  EXPECT_EQ(graph.model.task, schema::Task::Generate);
+  EXPECT_EQ(graph.model.rings.size(), 4u);
+  EXPECT_EQ(count_steps(graph, schema::OpCode::HashBuckets), 2u);
+  EXPECT_EQ(count_steps(graph, schema::OpCode::SortRows), 0u);
+}
+
+TEST(Reformer, RefusesAContextThatItDoesNotHave) {
+  for (const ImportOptions& options : {ImportOptions{.context = 129}, ImportOptions{.context = 1},
+                                       ImportOptions{.context = 50, .ring = true}}) {
+    EXPECT_THROW(import(reformer(), options), UsageError);
+  }
+  EditableCheckpoint encoder = reformer();
+  encoder.config["is_decoder"] = false;
+  EXPECT_THROW(import(encoder, {.context = 50}), UsageError);
+}
+
+// Versions 4 of the original made no layer sparse where all were to be.
+TEST(SwitchTransformers, ALayerWithoutARouterIsDense) {
+  EditableCheckpoint checkpoint = golden("switch_transformers/st2_all");
+  const size_t before = count_steps(import(checkpoint), schema::OpCode::Route);
+  EXPECT_GT(before, 0u);
+  testing::FloatTensors dense;
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    const std::string expert = ".experts.expert_";
+    const size_t at = name.find(expert);
+    if (at == std::string::npos) {
+      if (name.find(".router.") == std::string::npos) dense[name] = tensor;
+    } else if (name[at + expert.size()] == '0') {
+      dense[name.substr(0, at) + name.substr(at + expert.size() + 1)] = tensor;
+    }
+  }
+  checkpoint.tensors = dense;
+  EXPECT_EQ(count_steps(import(checkpoint), schema::OpCode::Route), 0u);
 }
 
 TEST(LongT5, WarnsOfBlocksThatTheOriginalCutsDifferently) {

@@ -17,12 +17,12 @@ schema::PatternT fixed(const Checkpoint& checkpoint, uint32_t heads, uint32_t co
   const uint32_t sets = checkpoint.size("num_verts", 1, heads, 4);
   const uint32_t blocks = context / block;
   const uint32_t size = checkpoint.size("vertsize", 1, kMaxSize, 1);
-  require_multiple("heads", heads, "num_verts", sets);
-  require_multiple("local_attn_ctx / blocksize", blocks, "vertsize", size);
+  require_multiple(checkpoint, "heads", heads, "num_verts", sets);
+  require_multiple(checkpoint, "local_attn_ctx / blocksize", blocks, "vertsize", size);
   if (blocks == 0 || uint64_t{sets} * size > blocks) {
-    throw InputError("config.json: num_verts * vertsize is " +
-                     std::to_string(uint64_t{sets} * size) + ", expected at most " +
-                     std::to_string(blocks) + ": local_attn_ctx / blocksize");
+    checkpoint.refuse("num_verts * vertsize is " + std::to_string(uint64_t{sets} * size) +
+                      ", expected at most " + std::to_string(blocks) +
+                      ": local_attn_ctx / blocksize");
   }
   schema::PatternT pattern;
   pattern.kind = schema::PatternKind::Fixed;
@@ -34,9 +34,9 @@ schema::PatternT fixed(const Checkpoint& checkpoint, uint32_t heads, uint32_t co
 
 schema::PatternT read_pattern(const Checkpoint& checkpoint, uint32_t length, uint32_t heads) {
   const std::string mode = checkpoint.choice("attn_mode", "", {"all", "local", "strided", "fixed"});
-  if (mode.empty()) throw InputError("config.json: key attn_mode is missing");
+  if (mode.empty()) checkpoint.refuse("key attn_mode is missing");
   const uint32_t block = checkpoint.size("blocksize", 1, length, 32);
-  require_multiple("n", length, "blocksize", block);
+  require_multiple(checkpoint, "n", length, "blocksize", block);
   schema::PatternT pattern;
   // Only `fixed` has the columns that these describe.
   if (mode != "fixed") checkpoint.ignore_keys({"num_verts", "vertsize"});
@@ -47,14 +47,14 @@ schema::PatternT read_pattern(const Checkpoint& checkpoint, uint32_t length, uin
   const uint32_t context = checkpoint.size("local_attn_ctx", 1, kMaxSize);
   if (mode == "fixed") return fixed(checkpoint, heads, context, block);
   if (mode == "local") {
-    require_multiple("local_attn_ctx", context, "blocksize", block);
+    require_multiple(checkpoint, "local_attn_ctx", context, "blocksize", block);
     pattern.kind = schema::PatternKind::Window;
     pattern.before = context - 1;
     pattern.causal = true;
     return pattern;
   }
-  require_multiple("n", length, "local_attn_ctx", context);
-  require_multiple("n / local_attn_ctx", length / context, "blocksize", block);
+  require_multiple(checkpoint, "n", length, "local_attn_ctx", context);
+  require_multiple(checkpoint, "n / local_attn_ctx", length / context, "blocksize", block);
   pattern.kind = schema::PatternKind::Strided;
   pattern.length = context;
   return pattern;

@@ -36,9 +36,8 @@ void import_sparse_transformer(const Checkpoint& checkpoint, const ImportOptions
   const uint32_t summary = checkpoint.size("summary", 1, stride, 1);
   const uint32_t sets = checkpoint.size("summary_sets", 1, decoder.layer.heads.count, 1);
   if (uint64_t{summary} * sets > stride) {
-    throw InputError("config.json: summary * summary_sets is " +
-                     std::to_string(uint64_t{summary} * sets) + ", expected at most stride, " +
-                     std::to_string(stride));
+    checkpoint.refuse("summary * summary_sets is " + std::to_string(uint64_t{summary} * sets) +
+                      ", expected at most stride, " + std::to_string(stride));
   }
   for (const std::string& name :
        read_layer_patterns(checkpoint, decoder.shape.layers, {"all", "strided", "fixed"})) {

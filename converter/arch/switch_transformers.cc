@@ -9,10 +9,13 @@
 namespace oxbow::convert {
 namespace {
 
-/// One layer in so many has experts; of 0 such layers the original makes one nevertheless, the second.
-uint32_t experts_every(const Checkpoint& checkpoint, const std::string& key, uint32_t layers) {
+/// One layer in so many has experts; of 0 such layers the original makes one nevertheless, the second. Where it would be
+/// every layer, `first` tells: versions 4 made it none.
+uint32_t experts_every(const Checkpoint& checkpoint, const std::string& key, uint32_t layers,
+                       const std::string& first) {
   const uint32_t sparse = checkpoint.size(key, 0, kMaxLayers, 3);
-  return sparse == 0 ? layers : layers / sparse;
+  const uint32_t every = sparse == 0 ? layers : layers / sparse;
+  return every == 1 && checkpoint.has_tensor(first) ? 0 : every;
 }
 
 }  // namespace
@@ -31,12 +34,14 @@ void import_switch_transformers(const Checkpoint& checkpoint, const ImportOption
   experts.up = ".wi";
   experts.down = ".wo";
   const uint32_t layers = checkpoint.size("num_layers", 1, kMaxLayers, 12);
-  variant.encoder_experts_every = experts_every(checkpoint, "num_sparse_encoder_layers", layers);
+  variant.encoder_experts_every = experts_every(checkpoint, "num_sparse_encoder_layers", layers,
+                                                "encoder.block.0.layer.1.mlp.wi.weight");
   variant.decoder_experts_every =
       experts_every(checkpoint, "num_sparse_decoder_layers",
-                    checkpoint.size("num_decoder_layers", 1, kMaxLayers, layers));
+                    checkpoint.size("num_decoder_layers", 1, kMaxLayers, layers),
+                    "decoder.block.0.layer.2.mlp.wi.weight");
   if (checkpoint.flag("is_gated_act", false)) {
-    throw InputError("config.json: is_gated_act is true, expected false: experts have no gate");
+    checkpoint.refuse("is_gated_act is true, expected false: experts have no gate");
   }
   checkpoint.choice("router_dtype", "float32", {"float32"});
   // Of training; or told by other keys.

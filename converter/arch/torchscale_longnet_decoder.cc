@@ -175,13 +175,15 @@ void read_segments(const Checkpoint& checkpoint, LongNet& config) {
   config.dilations = checkpoint.sizes("dilated_ratio", 1, kMaxSize);
   if (config.segments.empty() || config.segments.size() != config.dilations.size() ||
       config.segments.size() > kMaxMixed) {
-    throw InputError("config.json: segment_length has " + std::to_string(config.segments.size()) +
-                     " values and dilated_ratio " + std::to_string(config.dilations.size()) +
-                     ", expected as many, from 1 to " + std::to_string(kMaxMixed));
+    checkpoint.refuse("segment_length has " + std::to_string(config.segments.size()) +
+                      " values and dilated_ratio " + std::to_string(config.dilations.size()) +
+                      ", expected as many, from 1 to " + std::to_string(kMaxMixed));
+    config.segments = config.dilations = {1};
   }
   for (size_t i = 0; i < config.segments.size(); ++i) {
     // The original shifts what it computes for the segments behind the first by what is missing.
-    require_multiple("segment_length", config.segments[i], "dilated_ratio", config.dilations[i]);
+    require_multiple(checkpoint, "segment_length", config.segments[i], "dilated_ratio",
+                     config.dilations[i]);
   }
 }
 
@@ -190,7 +192,8 @@ LongNet read(const Checkpoint& checkpoint) {
   config.vocabulary = checkpoint.size("vocab_size", 1, kMaxSize);
   config.width = checkpoint.size("decoder_embed_dim", 1, kMaxSize, 768);
   config.heads = checkpoint.size("decoder_attention_heads", 1, config.width, 12);
-  require_multiple("decoder_embed_dim", config.width, "decoder_attention_heads", config.heads);
+  require_multiple(checkpoint, "decoder_embed_dim", config.width, "decoder_attention_heads",
+                   config.heads);
   config.inner = checkpoint.size("decoder_ffn_embed_dim", 1, kMaxSize, 3072);
   config.layers = checkpoint.size("decoder_layers", 1, kMaxLayers, 12);
   config.epsilon = static_cast<float>(checkpoint.number("layernorm_eps", 1e-12, 1, 1e-5));

@@ -262,10 +262,10 @@ RetNet read(const Checkpoint& checkpoint) {
   config.width = checkpoint.size("decoder_embed_dim", 2, kMaxSize, 768);
   config.value_width = checkpoint.size("decoder_value_embed_dim", 1, kMaxSize, 1280);
   config.heads = checkpoint.size("decoder_retention_heads", 1, config.width, 3);
-  require_multiple("decoder_embed_dim", config.width, "2 * decoder_retention_heads",
+  require_multiple(checkpoint, "decoder_embed_dim", config.width, "2 * decoder_retention_heads",
                    2 * config.heads);
-  require_multiple("decoder_value_embed_dim", config.value_width, "decoder_retention_heads",
-                   config.heads);
+  require_multiple(checkpoint, "decoder_value_embed_dim", config.value_width,
+                   "decoder_retention_heads", config.heads);
   config.inner = checkpoint.size("decoder_ffn_embed_dim", 1, kMaxSize, 1280);
   config.layers = checkpoint.size("decoder_layers", 1, kMaxLayers, 12);
   config.epsilon = static_cast<float>(checkpoint.number("layernorm_eps", 1e-12, 1, 1e-6));

@@ -29,16 +29,16 @@ Config read_config(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.width = checkpoint.size("hidden_size", 4, kMaxSize);
   const uint32_t embedding = checkpoint.size("embedding_size", 4, kMaxSize);
   if (embedding != config.width) {
-    throw InputError("config.json: embedding_size is " + std::to_string(embedding) +
-                     ", expected hidden_size, " + std::to_string(config.width) +
-                     ": the original has a projection only then");
+    checkpoint.refuse("embedding_size is " + std::to_string(embedding) +
+                      ", expected hidden_size, " + std::to_string(config.width) +
+                      ": the original has a projection only then");
   }
   config.rounds = checkpoint.size("num_layers", 1, 256);
   config.heads = checkpoint.size("num_heads", 1, 4096);
   config.key_width = checkpoint.size("total_key_depth", 1, kMaxSize);
   config.value_width = checkpoint.size("total_value_depth", 1, kMaxSize);
-  require_multiple("total_key_depth", config.key_width, "num_heads", config.heads);
-  require_multiple("total_value_depth", config.value_width, "num_heads", config.heads);
+  require_multiple(checkpoint, "total_key_depth", config.key_width, "num_heads", config.heads);
+  require_multiple(checkpoint, "total_value_depth", config.value_width, "num_heads", config.heads);
   config.inner = checkpoint.size("filter_size", 1, kMaxSize);
   config.act = checkpoint.flag("act", false);
   config.causal = checkpoint.flag("use_mask", false);

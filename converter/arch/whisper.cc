@@ -35,7 +35,7 @@ Stack read_stack(const Checkpoint& checkpoint, const std::string& name, uint32_t
   stack.layers = checkpoint.size(name + "_layers", 1, kMaxLayers);
   stack.heads = checkpoint.size(name + "_attention_heads", 1, width);
   stack.inner = checkpoint.size(name + "_ffn_dim", 1, kMaxSize);
-  require_multiple("d_model", width, name + "_attention_heads", stack.heads);
+  require_multiple(checkpoint, "d_model", width, name + "_attention_heads", stack.heads);
   return stack;
 }
 

@@ -68,9 +68,9 @@ Config read_config(const Checkpoint& checkpoint, const ImportOptions& options, G
   Config config;
   config.vocabulary = checkpoint.size("vocab_size", 1, kMaxSize);
   config.width = checkpoint.size("d_model", 2, kMaxSize);
-  require_multiple("d_model", config.width, "two", 2);
+  require_multiple(checkpoint, "d_model", config.width, "two", 2);
   config.heads = checkpoint.size("n_head", 1, config.width);
-  require_multiple("d_model", config.width, "n_head", config.heads);
+  require_multiple(checkpoint, "d_model", config.width, "n_head", config.heads);
   const uint32_t head_width = config.width / config.heads;
   checkpoint.size("d_head", head_width, head_width, head_width);
   config.inner_width = checkpoint.size("d_inner", 1, kMaxSize);

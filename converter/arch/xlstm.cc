@@ -16,18 +16,21 @@ struct Xlstm {
 };
 
 /// The next multiple of `multiple` that is not below factor * width.
-uint32_t rounded(const std::string& key, uint32_t width, double factor, uint32_t multiple) {
+uint32_t rounded(const Checkpoint& checkpoint, const std::string& key, uint32_t width,
+                 double factor, uint32_t multiple) {
   const double whole = std::floor((width * factor + multiple - 1) / multiple) * multiple;
   if (whole < 1 || whole > kMaxSize) {
-    throw InputError("config.json: " + key + " makes a width of " + std::to_string(whole) +
-                     ", expected 1 to " + std::to_string(kMaxSize));
+    checkpoint.refuse(key + " makes a width of " + std::to_string(whole) + ", expected 1 to " +
+                      std::to_string(kMaxSize));
+    return multiple;
   }
   return static_cast<uint32_t>(whole);
 }
 
-uint32_t truncated(const std::string& key, uint32_t width, double factor) {
+uint32_t truncated(const Checkpoint& checkpoint, const std::string& key, uint32_t width,
+                   double factor) {
   const double whole = std::floor(width * factor);
-  return rounded(key, 1, whole, 1);
+  return rounded(checkpoint, key, 1, whole, 1);
 }
 
 /// The authors' library rounds the widths of keys and values up to a multiple of 64, Hugging Face's own layers do
@@ -47,8 +50,9 @@ uint32_t read_same(const Checkpoint& checkpoint, const char* key, const char* ot
   const uint32_t value = checkpoint.size(has_key ? key : other, 1, most);
   const uint32_t second = checkpoint.size(other, 1, most, value);
   if (second == value) return value;
-  throw InputError(std::string("config.json: ") + other + " is " + std::to_string(second) +
-                   ", expected " + key + ", " + std::to_string(value));
+  checkpoint.refuse(other + std::string() + " is " + std::to_string(second) + ", expected " + key +
+                    ", " + std::to_string(value));
+  return value;
 }
 
 Xlstm read(const Checkpoint& checkpoint) {
@@ -62,16 +66,17 @@ Xlstm read(const Checkpoint& checkpoint) {
   };
   config.fused = checkpoint.choice("weight_mode", "single", {"single", "fused"}) == "fused";
   const double keys = factor("qk_dim_factor", 0.5), values = factor("v_dim_factor", 1.0);
-  config.keys = rounded("qk_dim_factor", config.width, keys, 64);
-  config.values = rounded("v_dim_factor", config.width, values, 64);
+  config.keys = rounded(checkpoint, "qk_dim_factor", config.width, keys, 64);
+  config.values = rounded(checkpoint, "v_dim_factor", config.width, values, 64);
   if (!is_rounded(checkpoint, config)) {
-    config.keys = truncated("qk_dim_factor", config.width, keys);
-    config.values = truncated("v_dim_factor", config.width, values);
+    config.keys = truncated(checkpoint, "qk_dim_factor", config.width, keys);
+    config.values = truncated(checkpoint, "v_dim_factor", config.width, values);
   }
-  require_multiple("the width of keys", config.keys, "num_heads", config.heads);
-  require_multiple("the width of values", config.values, "num_heads", config.heads);
-  config.inner = rounded("ffn_proj_factor", config.width, factor("ffn_proj_factor", 2.667),
-                         checkpoint.size("ffn_round_up_to_multiple_of", 1, kMaxSize, 64));
+  require_multiple(checkpoint, "the width of keys", config.keys, "num_heads", config.heads);
+  require_multiple(checkpoint, "the width of values", config.values, "num_heads", config.heads);
+  config.inner =
+      rounded(checkpoint, "ffn_proj_factor", config.width, factor("ffn_proj_factor", 2.667),
+              checkpoint.size("ffn_round_up_to_multiple_of", 1, kMaxSize, 64));
   config.norm_epsilon = static_cast<float>(checkpoint.number("norm_eps", 1e-12, 1, 1e-6));
   config.epsilon = static_cast<float>(checkpoint.number("eps", 1e-12, 1, 1e-6));
   config.gate_cap = static_cast<float>(checkpoint.number("gate_soft_cap", 1e-3, 1e6, 15));

@@ -232,13 +232,13 @@ Yoco read(const Checkpoint& checkpoint, const ImportOptions& options) {
   config.width = checkpoint.size("dim", 2, kMaxSize);
   config.inner = checkpoint.size("hidden_dim", 1, kMaxSize);
   config.layers = checkpoint.size("n_layers", 2, kMaxLayers);
-  require_multiple("n_layers", config.layers, "2: half of them keep little,", 2);
+  require_multiple(checkpoint, "n_layers", config.layers, "2: half of them keep little,", 2);
   config.self_heads = checkpoint.size("n_self_heads", 1, config.width);
   config.heads = checkpoint.size("n_attn_heads", 1, config.width);
   config.kv_heads = checkpoint.size("n_attn_kv_heads", 1, config.heads, config.heads);
-  require_multiple("dim", config.width, "2 * n_self_heads", 2 * config.self_heads);
-  require_multiple("dim", config.width, "2 * n_attn_heads", 2 * config.heads);
-  require_multiple("n_attn_heads", config.heads, "n_attn_kv_heads", config.kv_heads);
+  require_multiple(checkpoint, "dim", config.width, "2 * n_self_heads", 2 * config.self_heads);
+  require_multiple(checkpoint, "dim", config.width, "2 * n_attn_heads", 2 * config.heads);
+  require_multiple(checkpoint, "n_attn_heads", config.heads, "n_attn_kv_heads", config.kv_heads);
   config.window = checkpoint.size("sliding_window", 1, kMaxSize, 0);
   config.epsilon = static_cast<float>(checkpoint.number("norm_eps", 1e-12, 1, 1e-5));
   config.theta = checkpoint.number("rope_theta", 1, 1e12, 1e4);

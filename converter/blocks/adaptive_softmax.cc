@@ -150,29 +150,32 @@ void read_adaptive_words(const Checkpoint& checkpoint, AdaptiveWords* words) {
   words->division = checkpoint.size("div_val", 1, kMaxSize, words->division);
   words->embedding_width = checkpoint.size("d_embed", 1, kMaxSize, words->width);
   if (checkpoint.has_key("tie_projs")) words->tied_projections = checkpoint.flags("tie_projs");
-  check_adaptive_words(*words, "cutoffs", "div_val");
+  check_adaptive_words(checkpoint, words, "cutoffs", "div_val");
 }
 
-void check_adaptive_words(const AdaptiveWords& words, const std::string& cutoffs_key,
-                          const std::string& division_key) {
-  if (words.cutoffs.size() > kMaxClusters) {
-    throw InputError("config.json: " + cutoffs_key + " has " +
-                     std::to_string(words.cutoffs.size()) + " elements, expected at most " +
-                     std::to_string(kMaxClusters));
+void check_adaptive_words(const Checkpoint& checkpoint, AdaptiveWords* words,
+                          const std::string& cutoffs_key, const std::string& division_key) {
+  std::vector<uint32_t>& cutoffs = words->cutoffs;
+  if (cutoffs.size() > kMaxClusters) {
+    checkpoint.refuse(cutoffs_key + " has " + std::to_string(cutoffs.size()) +
+                      " elements, expected at most " + std::to_string(kMaxClusters));
+    cutoffs.clear();
   }
-  for (size_t i = 0; i < words.cutoffs.size(); ++i) {
-    const uint32_t previous = words.first_word(i);
-    if (words.cutoffs[i] > previous && words.cutoffs[i] < words.vocabulary) continue;
-    throw InputError("config.json: " + cutoffs_key + " has " + std::to_string(words.cutoffs[i]) +
-                     " behind " + std::to_string(previous) +
-                     ", expected ascending numbers below the vocabulary's size, " +
-                     std::to_string(words.vocabulary));
+  for (size_t i = 0; i < cutoffs.size(); ++i) {
+    const uint32_t previous = words->first_word(i);
+    if (cutoffs[i] > previous && cutoffs[i] < words->vocabulary) continue;
+    checkpoint.refuse(cutoffs_key + " has " + std::to_string(cutoffs[i]) + " behind " +
+                      std::to_string(previous) +
+                      ", expected ascending numbers below the vocabulary's size, " +
+                      std::to_string(words->vocabulary));
+    cutoffs.clear();
   }
-  if (cluster_width(words, words.cutoffs.size()) == 0) {
-    throw InputError("config.json: " + division_key + " is " + std::to_string(words.division) +
-                     ", too much to divide the embeddings' width, " +
-                     std::to_string(words.embedding_width) + ", by it " +
-                     std::to_string(words.cutoffs.size()) + " times");
+  if (cluster_width(*words, cutoffs.size()) == 0) {
+    checkpoint.refuse(division_key + " is " + std::to_string(words->division) +
+                      ", too much to divide the embeddings' width, " +
+                      std::to_string(words->embedding_width) + ", by it " +
+                      std::to_string(cutoffs.size()) + " times");
+    cutoffs.clear();
   }
 }
 

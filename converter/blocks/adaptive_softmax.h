@@ -48,8 +48,8 @@ struct AdaptiveWords {
 void read_adaptive_words(const Checkpoint& checkpoint, AdaptiveWords* words);
 /// Throws unless the clusters are words of the vocabulary, and their embeddings have a width. `cutoffs_key` and
 /// `division_key` are the keys that told.
-void check_adaptive_words(const AdaptiveWords& words, const std::string& cutoffs_key,
-                          const std::string& division_key);
+void check_adaptive_words(const Checkpoint& checkpoint, AdaptiveWords* words,
+                          const std::string& cutoffs_key, const std::string& division_key);
 
 /// Embeddings of this run's tokens times `scale`.
 uint32_t embed_adaptive(const std::string& name, const AdaptiveWords& words, float scale,

@@ -19,7 +19,7 @@ void scale_like_llama3(const Checkpoint& checkpoint, const std::string& key,
   const double length =
       checkpoint.size(key + ".original_max_position_embeddings", 1, kMaxSize, 8192);
   if (high <= low) {
-    throw InputError("config.json: " + key + ".high_freq_factor is not more than low_freq_factor");
+    checkpoint.refuse(key + ".high_freq_factor is not more than low_freq_factor");
   }
   for (float& frequency : frequencies) {
     const double turns = length * frequency / (2 * std::numbers::pi);
@@ -47,20 +47,21 @@ std::vector<float> read_rope(const Checkpoint& checkpoint, const ImportOptions& 
   const double least = keys.part.empty() ? 1 : 0;
   const double part =
       part_key.empty() ? 1 : checkpoint.number(part_key, least, 1, keys.default_part);
-  std::vector<float> frequencies = partial_rope_frequencies(theta, head_width, part, part_key);
+  std::vector<float> frequencies =
+      partial_rope_frequencies(checkpoint, theta, head_width, part, part_key);
 
   checkpoint.require_object(key);
   const bool renamed = checkpoint.has_value(key + ".rope_type");
   if (checkpoint.has_key(key + ".factor") && !renamed && !checkpoint.has_value(key + ".type")) {
-    throw InputError("config.json: key " + key +
-                     ".type is missing, expected one of: default, linear, llama3, dynamic");
+    checkpoint.refuse("key " + key +
+                      ".type is missing, expected one of: default, linear, llama3, dynamic");
   }
   const std::string type = checkpoint.choice(key + (renamed ? ".rope_type" : ".type"), "default",
                                              {"default", "linear", "llama3", "dynamic"});
   checkpoint.ignore_keys({key + ".type", key + ".rope_type"});
   if (type == "linear") {
     if (!checkpoint.has_value(key + ".factor")) {
-      throw InputError("config.json: key " + key + ".factor is missing, expected a number");
+      checkpoint.refuse("key " + key + ".factor is missing, expected a number");
     }
     const double factor = checkpoint.number(key + ".factor", 1e-3, 1e6, 1);
     for (float& frequency : frequencies) frequency = static_cast<float>(frequency / factor);
@@ -71,9 +72,9 @@ std::vector<float> read_rope(const Checkpoint& checkpoint, const ImportOptions& 
     // keys that are kept.
     const uint32_t context = options.context != 0 ? options.context : shape.length;
     if (options.ring || context > shape.length) {
-      throw InputError("config.json: " + key + " is dynamic, which is supported up to " +
-                       shape.length_key + " tokens only: use no --ring, and --context " +
-                       std::to_string(shape.length) + " at most");
+      checkpoint.refuse(key + " is dynamic, which is supported up to " + shape.length_key +
+                        " tokens only: use no --ring, and --context " +
+                        std::to_string(shape.length) + " at most");
     }
     checkpoint.ignore_keys({key + ".factor"});
   }
@@ -90,12 +91,12 @@ Decoder read_decoder(const Checkpoint& checkpoint, uint32_t head_width) {
   AttentionHeads& heads = layer.heads;
   heads.count = checkpoint.size("num_attention_heads", 1, layer.width);
   heads.kv = checkpoint.size("num_key_value_heads", 1, heads.count, heads.count);
-  require_multiple("num_attention_heads", heads.count, "num_key_value_heads", heads.kv);
+  require_multiple(checkpoint, "num_attention_heads", heads.count, "num_key_value_heads", heads.kv);
   const bool divides = head_width == 0;
   heads.width = checkpoint.size("head_dim", 2, kMaxSize / heads.count,
                                 divides ? layer.width / heads.count : head_width);
   if (divides && !checkpoint.has_key("head_dim")) {
-    require_multiple("hidden_size", layer.width, "num_attention_heads", heads.count);
+    require_multiple(checkpoint, "hidden_size", layer.width, "num_attention_heads", heads.count);
   }
   shape.length_key = "max_position_embeddings";
   shape.length = checkpoint.size(shape.length_key, 1, kMaxSize, kDefaultContext);
@@ -136,15 +137,16 @@ std::vector<bool> read_layer_types(const Checkpoint& checkpoint,
   const std::vector<std::string> types = checkpoint.texts("layer_types");
   if (types.empty()) return fallback;
   if (types.size() != fallback.size()) {
-    throw InputError("config.json: layer_types has " + std::to_string(types.size()) +
-                     " entries, expected one for each of " + std::to_string(fallback.size()) +
-                     " layers");
+    checkpoint.refuse("layer_types has " + std::to_string(types.size()) +
+                      " entries, expected one for each of " + std::to_string(fallback.size()) +
+                      " layers");
+    return fallback;
   }
   std::vector<bool> sees_all;
   for (const std::string& type : types) {
     if (type != "full_attention" && type != "sliding_attention") {
-      throw InputError("config.json: layer_types has " + printable(type) +
-                       ", expected full_attention or sliding_attention");
+      checkpoint.refuse("layer_types has " + printable(type) +
+                        ", expected full_attention or sliding_attention");
     }
     sees_all.push_back(type == "full_attention");
   }
@@ -172,10 +174,11 @@ void read_qwen_windows(const Checkpoint& checkpoint, CausalShape& shape) {
   for (uint32_t i = 0; i < shape.layers; ++i) sees_all[i] = i < first;
   sees_all = read_layer_types(checkpoint, sees_all);
   if (window == 0 && std::count(sees_all.begin(), sees_all.end(), false) != 0) {
-    throw InputError(
-        "config.json: layer_types has sliding_attention, expected use_sliding_window to be true "
+    checkpoint.refuse(
+        "layer_types has sliding_attention, expected use_sliding_window to be true "
         "and "
         "sliding_window to be a number");
+    return;
   }
   set_windows(shape, window, std::move(sees_all));
 }

@@ -24,14 +24,16 @@ ImageGrid read_image_grid(const Checkpoint& checkpoint, uint32_t image_size, uin
   const ImageGrid grid = {checkpoint.size(channels_key, 1, 4096, 3), image[0], image[1], patch[0],
                           patch[1]};
   if (grid.patch_height > grid.height || grid.patch_width > grid.width) {
-    throw InputError("patch_size is " + std::to_string(grid.patch_height) + " by " +
-                     std::to_string(grid.patch_width) + ", expected no more than image_size, " +
-                     std::to_string(grid.height) + " by " + std::to_string(grid.width));
+    checkpoint.refuse("patch_size is " + std::to_string(grid.patch_height) + " by " +
+                      std::to_string(grid.patch_width) + ", expected no more than image_size, " +
+                      std::to_string(grid.height) + " by " + std::to_string(grid.width));
+    return {grid.channels, 1, 1, 1, 1};
   }
   if (uint64_t{grid.channels} * grid.patch_height * grid.patch_width > kMaxSize ||
       uint64_t{grid.down()} * grid.across() > kMaxSize) {
-    throw InputError("image_size and patch_size: expected at most " + std::to_string(kMaxSize) +
-                     " patches of as many numbers");
+    checkpoint.refuse("image_size and patch_size: expected at most " + std::to_string(kMaxSize) +
+                      " patches of as many numbers");
+    return {1, 1, 1, 1, 1};
   }
   return grid;
 }

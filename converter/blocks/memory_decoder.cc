@@ -268,15 +268,15 @@ MemoryDecoder read_memory_decoder(const Checkpoint& checkpoint, const ImportOpti
   config.vocabulary = read_labml_vocabulary(checkpoint);
   config.width = checkpoint.size("d_model", 1, kMaxSize);
   config.heads = checkpoint.size("heads", 1, config.width);
-  require_multiple("d_model", config.width, "heads", config.heads);
+  require_multiple(checkpoint, "d_model", config.width, "heads", config.heads);
   config.inner_width = checkpoint.size("d_ff", 1, kMaxSize);
   config.layers = checkpoint.size("n_layers", 1, kMaxLayers);
   config.memory_rows = checkpoint.size("mem_len", 1, kMaxSize);
   config.epsilon = static_cast<float>(checkpoint.number("layer_norm_eps", 1e-12, 1, 1e-5));
   config.activation = read_activation(checkpoint, "activation", "relu");
   if (checkpoint.flag("is_gated", false)) {
-    throw InputError(
-        "config.json: is_gated is true, expected false: gated feed-forward layers are "
+    checkpoint.refuse(
+        "is_gated is true, expected false: gated feed-forward layers are "
         "not supported yet");
   }
   config.max_segment = read_segment(checkpoint, options);
@@ -289,10 +289,10 @@ MemoryDecoder read_memory_decoder(const Checkpoint& checkpoint, const ImportOpti
 
 void build_memory_decoder(const Checkpoint& checkpoint, const MemoryDecoder& config, Graph& graph) {
   if (config.compression && config.memory_rows + 1 < config.compression->rate) {
-    throw InputError("config.json: mem_len is " + std::to_string(config.memory_rows) +
-                     ", expected at least compression_rate - 1 = " +
-                     std::to_string(config.compression->rate - 1) +
-                     ": a whole group must be there to be compressed");
+    checkpoint.refuse("mem_len is " + std::to_string(config.memory_rows) +
+                      ", expected at least compression_rate - 1 = " +
+                      std::to_string(config.compression->rate - 1) +
+                      ": a whole group must be there to be compressed");
   }
   Decoder(checkpoint, config, graph).build();
   write_sizes(checkpoint, config, graph);

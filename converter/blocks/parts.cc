@@ -150,8 +150,8 @@ uint32_t read_labml_vocabulary(const Checkpoint& checkpoint) {
   const uint32_t size = checkpoint.size(has_tokens ? "n_tokens" : "vocab_size", 1, kMaxSize);
   const uint32_t other = checkpoint.size("vocab_size", 1, kMaxSize, size);
   if (other != size) {
-    throw InputError("config.json: vocab_size is " + std::to_string(other) +
-                     ", expected n_tokens, " + std::to_string(size));
+    checkpoint.refuse("vocab_size is " + std::to_string(other) + ", expected n_tokens, " +
+                      std::to_string(size));
   }
   return size;
 }
@@ -169,11 +169,13 @@ uint32_t read_segment(const Checkpoint& checkpoint, const ImportOptions& options
   return options.max_segment != 0 ? options.max_segment : longest;
 }
 
-void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,
-                      uint32_t parts) {
+void require_multiple(const Checkpoint& checkpoint, const std::string& width_key, uint32_t width,
+                      const std::string& parts_key, uint32_t parts) {
   if (parts != 0 && width % parts == 0) return;
-  throw InputError("config.json: " + width_key + " is " + std::to_string(width) +
-                   ", expected a multiple of " + parts_key + ", " + std::to_string(parts));
+  checkpoint.refuse(width_key + " is " + std::to_string(width) + ", expected a multiple of " +
+                    parts_key + ", " + std::to_string(parts));
+  // Who goes on to divide by it cannot.
+  if (parts == 0) throw KeyError(parts_key + " is 0");
 }
 
 float attention_scale(uint32_t head_width) {
@@ -182,8 +184,7 @@ float attention_scale(uint32_t head_width) {
 
 void require_flag(const Checkpoint& checkpoint, const std::string& key, bool expected) {
   if (checkpoint.flag(key, expected) == expected) return;
-  throw InputError("config.json: " + key + " is " +
-                   (expected ? "false, expected true" : "true, expected false"));
+  checkpoint.refuse(key + " is " + (expected ? "false, expected true" : "true, expected false"));
 }
 
 uint32_t stored_rows(const Checkpoint& checkpoint, const std::string& name) {

@@ -42,8 +42,8 @@ std::string optional_prefix(const Checkpoint& checkpoint, const std::string& pre
 uint32_t read_segment(const Checkpoint& checkpoint, const ImportOptions& options);
 
 /// Throws unless `width`, the value of `width_key`, is a multiple of `parts`, that of `parts_key`.
-void require_multiple(const std::string& width_key, uint32_t width, const std::string& parts_key,
-                      uint32_t parts);
+void require_multiple(const Checkpoint& checkpoint, const std::string& width_key, uint32_t width,
+                      const std::string& parts_key, uint32_t parts);
 
 /// 1 / sqrt(head_width): what nearly all attention multiplies its scores with.
 float attention_scale(uint32_t head_width);

@@ -34,7 +34,8 @@ std::vector<std::string> read_layer_patterns(const Checkpoint& checkpoint, uint3
                                              const std::vector<std::string>& known) {
   const std::vector<std::string> given = checkpoint.texts("attention");
   if (given.empty()) {
-    throw InputError("config.json: attention is missing, expected a list of patterns");
+    checkpoint.refuse("attention is missing, expected a list of patterns");
+    return std::vector<std::string>(layers, known.front());
   }
   std::string names;
   for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
@@ -42,8 +43,7 @@ std::vector<std::string> read_layer_patterns(const Checkpoint& checkpoint, uint3
   for (uint32_t i = 0; i < layers; ++i) {
     patterns.push_back(given[i % given.size()]);
     if (std::find(known.begin(), known.end(), patterns.back()) == known.end()) {
-      throw InputError("config.json: attention has " + printable(patterns.back(), 40) +
-                       ", expected " + names);
+      checkpoint.refuse("attention has " + printable(patterns.back(), 40) + ", expected " + names);
     }
   }
   return patterns;

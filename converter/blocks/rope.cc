@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "host/errors.h"
+#include "converter/formats/checkpoint.h"
 
 namespace oxbow::convert {
 
@@ -14,16 +14,16 @@ std::vector<float> rope_frequencies(double theta, uint32_t width) {
   return out;
 }
 
-std::vector<float> partial_rope_frequencies(double theta, uint32_t head_width, double part,
+std::vector<float> partial_rope_frequencies(const Checkpoint& checkpoint, double theta,
+                                            uint32_t head_width, double part,
                                             const std::string& key) {
   const auto width = static_cast<uint32_t>(head_width * part);
   if (width == 0 || width % 2 != 0) {
-    throw InputError(part == 1
-                         ? "config.json: a head has " + std::to_string(width) +
-                               " elements, expected an even number: rotary positions turn pairs"
-                         : "config.json: " + key + " turns " + std::to_string(width) + " of " +
-                               std::to_string(head_width) +
-                               " elements of each head, expected an even number, and at least 2");
+    checkpoint.refuse(
+        part == 1 ? "a head has " + std::to_string(width) +
+                        " elements, expected an even number: rotary positions turn pairs"
+                  : key + " turns " + std::to_string(width) + " of " + std::to_string(head_width) +
+                        " elements of each head, expected an even number, and at least 2");
   }
   return rope_frequencies(theta, width);
 }

@@ -33,13 +33,14 @@ bool read_feed_forward(const Checkpoint& checkpoint, const T5Variant& variant,
   // The one name that does not mean what it says.
   if (name == "gated-gelu") activation = "gelu_new";
   if (!is_activation(activation)) {
-    throw InputError("config.json: feed_forward_proj is " + printable(name) +
-                     ", expected an activation such as relu, or gated- and an activation");
+    checkpoint.refuse("feed_forward_proj is " + printable(name) +
+                      ", expected an activation such as relu, or gated- and an activation");
+    activation = "relu";
   }
   // Written beside the name by newer versions; they must say the same.
   checkpoint.choice("dense_act_fn", activation, {activation});
   if (checkpoint.flag("is_gated_act", gated) != gated) {
-    throw InputError("config.json: is_gated_act contradicts feed_forward_proj, " + printable(name));
+    checkpoint.refuse("is_gated_act contradicts feed_forward_proj, " + printable(name));
   }
   *result = read_activation(checkpoint, "dense_act_fn", activation);
   return gated;

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numbers>
 #include <random>
-#include <stdexcept>
 
 namespace oxbow::convert {
 namespace {
@@ -28,12 +27,31 @@ void to_normals(float* group) {
   }
 }
 
+/// 53 bits of two draws.
+double uniform(std::mt19937& generator) {
+  const uint64_t high = generator();
+  const uint64_t bits = high << 32 | generator();
+  return static_cast<double>(bits & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
+}
+
+/// Fewer than a group are drawn in pairs, in double.
+std::vector<float> few_normals(std::mt19937& generator, size_t count) {
+  std::vector<float> values;
+  while (values.size() < count) {
+    const double angle = 2.0 * std::numbers::pi * uniform(generator);
+    const double radius = std::sqrt(-2.0 * std::log1p(-uniform(generator)));
+    values.push_back(static_cast<float>(radius * std::cos(angle)));
+    values.push_back(static_cast<float>(radius * std::sin(angle)));
+  }
+  values.resize(count);
+  return values;
+}
+
 }  // namespace
 
 std::vector<float> torch_normals(uint64_t seed, size_t count) {
-  if (count < kGroup)
-    throw std::logic_error("fewer than 16 random numbers are drawn in another way");
   std::mt19937 generator(static_cast<uint32_t>(seed));
+  if (count < kGroup) return few_normals(generator, count);
   std::vector<float> values(count);
   fill_uniforms(generator, values.data(), count);
   for (size_t i = 0; i + kGroup <= count; i += kGroup) to_normals(values.data() + i);

@@ -8,7 +8,7 @@
 
 namespace oxbow::convert {
 
-/// What torch.manual_seed(seed); torch.randn(count) gives in float32, but for the last bit of some: at least 16 numbers.
+/// What torch.manual_seed(seed); torch.randn(count) gives in float32, but for the last bit of some.
 std::vector<float> torch_normals(uint64_t seed, size_t count);
 
 }  // namespace oxbow::convert

@@ -24,5 +24,15 @@ TEST(TorchNormals, DrawTheirLastGroupAnew) {
   for (size_t i = 4; i < 20; ++i) EXPECT_NE(drawn[i], whole[i]);
 }
 
+TEST(TorchNormals, DrawFewInPairs) {
+  // torch.manual_seed(5); torch.randn(7).
+  const float want[] = {-0.4867807626724243f, -0.6038215756416321f,  -0.5580962300300598f,
+                        0.6675242781639099f,  -0.19741509854793549f, 1.9427834749221802f,
+                        -1.4017020463943481f};
+  const std::vector<float> drawn = torch_normals(5, 7);
+  ASSERT_EQ(drawn.size(), 7u);
+  for (size_t i = 0; i < 7; ++i) EXPECT_NEAR(drawn[i], want[i], 2e-6);
+}
+
 }  // namespace
 }  // namespace oxbow::convert

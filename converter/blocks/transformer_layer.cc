@@ -7,7 +7,7 @@ namespace oxbow::convert {
 AttentionHeads read_heads(const Checkpoint& checkpoint, const std::string& width_key,
                           uint32_t width, const std::string& heads_key) {
   const uint32_t heads = checkpoint.size(heads_key, 1, width);
-  require_multiple(width_key, width, heads_key, heads);
+  require_multiple(checkpoint, width_key, width, heads_key, heads);
   return {heads, heads, width / heads};
 }
 

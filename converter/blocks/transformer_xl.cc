@@ -401,8 +401,8 @@ void require_key(const Checkpoint& checkpoint, const std::string& key, double ma
                  const std::string& expected) {
   const double value = checkpoint.number(key, -1e9, 1e9, 0);
   if (value <= max) return;
-  throw InputError("config.json: " + key + " is " + std::to_string(static_cast<int64_t>(value)) +
-                   ", expected " + expected);
+  checkpoint.refuse(key + " is " + std::to_string(static_cast<int64_t>(value)) + ", expected " +
+                    expected);
 }
 
 }  // namespace
@@ -420,7 +420,7 @@ void read_transfo_xl(const Checkpoint& checkpoint, const ImportOptions& options,
   words.width = checkpoint.size("d_model", 1, kMaxSize);
   const bool learned = checkpoint.number("attn_type", -1e9, 1e9, 0) == 1;
   // Half of a position's vector are sines.
-  if (!learned) require_multiple("d_model", words.width, "sine and cosine", 2);
+  if (!learned) require_multiple(checkpoint, "d_model", words.width, "sine and cosine", 2);
   read_adaptive_words(checkpoint, &words);
   config->heads = checkpoint.size("n_head", 1, kMaxSize);
   config->head_width = checkpoint.size("d_head", 1, kMaxSize / config->heads);
@@ -432,8 +432,8 @@ void read_transfo_xl(const Checkpoint& checkpoint, const ImportOptions& options,
   config->pre_norm = checkpoint.flag("pre_lnorm", config->pre_norm);
   config->same_length = checkpoint.flag("same_length", config->same_length);
   if (config->same_length && config->memory_rows == 0) {
-    throw InputError(
-        "config.json: mem_len is 0 with same_length, which hides all keys from every query; "
+    checkpoint.refuse(
+        "mem_len is 0 with same_length, which hides all keys from every query; "
         "expected at least 1, or same_length false");
   }
   config->max_segment = read_segment(checkpoint, options);

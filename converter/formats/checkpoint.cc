@@ -9,8 +9,10 @@
 
 #include "converter/formats/checkpoint_files.h"
 #include "converter/formats/model_type.h"
+#include "converter/formats/packed_tensors.h"
 #include "host/args.h"
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/json_file.h"
 #include "host/number_text.h"
 #include "host/sha256.h"
@@ -72,6 +74,9 @@ constexpr std::string_view kHarmlessKeys[] = {
     "eos_token_ids",   "gradient_checkpointing",
 };
 
+/// Elements that tensors may have which are not there, while problems are collected.
+constexpr uint64_t kMostInvented = uint64_t{1} << 24;
+
 bool is_harmless(const std::string& key) {
   return std::any_of(std::begin(kHarmlessKeys), std::end(kHarmlessKeys),
                      [&](std::string_view pattern) { return matches_pattern(pattern, key); });
@@ -86,8 +91,8 @@ Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
   const auto has_ending = [&](const char* ending) { return directory.ends_with(ending); };
   const std::vector<const char*> endings = {".json", ".safetensors", ".bin", ".pt",
                                             ".pth",  ".ckpt",        ".onnx"};
-  const bool is_member = !std::filesystem::is_directory(directory) &&
-                         std::any_of(endings.begin(), endings.end(), has_ending);
+  const bool is_member =
+      !is_folder(directory) && std::any_of(endings.begin(), endings.end(), has_ending);
   const std::string gguf = is_member ? "" : find_gguf(directory);
   if (is_member) {
     const size_t slash = directory.rfind('/');
@@ -111,6 +116,7 @@ Checkpoint::Checkpoint(const std::string& directory, const std::string& extra,
     assumes_tensors_ = may_lack_tensors && chosen_file_.empty() && !has_tensor_files(directory_);
     if (!assumes_tensors_) open_tensors(key);
     if (model_type_.empty()) guess_model_type();
+    open_packed();
   } else {
     open_without_config(key);
   }
@@ -200,6 +206,8 @@ void Checkpoint::read_quantization() {
     bitnet_ = std::move(format);
     return;
   }
+  // They are looked for once the tensors are there.
+  if (PackedTensors::knows(*settings)) return ignore_keys({"quantization_config"});
   const auto method = settings->find("quant_method");
   throw InputError(config_path_ + ": quantization_config says that the weights are stored by " +
                    (method != settings->end() && method->is_string()
@@ -274,7 +282,22 @@ void Checkpoint::throw_problems() const {
   throw InputError(problem_text(config_path_, model_type_, problems_));
 }
 
-bool Checkpoint::has_tensor(const std::string& name) const { return tensors_.contains(name); }
+void Checkpoint::open_packed() {
+  const nlohmann::json* settings = find("quantization_config");
+  if (settings == nullptr || !settings->is_object() || !PackedTensors::knows(*settings)) return;
+  std::vector<std::string> names;
+  for (const auto& [name, unused] : tensors_) names.push_back(name);
+  packed_ = std::make_shared<PackedTensors>(
+      config_path_, *settings, names, [this](const std::string& name) -> const StoredTensor* {
+        const auto found = tensors_.find(name);
+        return found == tensors_.end() ? nullptr : found->second.tensor;
+      });
+  if (const std::string note = packed_->note(); !note.empty()) notes_.push_back(note);
+}
+
+bool Checkpoint::has_tensor(const std::string& name) const {
+  return tensors_.contains(name) || (packed_ && packed_->has(name));
+}
 
 const Checkpoint::Found& Checkpoint::found(const std::string& name) const {
   used_tensors_.insert(name);
@@ -292,6 +315,7 @@ const Checkpoint::Found& Checkpoint::found(const std::string& name) const {
 }
 
 const std::vector<uint64_t>& Checkpoint::shape(const std::string& name) const {
+  if (packed_ && packed_->has(name)) return packed_->shape(name);
   return found(name).tensor->shape;
 }
 
@@ -326,6 +350,17 @@ std::vector<float> Checkpoint::tensor(const std::string& name,
     return std::vector<float>(count);
   }
   if (ternary && !bitnet_->online) return bitnet_matrix(name, shape[0], shape[1]);
+  if (packed_ && packed_->has(name)) return packed_matrix(name, shape);
+  // What else is wrong is told, if it costs little to go on.
+  if (collects_ && (!tensors_.contains(name) || found(name).tensor->shape != shape)) {
+    uint64_t count = 1;
+    for (const uint64_t size : shape) count = checked_mul(count, size, &count) ? count : UINT64_MAX;
+    if (count > kMostInvented - std::min(invented_, kMostInvented)) {
+      throw InputError("tensor " + printable(name) + " does not fit");
+    }
+    invented_ += count;
+    return std::vector<float>(count);
+  }
   const Found& there = found(name);
   const std::string where = there.file->path() + ": tensor " + printable(name);
   if (!is_float(there.tensor->dtype)) {
@@ -346,6 +381,26 @@ std::vector<float> Checkpoint::tensor(const std::string& name,
   if (ternary) {
     ternary_tensors_.insert(name);
     round_like_bitnet(values);
+  }
+  return values;
+}
+
+std::vector<float> Checkpoint::packed_matrix(const std::string& name,
+                                             const std::vector<uint64_t>& shape) const {
+  const std::vector<uint64_t>& stored = packed_->shape(name);
+  if (stored != shape) {
+    throw InputError(directory_ + ": tensor " + printable(name) + " has shape " +
+                     shape_text(stored) + " when it is unpacked, expected " + shape_text(shape));
+  }
+  const uint64_t count = stored[0] * stored[1];
+  // Its parts are no parameters.
+  if (used_tensors_.insert(name).second) assumed_elements_ += count;
+  for (const std::string& part : packed_->parts(name)) ignored_tensors_.insert(part);
+  if (collects_) return std::vector<float>(count);
+  std::vector<float> values = packed_->floats(name);
+  if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) {
+    throw InputError(directory_ + ": tensor " + printable(name) +
+                     " is not finite when it is unpacked");
   }
   return values;
 }

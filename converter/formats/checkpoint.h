@@ -22,7 +22,9 @@
 
 namespace oxbow::convert {
 
-/// A key of config.json that is missing or has a value that is not possible.
+class PackedTensors;
+
+/// Keys of config.json that are missing, have a value that is not possible, or contradict each other.
 class KeyError : public InputError {
  public:
   using InputError::InputError;
@@ -117,6 +119,9 @@ class Checkpoint {
   /// To find all that is wrong with a config.json: from here on a value that is not possible is collected, finish()
   /// collects unknown keys, and an importer gets a possible value instead, and zeros for what tensors have.
   void collect_problems() const { collects_ = true; }
+  /// What importers find wrong with the configuration by themselves, e.g. two keys that contradict each other: throws
+  /// KeyError, or collects it. Who calls it goes on with what is possible.
+  void refuse(const std::string& problem) const;
   /// Throws InputError with all that were collected, a line each.
   [[noreturn]] void throw_problems() const;
 
@@ -150,6 +155,10 @@ class Checkpoint {
   void read_quantization();
   /// A matrix of BitNet's layers.
   std::vector<float> bitnet_matrix(const std::string& name, uint64_t rows, uint64_t width) const;
+  /// The matrices that others have quantised, when config.json says so.
+  void open_packed();
+  std::vector<float> packed_matrix(const std::string& name,
+                                   const std::vector<uint64_t>& shape) const;
   void open_tensors(const std::string& key);
   void add_file(std::unique_ptr<TensorFile> file, bool extra);
   const nlohmann::json* find(const std::string& name) const;
@@ -185,6 +194,10 @@ class Checkpoint {
   mutable bool collects_ = false;
   mutable std::vector<std::string> problems_;
   std::optional<BitnetFormat> bitnet_;
+  /// Null unless others have quantised the matrices.
+  std::shared_ptr<const PackedTensors> packed_;
+  /// Elements of tensors that are not there, asked for while problems are collected.
+  mutable uint64_t invented_ = 0;
 };
 
 }  // namespace oxbow::convert

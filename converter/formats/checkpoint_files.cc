@@ -1,13 +1,14 @@
 #include "converter/formats/checkpoint_files.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <cerrno>
+#include <cstring>
 #include <set>
 #include <span>
 #include <string_view>
-#include <system_error>
 
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "host/json_file.h"
 
@@ -31,17 +32,16 @@ bool ends_with_any(std::string_view name, std::span<const std::string_view> endi
 std::set<std::string> list_tensor_files(const std::string& directory,
                                         std::span<const std::string_view> endings) {
   std::set<std::string> out;
-  std::error_code unreadable;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, unreadable)) {
-    std::error_code gone;
-    if (!entry.is_regular_file(gone)) continue;
-    const std::string name = entry.path().filename().string();
+  const std::vector<std::string> names = names_in(directory);
+  if (errno != 0) throw InputError("cannot read " + directory + ": " + std::strerror(errno));
+  for (const std::string& name : names) {
     const bool is_other =
         std::any_of(std::begin(kOtherStarts), std::end(kOtherStarts),
                     [&](std::string_view start) { return name.starts_with(start); });
-    if (!is_other && ends_with_any(name, endings)) out.insert(name);
+    if (!is_other && ends_with_any(name, endings) && is_file(directory + "/" + name)) {
+      out.insert(name);
+    }
   }
-  if (unreadable) throw InputError("cannot read " + directory + ": " + unreadable.message());
   return out;
 }
 

@@ -73,6 +73,10 @@ void Checkpoint::fail_key(const std::string& name, const std::string& expected) 
       (value == nullptr ? "key " + name + " is missing"
                         : name + " is " + printable(value->dump(-1, ' ', true), 80)) +
       ", expected " + expected;
+  refuse(problem);
+}
+
+void Checkpoint::refuse(const std::string& problem) const {
   if (!collects_) throw KeyError(config_path_ + ": " + problem);
   if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end()) {
     problems_.push_back(problem);

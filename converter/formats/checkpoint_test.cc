@@ -249,8 +249,8 @@ TEST_F(CheckpointTest, KeysThatChangeNothingAreNoted) {
 
 TEST_F(CheckpointTest, WeightsStoredBySomeMethodGetAdvice) {
   EditableCheckpoint editable = small();
-  editable.config["quantization_config"] = {{"quant_method", "awq"}};
-  EXPECT_NE(refusal([&] { open(editable); }).find("stored by awq, which is not read; convert"),
+  editable.config["quantization_config"] = {{"quant_method", "hqq"}};
+  EXPECT_NE(refusal([&] { open(editable); }).find("stored by hqq, which is not read; convert"),
             std::string::npos);
 }
 

@@ -42,11 +42,13 @@ struct TensorTypeRow {
   Dtype dtype;
 };
 constexpr TensorTypeRow kTensorTypes[] = {
-    {0, Dtype::kF32},     {1, Dtype::kF16},     {2, Dtype::kQ4_0},  {3, Dtype::kQ4_1},
-    {6, Dtype::kQ5_0},    {7, Dtype::kQ5_1},    {8, Dtype::kQ8_0},  {10, Dtype::kQ2_K},
-    {11, Dtype::kQ3_K},   {12, Dtype::kQ4_K},   {13, Dtype::kQ5_K}, {14, Dtype::kQ6_K},
-    {20, Dtype::kIQ4_NL}, {23, Dtype::kIQ4_XS}, {30, Dtype::kBF16}, {34, Dtype::kTQ1_0},
-    {35, Dtype::kTQ2_0}};
+    {0, Dtype::kF32},      {1, Dtype::kF16},     {2, Dtype::kQ4_0},     {3, Dtype::kQ4_1},
+    {6, Dtype::kQ5_0},     {7, Dtype::kQ5_1},    {8, Dtype::kQ8_0},     {10, Dtype::kQ2_K},
+    {11, Dtype::kQ3_K},    {12, Dtype::kQ4_K},   {13, Dtype::kQ5_K},    {14, Dtype::kQ6_K},
+    {20, Dtype::kIQ4_NL},  {23, Dtype::kIQ4_XS}, {30, Dtype::kBF16},    {34, Dtype::kTQ1_0},
+    {35, Dtype::kTQ2_0},   {15, Dtype::kQ8_K},   {16, Dtype::kIQ2_XXS}, {17, Dtype::kIQ2_XS},
+    {18, Dtype::kIQ3_XXS}, {19, Dtype::kIQ1_S},  {21, Dtype::kIQ3_S},   {22, Dtype::kIQ2_S},
+    {28, Dtype::kF64},     {29, Dtype::kIQ1_M},  {39, Dtype::kMXFP4},   {40, Dtype::kNVFP4}};
 
 /// Those of ggml that are not read, for the message.
 struct OtherTypeRow {
@@ -54,9 +56,7 @@ struct OtherTypeRow {
   const char* name;
 };
 constexpr OtherTypeRow kOtherTypes[] = {
-    {9, "Q8_1"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"},
-    {21, "IQ3_S"}, {22, "IQ2_S"}, {24, "I8"},      {25, "I16"},    {26, "I32"},     {27, "I64"},
-    {28, "F64"},   {29, "IQ1_M"}, {39, "MXFP4"},   {40, "NVFP4"},
+    {9, "Q8_1"}, {24, "I8"}, {25, "I16"}, {26, "I32"}, {27, "I64"},
 };
 
 Dtype tensor_type(const std::string& where, uint32_t number) {
@@ -69,8 +69,9 @@ Dtype tensor_type(const std::string& where, uint32_t number) {
   }
   throw InputError(
       where + " is " + name +
-      ", expected F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS, TQ1_0 or "
-      "TQ2_0; make the file again as one of these, e.g. with llama-quantize and Q8_0");
+      ", expected floats or a type of blocks that weights have (Q4_0 to Q8_K, IQ1_S to IQ4_XS, "
+      "TQ1_0, TQ2_0, MXFP4, NVFP4); make the file again as one of these, e.g. with llama-quantize "
+      "and Q8_0");
 }
 
 /// Reads one thing after another, and none beyond the end.

@@ -55,6 +55,18 @@ double GgufKeys::number(const std::string& key, double fallback) const {
   return has(key) ? number(key) : fallback;
 }
 
+bool GgufKeys::flag(const std::string& key, bool fallback) const {
+  used_.insert(prefix_ + key);
+  return gguf_.flag(prefix_ + key).value_or(fallback);
+}
+
+std::vector<int64_t> GgufKeys::list(const std::string& key) const {
+  used_.insert(prefix_ + key);
+  const std::optional<std::vector<int64_t>> values = gguf_.integers(prefix_ + key);
+  if (!values) fail(key, "a list of integers, one for each layer");
+  return *values;
+}
+
 std::string GgufKeys::text(const std::string& key, const std::string& fallback) const {
   used_.insert(prefix_ + key);
   return gguf_.text(prefix_ + key).value_or(fallback);

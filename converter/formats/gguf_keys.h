@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "converter/formats/gguf.h"
 
@@ -24,6 +25,9 @@ class GgufKeys {
   /// Finite.
   double number(const std::string& key) const;
   double number(const std::string& key, double fallback) const;
+  bool flag(const std::string& key, bool fallback) const;
+  /// Integers, one for each layer.
+  std::vector<int64_t> list(const std::string& key) const;
   std::string text(const std::string& key, const std::string& fallback) const;
   /// Throws unless the key is missing or `expected`.
   void require_size(const std::string& key, uint32_t expected, const std::string& why) const;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "converter/formats/gguf.h"
 #include "host/tensor_file.h"
@@ -15,9 +16,11 @@ namespace oxbow::convert {
 struct HuggingFaceModel {
   nlohmann::json config;
   TensorMap tensors;
+  /// Numbers that the file does not have as they were.
+  std::vector<std::vector<float>> computed;
 };
 
-/// Its tensors point to where those of `gguf` point to. Throws InputError.
+/// Its tensors point to where those of `gguf` point to, or into `computed`. Throws InputError.
 HuggingFaceModel to_hugging_face(const Gguf& gguf);
 
 class GgufFile : public TensorFile {
@@ -31,6 +34,7 @@ class GgufFile : public TensorFile {
  private:
   Gguf gguf_;
   nlohmann::json config_;
+  std::vector<std::vector<float>> computed_;
 };
 
 /// The GGUF file that `path` means: itself when it is a file, or the only one in a directory without

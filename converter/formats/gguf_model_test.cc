@@ -49,7 +49,7 @@ std::vector<std::byte> converted(const std::string& checkpoint, bool int8) {
 
 struct Pair {
   const char* name;
-  const char* gguf;
+  std::string gguf;
   std::string checkpoint;
 };
 
@@ -62,6 +62,23 @@ TEST_P(GgufModels, BecomeTheSameFilesAsTheirCheckpoints) {
     EXPECT_TRUE(got == want) << "int8: " << int8;
   }
 }
+
+/// Of tests/formats/gguf/families.
+const char* const kFamilies[] = {"bert", "bloom", "distilbert", "gemma3", "gptneox",
+                                 "lfm2", "mamba", "mamba2",     "mpt",    "phi2",
+                                 "phi3", "qwen2", "qwen3",      "rwkv7"};
+
+std::vector<Pair> families() {
+  std::vector<Pair> pairs;
+  for (const char* name : kFamilies) {
+    const std::string place = std::string("families/") + name;
+    pairs.push_back({name, place + ".gguf", "formats/gguf/" + place});
+  }
+  return pairs;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, GgufModels, ::testing::ValuesIn(families()),
+                         [](const auto& test) { return test.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
     All, GgufModels,
@@ -227,8 +244,8 @@ void replace(GgufBuilder& file, const std::string& key, T value) {
 
 const Damage kDamages[] = {
     {"Architecture",
-     [](GgufBuilder& f) { replace(f, "general.architecture", std::string("qwen2")); },
-     {"qwen2", "gpt2, llama"}},
+     [](GgufBuilder& f) { replace(f, "general.architecture", std::string("grok")); },
+     {"grok", "gpt2, gptneox"}},
     {"NoArchitecture",
      [](GgufBuilder& f) { f.keys.erase(f.keys.begin()); },
      {"general.architecture is missing"}},

@@ -1,11 +1,11 @@
 #include "converter/formats/sentence_model.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "converter/formats/limits.h"
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "host/json_file.h"
 
@@ -130,9 +130,21 @@ std::map<std::string, std::string> SentenceModel::settings() const {
   return out;
 }
 
+std::optional<SentenceModel> read_gguf_sentences(const Gguf& gguf) {
+  // By the numbers of llama.cpp; 0 is none.
+  constexpr const char* kNames[] = {"", "mean", "first", "last"};
+  const std::string key = gguf.text("general.architecture").value_or("") + ".pooling_type";
+  const uint64_t type = gguf.integer(key).value_or(0);
+  if (type == 0 || type >= std::size(kNames)) return std::nullopt;
+  SentenceModel model;
+  model.pooling = kNames[type];
+  model.normalise = true;
+  return model;
+}
+
 std::optional<SentenceModel> read_sentence_model(const std::string& directory) {
   const std::string path = directory + "/modules.json";
-  if (!std::filesystem::is_directory(directory) || !file_exists(path)) return std::nullopt;
+  if (!is_folder(directory) || !file_exists(path)) return std::nullopt;
   const json modules = read_json(path);
   if (!modules.is_array()) throw InputError(path + " is not a list of modules");
   SentenceModel model;

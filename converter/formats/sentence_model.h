@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "converter/formats/gguf.h"
+
 namespace oxbow::convert {
 
 struct SentenceModel {
@@ -35,5 +37,7 @@ struct SentenceModel {
 
 /// Nothing when `directory` has no modules.json. Throws InputError.
 std::optional<SentenceModel> read_sentence_model(const std::string& directory);
+/// The same of a GGUF file, which says how rows become one; llama.cpp normalises them. Nothing when it does not say.
+std::optional<SentenceModel> read_gguf_sentences(const Gguf& gguf);
 
 }  // namespace oxbow::convert

@@ -6,10 +6,12 @@
 #include <functional>
 #include <set>
 
+#include "converter/measure/quality.h"
 #include "host/errors.h"
 #include "ops/traits.h"
 #include "runtime/base/hadamard.h"
 #include "runtime/base/quantize.h"
+#include "runtime/base/weight_blocks.h"
 
 namespace oxbow::convert {
 namespace {
@@ -18,6 +20,8 @@ namespace {
 constexpr size_t kMostTokens = 4096;
 /// For the sizes of columns, which few tokens tell as well.
 constexpr size_t kMostChannelTokens = 1024;
+/// For what enters matrices, whose columns are many.
+constexpr size_t kMostFitTokens = 2048;
 /// 5 bits of the mantissa are left.
 constexpr int kBinShift = 18;
 constexpr uint32_t kBins = 0x7f800000u >> kBinShift;
@@ -96,11 +100,9 @@ class Recorder {
   std::vector<float> values_;
 };
 
-/// Runs `file`, made of the observed graph, over at most `most` tokens.
-void observe_run(const Graph& graph, const std::string& file, const TokenSource& source,
-                 size_t most, const Observe& observe) {
-  Runner runner(file);
-  const std::vector<int32_t> tokens = source.take(runner, most);
+/// Runs the observed graph over some tokens.
+void observe_run(const Graph& graph, Runner& runner, std::span<const int32_t> tokens,
+                 const Observe& observe) {
   Recorder recorder(runner);
   std::vector<std::set<std::string>> written(graph.model.entry_points.size());
   for_each_matrix(graph, [&](const MatrixStep& m) {
@@ -180,7 +182,8 @@ ChannelSizes measure_channels(const Graph& graph, const std::string& file,
   for_each_matrix(graph, [&](const MatrixStep& m) {
     sums[graph.tensor(m.x).name].squares.resize(graph.tensor(m.x).width);
   });
-  observe_run(graph, file, source, kMostChannelTokens,
+  Runner runner(file);
+  observe_run(graph, runner, source.take(runner, kMostChannelTokens),
               [&](const std::string& name, std::span<float> values, size_t width) {
                 const auto found = sums.find(name);
                 if (found == sums.end() || found->second.squares.size() != width) return;
@@ -201,9 +204,39 @@ ChannelSizes measure_channels(const Graph& graph, const std::string& file,
   return sizes;
 }
 
+MatrixInputs record_inputs(const Graph& graph, const std::string& file, const TokenSource& source,
+                           const std::shared_ptr<FloatFile>& store) {
+  MatrixInputs inputs;
+  for_each_matrix(graph, [&](const MatrixStep& m) {
+    inputs.of[graph.tensor(m.weight).name].insert(graph.tensor(m.x).name);
+    inputs.rows[graph.tensor(m.x).name];
+  });
+  Runner runner(file);
+  const size_t judged = kMostJudgedTokens;
+  std::vector<int32_t> tokens = source.take(runner, judged + kMostFitTokens);
+  tokens.erase(tokens.begin(),
+               tokens.begin() + static_cast<ptrdiff_t>(std::min(judged, tokens.size())));
+  if (tokens.size() < kMostFitTokens) {
+    const std::vector<int32_t> random = TokenSource().take(runner, kMostFitTokens - tokens.size());
+    tokens.insert(tokens.end(), random.begin(), random.end());
+  }
+  observe_run(graph, runner, tokens,
+              [&](const std::string& name, std::span<float> values, size_t width) {
+                const auto found = inputs.rows.find(name);
+                if (found == inputs.rows.end()) return;
+                // Two bytes each, which is exact enough for sums of many.
+                for (float& value : values) value = to_f32(to_bf16(value));
+                found->second.emplace_back(static_cast<uint32_t>(values.size() / width),
+                                           static_cast<uint32_t>(width),
+                                           std::vector<float>(values.begin(), values.end()), store);
+              });
+  return inputs;
+}
+
 Calibration calibrate(const Graph& graph, const std::string& file, const TokenSource& source) {
   std::map<std::string, Spread> spreads, turned;
-  observe_run(graph, file, source, kMostTokens,
+  Runner runner(file);
+  observe_run(graph, runner, source.take(runner, kMostTokens),
               [&](const std::string& name, std::span<float> values, size_t width) {
                 spreads[name].add(values);
                 const size_t block = largest_hadamard_block(width);

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@
 
 #include "converter/graph.h"
 #include "converter/measure/model_runner.h"
+#include "converter/passes/fit.h"
 #include "converter/passes/transform.h"
 
 namespace oxbow::convert {
@@ -52,6 +54,11 @@ void observe_matrices(Graph& graph);
 /// Runs `file`, made of the observed graph: how large each column of what enters matrices is.
 ChannelSizes measure_channels(const Graph& graph, const std::string& file,
                               const TokenSource& source);
+
+/// Runs `file`, made of the observed graph: the rows that enter matrices, put aside in `store`. Behind tokens that quality is
+/// measured on come `source`'s, and random ones if these are few.
+MatrixInputs record_inputs(const Graph& graph, const std::string& file, const TokenSource& source,
+                           const std::shared_ptr<FloatFile>& store);
 
 /// Runs `file`, made of the observed graph.
 Calibration calibrate(const Graph& graph, const std::string& file, const TokenSource& source);

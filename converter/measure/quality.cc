@@ -9,7 +9,6 @@ namespace {
 
 /// Random tokens tell little, and more of them not much more.
 constexpr size_t kMostRandomTokens = 256;
-constexpr size_t kMostTokens = 1024;
 /// Rows of logits that are put aside, 256 MiB.
 constexpr size_t kMostFloats = size_t{64} << 20;
 
@@ -88,7 +87,7 @@ Judge::Judge(const std::string& float_file, const TokenSource& source,
   text_ = source.name();
   const size_t width = std::max<size_t>(runner.entry(info.entry_count - 1).output_width, 1);
   const size_t room = std::max<size_t>(kMostFloats / width, 2);
-  tokens_ = source.take(runner, std::min(random_ ? kMostRandomTokens : kMostTokens, room));
+  tokens_ = source.take(runner, std::min(random_ ? kMostRandomTokens : kMostJudgedTokens, room));
   std::vector<float> rows;
   feed(
       runner, tokens_, [&] { runner.reset(); },

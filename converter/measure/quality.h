@@ -15,6 +15,9 @@
 
 namespace oxbow::convert {
 
+/// Of a text, that are compared.
+inline constexpr size_t kMostJudgedTokens = 1024;
+
 struct Quality {
   Divergence divergence;
   size_t tokens = 0;

@@ -7,6 +7,9 @@
 #include <atomic>
 #include <cmath>
 #include <future>
+#include <list>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "converter/passes/passes.h"
@@ -20,27 +23,69 @@ constexpr uint64_t kLargeBytes = 64 * 1024;
 /// More only wait for the memory, and each holds a part of a weight.
 constexpr unsigned kMostThreads = 4;
 
+/// The Fit of all matrices that the same enters. It is there from the first part of them to the last.
+struct SharedFit {
+  std::set<std::string> inputs;
+  const Weight& matrix;
+  std::atomic<size_t> parts = 0;
+  std::once_flag once = {};
+  std::unique_ptr<const Fit> fit = {};
+};
+
 /// Some rows of a weight.
 struct Part {
   uint32_t weight;
   uint32_t first, count;
+  SharedFit* fit;
   PackError error = {};
 };
 
-std::vector<Part> cut(const Graph& graph) {
-  std::vector<Part> parts;
-  for (const auto& [index, weight] : graph.weights) {
-    const uint32_t step =
-        packs_in_parts(graph.tensor(index).type) ? rows_at_once(weight.width()) : weight.rows();
-    for (uint32_t first = 0; first < weight.rows(); first += step) {
-      parts.push_back({index, first, std::min(step, weight.rows() - first)});
+class Parts {
+ public:
+  Parts(const Graph& graph, const MatrixInputs& inputs) {
+    for (const auto& [index, weight] : graph.weights) {
+      const schema::TensorT& tensor = graph.tensor(index);
+      const auto known = inputs.of.find(tensor.name);
+      SharedFit* fit = nullptr;
+      if (known != inputs.of.end() && can_be_fitted(tensor)) fit = &fit_of(known->second, weight);
+      const uint32_t step =
+          packs_in_parts(tensor.type) ? rows_at_once(weight.width()) : weight.rows();
+      for (uint32_t first = 0; first < weight.rows(); first += step) {
+        list_.push_back({index, first, std::min(step, weight.rows() - first), fit});
+        if (fit != nullptr) ++fit->parts;
+      }
     }
+    // What shares a Fit comes together, so that few are there at a time.
+    std::map<const SharedFit*, uint32_t> place;
+    for (const Part& part : list_) place.try_emplace(part.fit, part.weight);
+    std::stable_sort(list_.begin(), list_.end(), [&](const Part& a, const Part& b) {
+      const auto key = [&](const Part& p) { return p.fit == nullptr ? p.weight : place[p.fit]; };
+      return key(a) < key(b);
+    });
   }
-  return parts;
-}
+
+  std::vector<Part>& list() { return list_; }
+
+ private:
+  SharedFit& fit_of(const std::set<std::string>& inputs, const Weight& matrix) {
+    for (SharedFit& fit : fits_) {
+      if (fit.inputs == inputs && fit.matrix.changes_inputs_as(matrix)) return fit;
+    }
+    return fits_.emplace_back(inputs, matrix);
+  }
+
+  std::list<SharedFit> fits_;
+  std::vector<Part> list_;
+};
 
 /// A part is packed as a weight of its own; its elements and its scales then go to where they belong.
-void pack_part(const Graph& graph, Part& part, const WriteData& write) {
+void pack_part(const Graph& graph, const MatrixInputs& inputs, Part& part, const WriteData& write) {
+  SharedFit* const shared = part.fit;
+  if (shared != nullptr) {
+    std::call_once(shared->once, [&] {
+      shared->fit = std::make_unique<Fit>(inputs, shared->inputs, shared->matrix);
+    });
+  }
   const schema::TensorT& whole = graph.tensor(part.weight);
   schema::TensorT tensor = whole;
   tensor.rows = part.count;
@@ -50,8 +95,9 @@ void pack_part(const Graph& graph, Part& part, const WriteData& write) {
   };
   const size_t scale_bytes = size_t{whole.scale_groups} * sizeof(float);
   std::vector<std::byte> bytes(elements(part.count) + part.count * scale_bytes);
-  part.error =
-      pack_weight(tensor, graph.weights.at(part.weight).read(part.first, part.count), bytes.data());
+  part.error = pack_weight(tensor, graph.weights.at(part.weight).read(part.first, part.count),
+                           shared == nullptr ? nullptr : shared->fit.get(), bytes.data());
+  if (shared != nullptr && --shared->parts == 0) shared->fit.reset();
   const std::span<const std::byte> packed(bytes);
   write(whole.offset + elements(part.first), packed.first(elements(part.count)));
   write(whole.offset + elements(whole.rows) + part.first * scale_bytes,
@@ -71,12 +117,13 @@ uint64_t place_weights(Graph& graph) {
   return round_up(end, kTensorAlignment);
 }
 
-WeightErrors pack(const Graph& graph, const WriteData& write,
+WeightErrors pack(const Graph& graph, const WriteData& write, const MatrixInputs& inputs,
                   const std::function<void(uint64_t bytes)>& done) {
-  std::vector<Part> parts = cut(graph);
+  Parts all(graph, inputs);
+  std::vector<Part>& parts = all.list();
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < parts.size(); i = next++) pack_part(graph, parts[i], write);
+    for (size_t i = next++; i < parts.size(); i = next++) pack_part(graph, inputs, parts[i], write);
   };
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
   std::vector<std::future<void>> others;
@@ -87,7 +134,7 @@ WeightErrors pack(const Graph& graph, const WriteData& write,
     if (done) done(tensor.offset + tensor.bytes / tensor.rows * (part.first + part.count));
   };
   for (size_t i = next++; i < parts.size(); i = next++) {
-    pack_part(graph, parts[i], write);
+    pack_part(graph, inputs, parts[i], write);
     tell(parts[i]);
   }
   for (std::future<void>& other : others) other.get();

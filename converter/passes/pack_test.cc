@@ -78,6 +78,13 @@ struct PackedMatrix {
   const std::byte* data() const { return packed.data.data() + tensor().offset; }
 };
 
+TEST(Quantize, WeightsAreKeptByTheirNames) {
+  EXPECT_EQ(PackedMatrix("int4", false, {{"w", "int8"}}).tensor().type, DataType::I8);
+  EXPECT_EQ(PackedMatrix("int4", false, {{"v*", "int8"}, {"?", "f32"}}).tensor().type,
+            DataType::F32);
+  EXPECT_EQ(PackedMatrix("f32", false, {{"w", "bf16"}}).tensor().type, DataType::BF16);
+}
+
 TEST(Pack, SixteenBitsAreTheNearestAndRowsStayFloat) {
   const PackedMatrix f16("f16"), bf16("bf16");
   EXPECT_EQ(f16.tensor().type, DataType::F16);

@@ -64,8 +64,9 @@ using WriteData = std::function<void(uint64_t offset, std::span<const std::byte>
 /// Relative error of each weight that is not float32, by name: RMS of the difference over RMS of the values.
 using WeightErrors = std::map<std::string, double>;
 
-/// Makes the data region of a graph whose weights have their places. `done`, unless it is empty, is told how far it is.
-WeightErrors pack(const Graph& graph, const WriteData& write,
+/// Makes the data region of a graph whose weights have their places. Matrices that `inputs` knows are rounded by a Fit. `done`,
+/// unless it is empty, is told how far it is.
+WeightErrors pack(const Graph& graph, const WriteData& write, const MatrixInputs& inputs = {},
                   const std::function<void(uint64_t bytes)>& done = {});
 
 }  // namespace oxbow::convert

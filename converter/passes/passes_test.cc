@@ -398,13 +398,6 @@ TEST(Plan, StatesLieOneAfterAnother) {
   EXPECT_EQ(m.graph.model.plan->states, 576u);
 }
 
-TEST(Quantize, WeightsAreKeptByTheirNames) {
-  EXPECT_EQ(PackedMatrix("int4", false, {{"w", "int8"}}).tensor().type, DataType::I8);
-  EXPECT_EQ(PackedMatrix("int4", false, {{"v*", "int8"}, {"?", "f32"}}).tensor().type,
-            DataType::F32);
-  EXPECT_EQ(PackedMatrix("f32", false, {{"w", "bf16"}}).tensor().type, DataType::BF16);
-}
-
 TEST(Quantize, WhatIsTernaryByNatureStaysSoInAFloatFile) {
   Maker m;
   const uint32_t x = m.embed(16);

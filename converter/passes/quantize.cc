@@ -2,7 +2,7 @@
 //
 //   weights        as their format (weight_formats.h) says; what is ternary by nature stays so. int8: matrices in blocks, one scale per output channel;
 //                  tables that rows are looked up in: int8 rows, one scale per row
-//                  norms, biases and everything small: float
+//                  norms, biases and everything small, tables with few rows beside the largest too: float
 //   activations    what enters an int8 matrix: int8, one scale per row. A step that can write int8
 //                  does so when all its readers want it; otherwise one quantise step serves them.
 //                  keys and values, fresh and remembered: int8, one scale per row and head
@@ -36,6 +36,9 @@ void make_i8(schema::TensorT& tensor, uint32_t scale_groups) {
   tensor.type = DataType::I8;
   tensor.scale_groups = scale_groups;
 }
+
+/// A table of so many times less rows than the largest stays float.
+constexpr uint32_t kSmallTable = 16;
 
 /// What an input is wanted as int8 for.
 enum class Want { kBesideMemories, kMatrix };
@@ -108,6 +111,9 @@ class Quantizer {
       }
       for (const uint32_t output : step.outputs) producers_[output] = &step;
     });
+    for (uint32_t i = 0; i < readers_.size(); ++i) {
+      largest_table_ = std::max(largest_table_, rows_of_table(i));
+    }
   }
 
   /// How a weight is stored for a reader; null: as float.
@@ -122,10 +128,28 @@ class Quantizer {
           !weight_format(options_.weights).is_float()) {
         return "f32";
       }
+      if (is_small_table(tensor) && !weight_format(options_.weights).is_float()) return "f32";
       // A model that was trained with weights of three values has them where it can have them.
       return options_.weights == "ternary" && !graph_.ternary.empty() ? "int8" : options_.weights;
     };
     return choose_storage(weight_format(format()), weight.types);
+  }
+
+  /// One of types, or of positions: its rows are parts of nearly every token, and cost next to nothing as floats.
+  bool is_small_table(uint32_t tensor) const {
+    return rows_of_table(tensor) != 0 && rows_of_table(tensor) <= largest_table_ / kSmallTable;
+  }
+
+  /// Of a weight whose rows are looked up and do nothing else; 0: it is none.
+  uint32_t rows_of_table(uint32_t tensor) const {
+    // A copy that is just being made is not known yet.
+    const bool is_table =
+        graph_.weights.contains(tensor) && tensor < readers_.size() && !readers_[tensor].empty() &&
+        std::all_of(readers_[tensor].begin(), readers_[tensor].end(), [](const Reader& reader) {
+          const OpTraits& traits = op_traits(reader.step->op);
+          return traits.category == OpCategory::kEmbedding && weight_input(traits).has_value();
+        });
+    return is_table ? graph_.tensor(tensor).rows : 0;
   }
 
   bool all_readers_take(uint32_t tensor, const Storage& storage) const {
@@ -266,6 +290,7 @@ class Quantizer {
 
   Graph& graph_;
   const QuantizeOptions& options_;
+  uint32_t largest_table_ = 0;
   std::vector<std::vector<Reader>> readers_;
   /// Step that writes each tensor last.
   std::vector<const schema::StepT*> producers_;

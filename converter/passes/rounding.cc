@@ -9,7 +9,6 @@
 namespace oxbow::convert {
 namespace {
 
-constexpr float kLeast = -8, kMost = 7;
 /// Fractions of the scale at which nothing is cut off.
 constexpr float kFirstPart = 0.55f, kPartStep = 0.05f;
 constexpr int kParts = 11;
@@ -27,8 +26,8 @@ void round_codes(const Numbers& x, float scale, Numbers& codes) {
   const float inverse = 1.0f / scale;
   for (size_t i = 0; i < x.size(); ++i) {
     float code = x[i] * inverse;
-    code = code > kMost ? kMost : code;
-    code = code < kLeast ? kLeast : code;
+    code = code > kMostI4 ? kMostI4 : code;
+    code = code < kLeastI4 ? kLeastI4 : code;
     codes[i] = code + kRoundMagic - kRoundMagic;
   }
 }
@@ -60,6 +59,19 @@ void consider(const Numbers& x, float wanted, Trial& best) {
   if (trial.error < best.error) best = trial;
 }
 
+/// What is a group already, whatever its largest code is: numbers that are products of a scale and codes.
+void find_codes(const Numbers& x, float largest, Trial& best) {
+  for (int code = 1; code < static_cast<int>(kMostI4); ++code) {
+    const float scale = to_f32(to_f16(largest / static_cast<float>(code)));
+    if (scale == 0 || !std::isfinite(1 / scale)) continue;
+    const bool fits = std::all_of(x.begin(), x.end(), [&](float value) {
+      return scale * std::nearbyint(value / scale) == value;
+    });
+    if (!fits) continue;
+    return consider(x, scale, best);
+  }
+}
+
 }  // namespace
 
 I4Group round_to_i4(std::span<const float> values) {
@@ -72,9 +84,10 @@ I4Group round_to_i4(std::span<const float> values) {
   Trial best;
   best.codes = {};
   // With either sign, since there is one more code below zero than above. What is exact already stays.
-  consider(x, largest / kLeast, best);
-  consider(x, largest / kMost, best);
-  for (const float whole : {largest / kLeast, -largest / kLeast}) {
+  consider(x, largest / kLeastI4, best);
+  consider(x, largest / kMostI4, best);
+  if (best.error > 0) find_codes(x, largest, best);
+  for (const float whole : {largest / kLeastI4, -largest / kLeastI4}) {
     for (int part = 0; part < kParts && best.error > 0; ++part) {
       Numbers codes;
       const float scale = whole * (kFirstPart + kPartStep * static_cast<float>(part));

@@ -12,14 +12,16 @@
 
 namespace oxbow::convert {
 
+inline constexpr float kLeastI4 = -8, kMostI4 = 7;
+
 /// At most 32 numbers: scale * codes, with codes from -8 to 7.
 struct I4Group {
   F16 scale;
   std::array<int8_t, kI4BlockColumns> codes = {};
 };
 
-/// The scale with the least sum of squared differences of many that are tried. What is a group already, with its largest
-/// magnitude at code -8 as in Q4_0, is kept as it is.
+/// The scale with the least sum of squared differences of many that are tried. What is a group already, as in Q4_0 or in
+/// what others have quantised, is kept as it is.
 I4Group round_to_i4(std::span<const float> values);
 
 /// One magnitude for each row if every row has just -a, 0 and a; otherwise nothing.

@@ -47,6 +47,19 @@ TEST(RoundToInt4, KeepsTheGroupsOfQ4) {
   }
 }
 
+TEST(RoundToInt4, KeepsGroupsWhateverTheirLargestCodeIs) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 400; ++trial) {
+    const float scale = to_f32(to_f16(static_cast<float>(random() % 2000 + 1) * 1e-4f));
+    const int most = trial % 8;
+    std::vector<float> values(kI4BlockColumns);
+    for (float& value : values) {
+      value = scale * static_cast<float>(int(random() % (2 * most + 1)) - most);
+    }
+    EXPECT_EQ(squared_error(values, round_to_i4(values)), 0) << most;
+  }
+}
+
 TEST(RoundToInt4, LosesLessThanByTheLargestMagnitude) {
   std::mt19937 random(4);
   std::normal_distribution<float> normal;

@@ -3,11 +3,13 @@
 // What is done to a graph so that int8 loses less of it. Results stay what they are but for rounding; no architecture is
 // known. In this order:
 //
+//   drop_key_biases  before remove_dead: what is the same for all keys of a query, and so for none
 //   scale_channels   before quantize: columns that stick out of what enters a matrix are made smaller where they are made,
 //                    and the matrix larger there
 //   turn_matrices    behind quantize: what enters matrices is turned in blocks before it is quantised
 //                    (Tensor.hadamard), and the matrices are turned beforehand
 //   turn_keys        behind quantize: queries and keys are turned head by head behind their rotary positions
+//   pack             rounds weights by what enters them (fit.h)
 
 #include <cstddef>
 #include <map>
@@ -24,6 +26,9 @@ using ChannelSizes = std::map<std::string, std::vector<float>>;
 
 // All return how many tensors they have changed.
 
+/// Only of keys that nothing turns or adds to on their way.
+size_t drop_key_biases(Graph& graph);
+
 /// x_j is multiplied by s_j = sqrt(size of the matrices' column j / size of x_j) in the step that makes x: a norm with
 /// weights, a matrix, or one side of a product, through what leaves columns alone. Only where nothing else reads x.
 /// `options`: how the graph will be quantised.
@@ -37,9 +42,12 @@ size_t turn_keys(Graph& graph);
 
 /// The same for every part of a graph that has not been quantised and of one that has.
 struct Transform {
+  bool unbias_keys = false;
   bool scale = false;
   bool turn = false;
   bool turn_keys = false;
+  /// Weights are rounded by a Fit.
+  bool fit = false;
 
   friend bool operator==(const Transform&, const Transform&) = default;
 };

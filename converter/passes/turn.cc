@@ -186,8 +186,9 @@ size_t turn_keys(Graph& graph) {
 }
 
 std::string transform_text(const Transform& transform) {
-  return in_words({transform.scale ? "channels scaled" : "", transform.turn ? "rows turned" : "",
-                   transform.turn_keys ? "keys turned" : "",
+  return in_words({transform.unbias_keys ? "keys without biases" : "",
+                   transform.scale ? "channels scaled" : "", transform.turn ? "rows turned" : "",
+                   transform.turn_keys ? "keys turned" : "", transform.fit ? "weights fitted" : "",
                    transform == Transform{} ? "as they are" : ""});
 }
 

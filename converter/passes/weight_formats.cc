@@ -16,7 +16,7 @@ namespace {
 
 using Values = std::span<const float>;
 
-PackError pack_f32(const schema::TensorT&, Values values, std::byte* out) {
+PackError pack_f32(const schema::TensorT&, Values values, const Fit*, std::byte* out) {
   std::memcpy(out, values.data(), values.size_bytes());
   return {};
 }
@@ -29,29 +29,35 @@ size_t i8_place(Layout layout, size_t width, size_t row, size_t column) {
 }
 
 /// Symmetric, the largest magnitude of a group becomes 127.
-PackError pack_i8(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_i8(const schema::TensorT& tensor, Values values, const Fit* fit, std::byte* out) {
   const auto layout = static_cast<Layout>(tensor.layout);
   const size_t width = tensor.width, groups = tensor.scale_groups, group_width = width / groups;
-  std::byte* scales = out + element_bytes(DataType::kI8, layout, tensor.rows, width);
-  PackError error;
-  for (size_t row = 0; row < tensor.rows; ++row) {
-    for (size_t group = 0; group < groups; ++group) {
-      const size_t first = group * group_width;
-      float largest = 0;
-      for (size_t i = first; i < first + group_width; ++i) {
-        largest = std::max(largest, std::fabs(values[row * width + i]));
-      }
-      const float scale = largest / 127.0f;
-      for (size_t i = first; i < first + group_width; ++i) {
-        const float value = values[row * width + i];
-        const float scaled = scale > 0 ? value / scale : 0.0f;
-        const float rounded = std::clamp(std::nearbyint(scaled), -127.0f, 127.0f);
-        out[i8_place(layout, width, row, i)] = static_cast<std::byte>(static_cast<int8_t>(rounded));
-        error.add(double{rounded} * scale, value);
-      }
-      std::memcpy(scales + (row * groups + group) * sizeof(float), &scale, sizeof(float));
+  std::vector<float> scales(size_t{tensor.rows} * groups);
+  for (size_t i = 0; i < scales.size(); ++i) {
+    float largest = 0;
+    for (const float value : values.subspan(i * group_width, group_width)) {
+      largest = std::max(largest, std::fabs(value));
+    }
+    scales[i] = largest / 127.0f;
+  }
+  std::vector<float> codes(values.begin(), values.end());
+  if (fit != nullptr) {
+    fit->round(codes, -127, 127, [&](size_t row, size_t, Values) { return scales[row]; });
+  } else {
+    for (size_t i = 0; i < codes.size(); ++i) {
+      const float scale = scales[i / group_width];
+      const float scaled = scale > 0 ? codes[i] / scale : 0.0f;
+      codes[i] = std::clamp(std::nearbyint(scaled), -127.0f, 127.0f);
     }
   }
+  PackError error;
+  for (size_t i = 0; i < codes.size(); ++i) {
+    out[i8_place(layout, width, i / width, i % width)] =
+        static_cast<std::byte>(static_cast<int8_t>(codes[i]));
+    error.add(double{codes[i]} * scales[i / group_width], values[i]);
+  }
+  std::memcpy(out + element_bytes(DataType::kI8, layout, tensor.rows, width), scales.data(),
+              scales.size() * sizeof(float));
   return error;
 }
 
@@ -71,46 +77,63 @@ PackError pack_half(const schema::TensorT& tensor, Values values, std::byte* out
   return error;
 }
 
-PackError pack_f16(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_f16(const schema::TensorT& tensor, Values values, const Fit*, std::byte* out) {
   return pack_half<F16>(tensor, values, out, to_f16);
 }
 
-PackError pack_bf16(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_bf16(const schema::TensorT& tensor, Values values, const Fit*, std::byte* out) {
   return pack_half<BF16>(tensor, values, out, to_bf16);
 }
 
-PackError pack_i4(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_i4(const schema::TensorT& tensor, Values values, const Fit* fit, std::byte* out) {
+  static_assert(kFitColumns == kI4BlockColumns);
   const size_t width = tensor.width, blocks = ceil_div(width, kI4BlockColumns);
+  std::vector<I4Group> groups(size_t{tensor.rows} * blocks);
+  const auto group_at = [&](size_t row, size_t column) -> I4Group& {
+    return groups[row * blocks + column / kI4BlockColumns];
+  };
+  for (size_t row = 0; row < tensor.rows && fit == nullptr; ++row) {
+    for (size_t first = 0; first < width; first += kI4BlockColumns) {
+      group_at(row, first) = round_to_i4(
+          values.subspan(row * width + first, std::min(kI4BlockColumns, width - first)));
+    }
+  }
+  if (fit != nullptr) {
+    std::vector<float> codes(values.begin(), values.end());
+    fit->round(codes, kLeastI4, kMostI4, [&](size_t row, size_t column, Values targets) {
+      I4Group& group = group_at(row, column);
+      group = round_to_i4(targets);
+      return to_f32(group.scale);
+    });
+    for (size_t i = 0; i < codes.size(); ++i) {
+      group_at(i / width, i % width).codes[i % width % kI4BlockColumns] =
+          static_cast<int8_t>(codes[i]);
+    }
+  }
   const size_t count = ceil_div(size_t{tensor.rows}, kBlockRows) * blocks;
   for (size_t i = 0; i < count; ++i) {
-    I4Block empty;
-    std::memset(empty.codes, kI4Offset | kI4Offset << 4, sizeof(empty.codes));
-    std::memcpy(out + i * sizeof(I4Block), &empty, sizeof(empty));
+    I4Block block;
+    std::memset(block.codes, kI4Offset | kI4Offset << 4, sizeof(block.codes));
+    const size_t first = i / blocks * kBlockRows;
+    for (size_t row = first; row < std::min<size_t>(first + kBlockRows, tensor.rows); ++row) {
+      const I4Group& group = groups[row * blocks + i % blocks];
+      block.scales[row % kBlockRows] = group.scale;
+      for (size_t c = 0; c < kI4BlockColumns; ++c)
+        set_code(block, row % kBlockRows, c, group.codes[c]);
+    }
+    std::memcpy(out + i * sizeof(I4Block), &block, sizeof(block));
   }
   PackError error;
-  for (size_t row = 0; row < tensor.rows; ++row) {
-    for (size_t b = 0; b < blocks; ++b) {
-      const size_t first = b * kI4BlockColumns;
-      const Values group =
-          values.subspan(row * width + first, std::min(kI4BlockColumns, width - first));
-      const I4Group best = round_to_i4(group);
-      std::byte* place = out + (row / kBlockRows * blocks + b) * sizeof(I4Block);
-      I4Block block;
-      std::memcpy(&block, place, sizeof(block));
-      block.scales[row % kBlockRows] = best.scale;
-      for (size_t i = 0; i < group.size(); ++i) {
-        set_code(block, row % kBlockRows, i, best.codes[i]);
-        error.add(double{to_f32(best.scale)} * best.codes[i], group[i]);
-      }
-      std::memcpy(place, &block, sizeof(block));
-    }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const I4Group& group = group_at(i / width, i % width);
+    error.add(double{to_f32(group.scale)} * group.codes[i % width % kI4BlockColumns], values[i]);
   }
   return error;
 }
 
 /// Rows that have three values, -a, 0 and a, are kept. Otherwise as BitNet b1.58 does: in steps of the mean magnitude of
 /// the whole matrix.
-PackError pack_ternary(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_ternary(const schema::TensorT& tensor, Values values, const Fit*, std::byte* out) {
   const size_t width = tensor.width, blocks = ceil_div(width, kTernaryBlockColumns);
   const size_t bytes =
       element_bytes(DataType::kTernary, Layout::kBlock8x16, tensor.rows, tensor.width);
@@ -136,7 +159,7 @@ PackError pack_ternary(const schema::TensorT& tensor, Values values, std::byte* 
 
 struct Packer {
   schema::DataType type;
-  PackError (*pack)(const schema::TensorT& tensor, Values values, std::byte* out);
+  PackError (*pack)(const schema::TensorT& tensor, Values values, const Fit* fit, std::byte* out);
 };
 constexpr Packer kPackers[] = {
     {schema::DataType::F32, pack_f32}, {schema::DataType::I8, pack_i8},
@@ -153,6 +176,11 @@ bool WeightFormat::is_float() const {
 bool packs_in_parts(schema::DataType type) {
   // Those have one step for a whole matrix.
   return type != schema::DataType::Ternary;
+}
+
+bool can_be_fitted(const schema::TensorT& tensor) {
+  return tensor.type == schema::DataType::I4 ||
+         (tensor.type == schema::DataType::I8 && tensor.scale_groups == 1);
 }
 
 bool needs_i8_rows(schema::DataType type) {
@@ -194,9 +222,10 @@ void store_as(const Storage& storage, schema::TensorT& tensor) {
   tensor.scale_groups = has_scales(storage.type) ? 1 : 0;
 }
 
-PackError pack_weight(const schema::TensorT& tensor, Values values, std::byte* out) {
+PackError pack_weight(const schema::TensorT& tensor, Values values, const Fit* fit,
+                      std::byte* out) {
   for (const Packer& packer : kPackers) {
-    if (packer.type == tensor.type) return packer.pack(tensor, values, out);
+    if (packer.type == tensor.type) return packer.pack(tensor, values, fit, out);
   }
   throw std::logic_error("no weights of type " +
                          std::string(schema::EnumNameDataType(tensor.type)));

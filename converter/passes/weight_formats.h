@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "converter/passes/fit.h"
 #include "ops/common/signature.h"
 #include "schema/model_generated.h"
 
@@ -52,7 +53,12 @@ struct PackError {
 /// Whether some rows of such a weight can be packed without the others.
 bool packs_in_parts(schema::DataType type);
 
+/// Whether such a weight is rounded by a Fit if it is a matrix and there is one.
+bool can_be_fitted(const schema::TensorT& tensor);
+
 /// Writes a weight with its scales, as the tensor says. Throws InputError when the type cannot hold a value.
-PackError pack_weight(const schema::TensorT& tensor, std::span<const float> values, std::byte* out);
+/// `fit`, if there is one, rounds what may be fitted.
+PackError pack_weight(const schema::TensorT& tensor, std::span<const float> values, const Fit* fit,
+                      std::byte* out);
 
 }  // namespace oxbow::convert

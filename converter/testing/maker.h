@@ -8,15 +8,15 @@
 
 #include "converter/graph.h"
 
-namespace oxbow::convert::testing {
+namespace oxbow::testing {
 
 /// A builder with weights made on demand.
 struct Maker {
-  Graph graph;
-  GraphBuilder builder{graph};
+  convert::Graph graph;
+  convert::GraphBuilder builder{graph};
 
   Maker() {
-    GraphBuilder::Entry entry;
+    convert::GraphBuilder::Entry entry;
     entry.vocabulary = 16;
     entry.max_segment = 8;
     builder.begin_entry(entry);
@@ -34,7 +34,7 @@ struct Maker {
   }
   void finish(uint32_t x) {
     const uint32_t width = graph.tensor(x).width;
-    builder.logits(builder.take_rows("tail", x), matrix(16, width), GraphBuilder::kNone);
+    builder.logits(builder.take_rows("tail", x), matrix(16, width), convert::GraphBuilder::kNone);
   }
   std::vector<schema::OpCode> ops() const {
     std::vector<schema::OpCode> out;
@@ -49,4 +49,4 @@ struct Maker {
   }
 };
 
-}  // namespace oxbow::convert::testing
+}  // namespace oxbow::testing

@@ -14,12 +14,13 @@ struct PackedWeights {
   convert::WeightErrors errors;
 };
 
-inline PackedWeights pack_all(convert::Graph& graph) {
+inline PackedWeights pack_all(convert::Graph& graph, const convert::MatrixInputs& inputs = {}) {
   PackedWeights packed;
   packed.data.resize(convert::place_weights(graph));
-  packed.errors = convert::pack(graph, [&](uint64_t offset, std::span<const std::byte> bytes) {
+  const auto write = [&](uint64_t offset, std::span<const std::byte> bytes) {
     std::memcpy(packed.data.data() + offset, bytes.data(), bytes.size());
-  });
+  };
+  packed.errors = convert::pack(graph, write, inputs);
   return packed;
 }
 

@@ -1,11 +1,11 @@
 #include "converter/text/model_texts.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "converter/formats/checkpoint_files.h"
 #include "converter/text/generation.h"
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 
 namespace oxbow::convert {
@@ -87,10 +87,7 @@ void ModelTexts::read(const Graph& graph) {
 void ModelTexts::note_unread_files() {
   files_.merge(checkpoint_.file_names());
   std::set<std::string> unread;
-  std::error_code unreadable;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(checkpoint_.directory(), unreadable)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : names_in(checkpoint_.directory())) {
     if (!name.starts_with('.') && !files_.contains(name)) unread.insert(name);
   }
   if (!unread.empty()) notes_.push_back("not read: " + list_names({unread.begin(), unread.end()}));

@@ -27,6 +27,20 @@ const AttentionKernel<Element>* pick_kernel([[maybe_unused]] bool reference_only
   return nullptr;
 }
 
+/// Codes of rows, fresh or in a ring.
+Status check_codes(BindContext& context, const AttentionParams& params, const Tensor& codes) {
+  const uint64_t columns = params.heads * uint64_t{params.pattern.rounds};
+  const uint64_t most = params.terms.order.buckets() << 2;
+  if (codes.type != DataType::kI32 || codes.width != columns || most > INT32_MAX ||
+      codes.limit < most) {
+    return context.fail("codes '%s' of width %u are below %u, expected I32 of %llu below %llu",
+                        codes.name, codes.width, codes.limit,
+                        static_cast<unsigned long long>(columns),
+                        static_cast<unsigned long long>(most));
+  }
+  return Status::kOk;
+}
+
 Status bind_outputs(BindContext& context, AttentionParams& params) {
   params.out = context.output(0);
   const Tensor& out = params.out;
@@ -34,7 +48,13 @@ Status bind_outputs(BindContext& context, AttentionParams& params) {
     return context.fail("output '%s' is F32, expected I8 since it is turned", out.name);
   }
   if (context.output_count() == 1) return Status::kOk;
-  params.log_sums = Tensor(context.output(1)).f32();
+  Tensor second = context.output(1);
+  if (is_cached_circle(params)) {
+    params.codes = second.i32();
+    return check_codes(context, params, second);
+  }
+  if (second.type != DataType::kF32) return context.fail("output '%s' is not F32", second.name);
+  params.log_sums = second.f32();
   return Status::kOk;
 }
 
@@ -138,6 +158,7 @@ Status check_sorted(BindContext& context, const AttentionParams& params) {
       return context.fail("sorted rows have no term %s", schema::EnumNameTermKind(kind));
     }
   }
+  if (params.terms.order.has_kept) return context.fail("codes of earlier rows need a ring");
   if (params.terms.key_mask.masks_queries || params.terms.key_mask.keeps_own) {
     return context.fail("sorted rows mask keys only");
   }
@@ -147,9 +168,41 @@ Status check_sorted(BindContext& context, const AttentionParams& params) {
   return Status::kOk;
 }
 
+/// What cached_run.cc relies on.
+Status check_cached(BindContext& context, const AttentionParams& params, const TermList& list) {
+  using Kind = schema::TermKind;
+  const PatternParams& pattern = params.pattern;
+  const bool hashed = list.has(Kind::Order);
+  for (size_t i = 0; i < list.count; ++i) {
+    const Kind kind = list.terms[i].kind;
+    if (kind != Kind::Order && kind != Kind::OwnScore) {
+      return context.fail("a circle behind a ring has no term %s", schema::EnumNameTermKind(kind));
+    }
+  }
+  if (!params.own || params.source[0].ring < 0 || params.source[0].pinned != 0 || !pattern.causal) {
+    return context.fail("a circle behind a ring is causal and has a ring without pinned rows");
+  }
+  if (pattern.block_width == 0 || pattern.block_width % pattern.length != 0 ||
+      pattern.full_up_to > pattern.length || (!hashed && pattern.rounds != 1)) {
+    return context.fail("chunks of %u, filled up to %u from %u on, in %u rounds", pattern.length,
+                        pattern.block_width, pattern.full_up_to, pattern.rounds);
+  }
+  if (context.output_count() != (hashed ? 2 : 1)) {
+    return context.fail("a circle behind a ring has %zu outputs, expected %d",
+                        context.output_count(), hashed ? 2 : 1);
+  }
+  if (!hashed) return Status::kOk;
+  if (!params.terms.order.has_kept) return context.fail("has no codes of earlier rows");
+  const Tensor kept = context.input(list.find(Kind::Order)->first_input + 1);
+  if (kept.ring != params.source[0].ring) {
+    return context.fail("codes '%s' must be in the ring of the keys", kept.name);
+  }
+  return check_codes(context, params, kept);
+}
+
 Status request_scratch(BindContext& context, AttentionParams& params) {
   using Kind = schema::TermKind;
-  const bool sorted = params.terms.has(Kind::Order);
+  const bool cached = is_cached_circle(params), sorted = cached || params.terms.has(Kind::Order);
   // Sums of at most 32 rows of 2^32 floats and two lists of 2^32 rows: they fit 64 bits.
   uint64_t bytes = 0;
   const auto take = [&bytes](uint64_t count) {
@@ -162,6 +215,15 @@ Status request_scratch(BindContext& context, AttentionParams& params) {
     take(uint64_t{sorted ? params.q.rows : float_rows(params, params.q.rows)} * params.out.width);
   }
   if (sorted) params.sums_at = take(uint64_t{params.q.rows} * params.heads * 2);
+  if (cached && params.terms.has(Kind::Order)) {
+    uint64_t order = 0;
+    if (!checked_mul(params.heads * uint64_t{params.pattern.rounds}, uint64_t{params.q.rows},
+                     &order) ||
+        order > INT32_MAX) {
+      return context.fail("rounds of %u rows do not fit", params.q.rows);
+    }
+    params.orders_at = take(order);
+  }
   if (params.terms.has(Kind::KeyMask)) params.turns_at = take(last_rows);
   if (params.terms.has(Kind::Globals)) params.globals_at = take(last_rows);
   params.workers_at = static_cast<size_t>(bytes);
@@ -172,7 +234,7 @@ Status request_scratch(BindContext& context, AttentionParams& params) {
   uint64_t worker_bytes = tasks_at_once(params) * uint64_t{head_scratch_bytes(params)};
   if (sorted) {
     uint64_t chunk = 0;
-    if (!sorted_scratch_bytes(params, &chunk)) {
+    if (!(cached ? cached_scratch_bytes(params, &chunk) : sorted_scratch_bytes(params, &chunk))) {
       return context.fail("chunks of %u rows do not fit", params.pattern.length);
     }
     // Short runs are not sorted.
@@ -269,7 +331,14 @@ uint64_t all_values(const StepView& view) {
   const schema::AttentionOptions& options = options_of(view.step());
   return uint64_t{options.heads()} * (view.at(2).width / options.kv_heads());
 }
-uint64_t heads(const StepView& view) { return options_of(view.step()).heads(); }
+/// Log-sum-exps; of a circle behind a ring the codes.
+uint64_t second_width(const StepView& view) {
+  const schema::AttentionOptions& options = options_of(view.step());
+  const schema::Pattern* pattern = options.pattern();
+  const bool cached = pattern != nullptr && pattern->kind() == schema::PatternKind::Circle &&
+                      options.sources() == 2;
+  return uint64_t{options.heads()} * (cached ? pattern->rounds() : 1);
+}
 
 }  // namespace
 
@@ -285,13 +354,16 @@ constexpr OpSignature kAttentionSignature = {
                 .most = 64,
                 .count = count_keys_values_and_terms,
                 .each = place_behind_q}},
-    .outputs =
-        {{.name = "y",
-          .types = kF32 | kI8,
-          .width = Width::told(all_values),
-          .rows = Rows::of(0),
-          .turns = true},
-         {.name = "log-sum-exps", .width = Width::told(heads), .rows = Rows::of(0), .least = 0}},
+    .outputs = {{.name = "y",
+                 .types = kF32 | kI8,
+                 .width = Width::told(all_values),
+                 .rows = Rows::of(0),
+                 .turns = true},
+                {.name = "log-sum-exps or codes",
+                 .types = kF32 | kI32,
+                 .width = Width::told(second_width),
+                 .rows = Rows::of(0),
+                 .least = 0}},
 };
 
 Status bind_attention(BindContext& context, RunFunction* run) {
@@ -313,7 +385,8 @@ Status bind_attention(BindContext& context, RunFunction* run) {
   params.pattern = read_pattern(options->pattern());
   params.pattern.heads = static_cast<uint32_t>(params.heads);
   OXB_TRY(check_pattern(context, params.pattern, params.own, params.heads));
-  if (has_any_order(params.pattern)) {
+  const bool cached = is_cached_circle(params);
+  if (has_any_order(params.pattern) && !cached) {
     if (sources != 1 || !params.own || terms.has(schema::TermKind::Globals)) {
       return context.fail("pattern %s needs one source, of own rows, without global keys",
                           schema::EnumNamePatternKind(params.pattern.kind));
@@ -321,15 +394,20 @@ Status bind_attention(BindContext& context, RunFunction* run) {
   }
   params.pattern.visit = visit_of(params.pattern.kind);
   params.filters = terms_filter(params.terms);
-  if (terms.has(schema::TermKind::Order)) OXB_TRY(check_sorted(context, params));
+  if (cached) {
+    OXB_TRY(check_cached(context, params, terms));
+  } else if (terms.has(schema::TermKind::Order)) {
+    OXB_TRY(check_sorted(context, params));
+  }
   OXB_TRY(bind_outputs(context, params));
   OXB_TRY(request_scratch(context, params));
 
   params.quantize = pick_quantize_kernel(context.reference_only());
   params.f32_kernel = pick_kernel<float>(context.reference_only());
   params.i8_kernel = pick_kernel<int8_t>(context.reference_only());
-  *run =
-      terms.has(schema::TermKind::Order) ? sorted_run_function(type) : attention_run_function(type);
+  *run = cached                               ? cached_run_function(type)
+         : terms.has(schema::TermKind::Order) ? sorted_run_function(type)
+                                              : attention_run_function(type);
   return Status::kOk;
 }
 

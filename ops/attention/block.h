@@ -45,18 +45,22 @@ const KeyTile<Element>& first_keys(const KeyTile<Element>& keys, size_t seen,
 /// Of one query, whose row of scores these are.
 struct RowLoops {
   static float scale_and_max(size_t count, float scale, float floor, float* row) {
+    OXB_WIDE_LOOP
     for (size_t j = 0; j < count; ++j) row[j] = row[j] * scale;
     return max_f32(count, floor, [=](size_t j) { return row[j]; });
   }
   static float exp_and_sum(size_t count, float largest, float* row) {
+    OXB_WIDE_LOOP
     for (size_t j = 0; j < count; ++j) row[j] = exp_f32(row[j] - largest);
     return sum_f32(count, [=](size_t j) { return row[j]; });
   }
   static float multiply_and_absmax(size_t count, const float* factors, float* row) {
+    OXB_WIDE_LOOP
     for (size_t j = 0; j < count; ++j) row[j] = row[j] * factors[j];
     return absmax_f32(row, count);
   }
   static void quantize(size_t count, const float* row, float inverse, int16_t* codes) {
+    OXB_WIDE_LOOP
     for (size_t j = 0; j < count; ++j) codes[j] = quantize_weight(row[j], inverse);
   }
 };
@@ -148,6 +152,7 @@ void float_block(HeadTask* const* tasks, size_t count, const AttentionShape& sha
   });
   for (size_t i = 0; i < count; ++i) {
     float* out = tasks[i]->out;
+    OXB_WIDE_LOOP
     for (size_t d = 0; d < width; ++d) out[d] = out[d] * rescale[i] + acc[i][d];
   }
 }

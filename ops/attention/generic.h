@@ -128,6 +128,7 @@ void add_terms(const TermTile<Element>& tile, const AttentionTerms& terms,
       term.template before_scale<Primitives>(tile, of_term, scores);
     }
   });
+  OXB_WIDE_LOOP
   for (size_t j = 0; j < tile.keys.keys; ++j) scores[j] = scores[j] * tile.shape.scale;
   for_each_term(terms, state.terms, [&](const auto& term, const auto& of_term) {
     if constexpr (has_after_scale<Primitives, Element, decltype(term)>) {
@@ -144,6 +145,7 @@ float add_scores(const TermTile<Element>& tile, const AttentionTerms& terms, Att
   const size_t count = tile.keys.keys;
   const float new_max = max_f32(count, state->max, [=](size_t j) { return scores[j]; });
   const float rescale = exp_f32(state->max - new_max);
+  OXB_WIDE_LOOP
   for (size_t j = 0; j < count; ++j) scores[j] = exp_f32(scores[j] - new_max);
   state->sum = state->sum * rescale + sum_f32(count, [=](size_t j) { return scores[j]; });
   state->max = new_max;
@@ -195,12 +197,14 @@ Int8Weights weigh_keys(const TermTile<int8_t>& tile, const AttentionTerms& terms
   const size_t count = tile.keys.keys;
   add_terms<Primitives>(tile, terms, *state, scores);
   const float rescale = add_scores<Primitives>(tile, terms, state, scores);
+  OXB_WIDE_LOOP
   for (size_t j = 0; j < count; ++j) scores[j] = scores[j] * value_scales[j];
   float largest = absmax_f32(scores, count);
   constexpr float kLargest = std::numeric_limits<float>::max();
   largest = kLargest < largest ? kLargest : largest;
   if (largest < kSmallestAbsmax) return {0.0f, rescale};
   const float inverse = kWeightMax / largest;
+  OXB_WIDE_LOOP
   for (size_t j = 0; j < count; ++j) weights[j] = quantize_weight(scores[j], inverse);
   return {largest / kWeightMax, rescale};
 }
@@ -249,6 +253,7 @@ struct FloatAttention {
                                acc);
       });
     });
+    OXB_WIDE_LOOP
     for (size_t d = 0; d < width; ++d) out[d] = out[d] * rescale + acc[d];
   }
 
@@ -285,12 +290,14 @@ struct Int8Attention {
                          dots + index + first);
       });
       const float query_scale = span.pinned ? state->pinned_scale : state->content_scale;
+      OXB_WIDE_LOOP
       for (size_t j = 0; j < span.count; ++j) {
         const size_t at = j * span.step * shape.scale_stride;
         scales[index + j] = query_scale * span.k_scales[at];
         value_scales[index + j] = span.v_scales[at];
       }
     });
+    OXB_WIDE_LOOP
     for (size_t j = 0; j < count; ++j) scores[j] = static_cast<float>(dots[j]) * scales[j];
     const TermTile<int8_t> of_terms{query, shape, keys, state->scratch};
     int16_t weights[kAttentionTile];
@@ -310,6 +317,7 @@ struct Int8Attention {
                                width, acc);
       });
     });
+    OXB_WIDE_LOOP
     for (size_t d = 0; d < width; ++d) {
       out[d] = out[d] * scale.of_rest + static_cast<float>(acc[d]) * scale.of_tile;
     }

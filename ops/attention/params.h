@@ -51,6 +51,8 @@ struct AttentionParams {
   bool own = true;
   /// Where the log-sum-exp of every row and head goes, if there is a second output.
   float* log_sums = nullptr;
+  /// Of a circle behind a ring: the second output, the codes of this run's rows.
+  int32_t* codes = nullptr;
 
   /// The one for the type of the keys.
   const AttentionKernel<float>* f32_kernel = nullptr;
@@ -63,8 +65,10 @@ struct AttentionParams {
   size_t turns_at = 0;
   size_t globals_at = 0;
   size_t workers_at = 0;
-  /// With sorted rows only: what they are summed up in, and the part of a worker.
+  /// In a circle that is sorted or behind a ring: what rows are summed up in, and the part of a worker.
   size_t sums_at = 0;
+  /// Behind a ring: the order of a first run.
+  size_t orders_at = 0;
   size_t worker_bytes = 0;
 };
 
@@ -89,5 +93,12 @@ RunFunction attention_run_function(DataType keys);
 /// its size does not fit.
 RunFunction sorted_run_function(DataType keys);
 bool sorted_scratch_bytes(const AttentionParams& params, uint64_t* bytes);
+
+/// The same of cached_run.cc: a circle behind a ring.
+RunFunction cached_run_function(DataType keys);
+bool cached_scratch_bytes(const AttentionParams& params, uint64_t* bytes);
+inline bool is_cached_circle(const AttentionParams& params) {
+  return params.pattern.kind == schema::PatternKind::Circle && params.sources == 2;
+}
 
 }  // namespace oxbow

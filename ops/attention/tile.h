@@ -10,6 +10,14 @@
 #include "runtime/base/quantize.h"
 #include "runtime/base/tensor.h"
 
+// A loop over numbers that do not depend on each other: vectors are made of it also where a build keeps code small
+// (ops/CMakeLists.txt).
+#if defined(OXB_WIDE_LOOPS)
+#define OXB_WIDE_LOOP _Pragma("omp simd")
+#else
+#define OXB_WIDE_LOOP
+#endif
+
 namespace oxbow {
 
 inline constexpr size_t kAttentionTile = 64;

@@ -24,7 +24,13 @@ HeadProducts head_products(const schema::StepT& step) {
                                    term->kind == schema::TermKind::Segments ||
                                    term->kind == schema::TermKind::PinnedQuery;
                           });
-  HeadProducts products = {{0}, o.heads, !has_others};
+  // A score that is given, or sums that are told, would not change with the others; other products with keys would.
+  const bool sees_size = o.relative_keys || step.outputs.size() > 1 ||
+                         std::any_of(o.terms.begin(), o.terms.end(), [](const auto& term) {
+                           return term->kind == schema::TermKind::OwnScore ||
+                                  term->kind == schema::TermKind::RelativeKeys;
+                         });
+  HeadProducts products = {{0}, o.heads, !has_others, !has_others && !sees_size};
   for (size_t source = 0; source < o.sources; ++source) products.inputs.push_back(1 + 2 * source);
   return products;
 }

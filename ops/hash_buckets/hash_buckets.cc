@@ -121,10 +121,9 @@ constexpr OpSignature kHashBucketsSignature = {
                 .types = kI32,
                 .width = Width::exactly(1),
                 .rows = Rows::of(0),
-                .wanted =
-                    [](const schema::Step& step) {
-                      return step.options_as_HashBucketsOptions()->has_mask();
-                    }}},
+                .count = [](const schema::Step& step) -> size_t {
+                  return step.options_as_HashBucketsOptions()->has_mask();
+                }}},
     .outputs = {{.name = "buckets",
                  .role = Role::kIds,
                  .types = kI32,

@@ -43,6 +43,14 @@ std::vector<std::vector<ScaledInput>> scaled_by(const schema::StepT& step) {
   return {all};
 }
 
+bool drop_bias(schema::StepT& step) {
+  schema::LinearOptionsT& o = *step.options.AsLinearOptions();
+  if (!o.has_bias || o.has_residual || o.activation != schema::Activation::None) return false;
+  o.has_bias = false;
+  step.inputs.resize(2);
+  return true;
+}
+
 double macs(const schema::ModelT& model, const schema::EntryPointT&, const schema::StepT& step) {
   const schema::TensorT& weight = *model.tensors[step.inputs[1]];
   return static_cast<double>(weight.rows) * weight.width;
@@ -68,6 +76,7 @@ const OpTraits linear_traits = {
     .set_output_scale = set_output_scale,
     .absorb = absorb,
     .scaled_by = scaled_by,
+    .drop_bias = drop_bias,
     .macs = macs,
     .options = options,
 };

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "runtime/op.h"
+#include "runtime/text/shown.h"
 #include "runtime/text/utf8.h"
 #include "schema/model_generated.h"
 
@@ -38,11 +39,7 @@ Status refuse(Error* error, const char* kind, const char* name, const char* what
 bool is_name(std::string_view name) {
   for (std::span<const char> rest(name); !rest.empty();) {
     const Utf8Character next = read_utf8(rest);
-    // Terminals obey those below U+00A0 too.
-    if (next.kind != Utf8Character::Kind::kCharacter || next.code_point < 0x20 ||
-        (next.code_point >= 0x7f && next.code_point < 0xa0)) {
-      return false;
-    }
+    if (next.kind != Utf8Character::Kind::kCharacter || is_obeyed(next.code_point)) return false;
     rest = rest.subspan(next.bytes);
   }
   return !name.empty();

@@ -23,7 +23,7 @@ inline constexpr uint32_t kMaxSteps = 65536;
 Status refuse(Error* error, const char* kind, const char* name, const char* what);
 Status refuse_tensor(Error* error, const schema::Tensor& tensor, const char* what);
 
-/// Whether it can be shown and compared as a C string: not empty, UTF-8 without control characters.
+/// Whether it can be shown and compared as a C string: not empty, UTF-8 without controls and marks of direction.
 bool is_name(std::string_view name);
 
 class EntryChecker {

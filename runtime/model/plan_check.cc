@@ -111,6 +111,11 @@ Status check_size(const schema::Model& graph, uint64_t graph_bytes, Error* error
   for (uint32_t i = 0; i < graph.entry_points()->size(); ++i) {
     const schema::EntryPoint& entry = *graph.entry_points()->Get(i);
     OXB_TRY(budget.name(entry.name(), "entry point", i, error));
+    for (uint32_t k = 0; k < i; ++k) {
+      if (graph.entry_points()->Get(k)->name()->string_view() == entry.name()->string_view()) {
+        return refuse(error, "entry point", entry.name()->c_str(), "another has its name");
+      }
+    }
     if (length(entry.kept()) > kMaxTensors) {
       return refuse(error, "entry point", entry.name()->c_str(), "keeps more than all tensors");
     }
@@ -179,10 +184,14 @@ Status check_values(const schema::Tensor& tensor, Error* error) {
       tensor.kind() != TensorKind::Weight)
     return refuse_tensor(error, tensor, "only weights may be F16 or BF16");
   const bool is_index = tensor.type() == DataType::I32;
-  if (is_index && (tensor.width() != 1 || tensor.limit() == 0 || tensor.limit() > INT32_MAX ||
-                   tensor.kind() == TensorKind::Weight))
-    return refuse_tensor(error, tensor,
-                         "as I32 it must have one column, a limit, and be no weight");
+  // Several columns are for what steps tell each other.
+  const bool is_ours =
+      tensor.kind() == TensorKind::Activation || tensor.kind() == TensorKind::State;
+  if (is_index && ((tensor.width() != 1 && !is_ours) || tensor.limit() == 0 ||
+                   tensor.limit() > INT32_MAX || tensor.kind() == TensorKind::Weight))
+    return refuse_tensor(
+        error, tensor,
+        "as I32 it must have one column, unless it is made inside, a limit, and be no weight");
   if (!is_index && (tensor.limit() != 0 || tensor.default_value() != 0))
     return refuse_tensor(error, tensor, "only I32 tensors have a limit and a default");
   if (tensor.kind() == TensorKind::Input) {

@@ -214,8 +214,23 @@ Status run_range(Session& session, const Device& device, uint32_t entry, uint32_
   return first == end ? status : at_step(status, session.steps[first], first, context.error);
 }
 
+/// Tokens of a run from which on pages of the file are let go of once a step has read them: mapping them again takes
+/// microseconds where the products with so many rows take many times as long, and a long text then needs the memory of
+/// one layer's weights and not of all.
+constexpr uint32_t kTokensToLetGo = 1024;
+
+void let_go_of_weights(const Session& session, const schema::Step& step) {
+  for (uint32_t i = 0; i < step.inputs()->size(); ++i) {
+    const Tensor tensor = session_tensor(session, step.inputs()->Get(i));
+    const schema::Tensor& from = *session.model->graph->tensors()->Get(step.inputs()->Get(i));
+    if (from.kind() != schema::TensorKind::Weight) continue;
+    release_pages(*session.model, tensor.data, static_cast<size_t>(from.bytes()));
+  }
+}
+
 /// The steps of `bound`, which is the session itself or the one whose device it uses.
-Status run_steps(Session& session, const Session& bound, uint32_t entry, RunContext& context) {
+Status run_steps(Session& session, const Session& bound, uint32_t entry, bool lets_go,
+                 RunContext& context) {
   const uint32_t begin = entry == 0 ? 0 : bound.entry_ends[entry - 1];
   const uint32_t end = bound.entry_ends[entry];
   if (bound.device) OXB_TRY(hand_to_device(bound, context.error));
@@ -231,6 +246,7 @@ Status run_steps(Session& session, const Session& bound, uint32_t entry, RunCont
       if (i > begin && take_cancel(session)) return say_cancelled(context.error);
       if (session.draft != nullptr) log_step(session, i - begin);
       OXB_TRY(run_on_cpu(session, bound.steps[i], i, context));
+      if (lets_go) let_go_of_weights(session, *session.model->entry(entry).steps()->Get(i - begin));
     }
   }
 }
@@ -249,7 +265,7 @@ Status exchange_streams(const Session& borrower, Error* error) {
 /// exchanged, and are again.
 Status run_on_lenders_device(Session& borrower, uint32_t entry, RunContext& context) {
   const Device& device = borrower.lender->device;
-  const Status status = run_steps(borrower, *borrower.lender, entry, context);
+  const Status status = run_steps(borrower, *borrower.lender, entry, false, context);
   const Status back = exchange_streams(borrower, status == Status::kOk ? context.error : nullptr);
   if (back != Status::kOk) device.driver->lose(device.self);  // The lender's stream is not there.
   return status != Status::kOk ? status : back;
@@ -323,7 +339,8 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
   if (borrows_device) {
     OXB_TRY(run_on_lenders_device(session, entry_index, context));
   } else {
-    OXB_TRY(run_steps(session, session, entry_index, context));
+    const bool lets_go = tokens >= kTokensToLetGo && !session.options.warm_up;
+    OXB_TRY(run_steps(session, session, entry_index, lets_go, context));
   }
   end_run(session, entry_index, tokens);
   return Status::kOk;

@@ -109,9 +109,9 @@ Status check_numbers(const Session& session, const std::byte* state, Error* erro
     if (!view.own_state(i, &tensor) || tensor.type != DataType::kI32) continue;
     const std::byte* rows = state + (tensor.data - view.state().data());
     // Also those that a ring does not hold: a push that leaves this state out makes them its rows.
-    for (size_t slot = 0; slot < tensor.rows; ++slot) {
+    for (size_t at = 0; at < size_t{tensor.rows} * tensor.width; ++at) {
       int32_t value = 0;
-      std::memcpy(&value, rows + slot * tensor.stride(), sizeof(value));
+      std::memcpy(&value, rows + at * sizeof(value), sizeof(value));
       if (value < 0 || static_cast<uint32_t>(value) >= tensor.limit) {
         return fail(error, Status::kStateCorrupt,
                     "the state's tensor '%.80s' has the value %d, expected 0 to %u", tensor.name,

@@ -21,7 +21,8 @@ constexpr uint32_t kMaxWordBytes = 1u << 24;
 // A long word that comes in many small pieces would be looked through from its beginning for each of
 // them. From this size on it is half as long again each time, so all looking takes linear time.
 constexpr size_t kLongWordBytes = 256;
-// So much text is normalised at once: no more is taken before it is seen that the text stops.
+// So much text is normalised at once, and at most a quarter of the longest word: one that is too long is seen in
+// parts, and has a mark in it.
 constexpr size_t kNormalPart = 256;
 
 /// No word needs to see further than this, and no call should look through all of a long text.
@@ -122,7 +123,13 @@ void oxb_encoder::reset() {
   ended_ = false;
   taken_ = 0;
   look_again_at_ = normal_again_at_ = 0;
+  begin_normal(0);
+}
+
+void oxb_encoder::begin_normal(uint64_t place) {
   normalizer_.begin();
+  mark_ = {0, place};
+  normal_used_ = 0;
 }
 
 void oxb_encoder::begin(Beginning beginning, bool parse_special) {
@@ -169,7 +176,7 @@ Status oxb_encoder::encode(std::span<const char> text, bool ends, size_t* consum
   if (normalizer_.empty()) {
     return kind(state_, text, ends, consumed, error);
   }
-  for (size_t part = kNormalPart;;) {
+  for (size_t part = std::min(kNormalPart, state_.word.size() / 4);;) {
     const std::span<const char> rest = text.subspan(*consumed);
     const bool all = rest.size() <= part;
     const size_t taken = normalizer_.take(all ? rest : rest.first(part), ends && all);
@@ -180,14 +187,26 @@ Status oxb_encoder::encode(std::span<const char> text, bool ends, size_t* consum
     if (settled || normal.size() >= normal_again_at_) {
       const Status status = kind(state_, normal, normalizer_.complete(), &used, error);
       normalizer_.drop(used);
+      normal_used_ += used;
       const bool waits = used == 0 && state_.pending.empty() && normal.size() >= kLongWordBytes;
       normal_again_at_ = waits ? normal.size() + normal.size() / 2 : 0;
-      if (status != Status::kOk || !state_.pending.empty()) return status;
+      if (status != Status::kOk) return status;
     }
+    // The first place behind the beginning of the word that is not over: a word too long goes on behind it.
+    if (mark_.normal <= normal_used_ && taken > 0) {
+      mark_ = {normal_used_ + normalizer_.text().size(), taken_ + *consumed};
+    }
+    if (!state_.pending.empty()) return Status::kOk;
     if (taken > 0 || used > 0) continue;
     if (all) return Status::kOk;
     part *= 2;  // What a step holds back is longer.
   }
+}
+
+uint64_t oxb_encoder::stop_place() const {
+  if (normalizer_.empty()) return taken_;
+  // Normalised text is behind: a byte of the word is known, by a mark before or behind what was used of it.
+  return mark_.normal <= normal_used_ ? mark_.place : mark_.place - 1;
 }
 
 Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed, Error* error) {
@@ -213,7 +232,7 @@ Status oxb_encoder::take(std::span<const char> text, bool last, size_t* consumed
       state_.pending.add(static_cast<int32_t>(next.token));
       state_.segment_start = true;
       state_.text_start = false;
-      normalizer_.begin();
+      begin_normal(taken_ + next.bytes);
       if (def.behind_token != nullptr) def.behind_token(state_);
     }
     *consumed = next.bytes;
@@ -250,7 +269,8 @@ Status oxb_encoder::run(std::span<const char> text, bool last, std::span<int32_t
     if (status != Status::kOk) {
       // Ids that have no room are given by the next call, which stops here again.
       give(ids, encoded);
-      return state_.pending.empty() ? stopped(status, taken_, error) : Status::kOk;
+      if (!state_.pending.empty()) return Status::kOk;
+      return stopped(status, stop_place(), error);
     }
     if (taken > 0 || !state_.pending.empty()) continue;
     if (!last || encoded->consumed < text.size()) return Status::kOk;

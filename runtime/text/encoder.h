@@ -90,6 +90,10 @@ struct oxb_encoder {
   /// The next of `tokens` that were not added to `pending` yet.
   void add_template(const flatbuffers::Vector<uint32_t>* tokens, size_t* done);
   void give(std::span<int32_t> ids, oxbow::Encoded* encoded);
+  /// What follows is normalised as a beginning; `place`: where in the whole text.
+  void begin_normal(uint64_t place);
+  /// In the whole text: where what cannot be taken begins, or a byte of it.
+  uint64_t stop_place() const;
 
   oxb_encoder_options options_;
   oxbow::EncoderState state_;
@@ -97,6 +101,13 @@ struct oxb_encoder {
   oxbow::TextNormalizer normalizer_;
   /// A word whose end is not among the normalised text is looked at again when there is so much of it.
   size_t normal_again_at_ = 0;
+  /// Bytes of normalised text that were used.
+  uint64_t normal_used_ = 0;
+  /// So many bytes of normalised text were made when the text was taken as far as this place.
+  struct Mark {
+    uint64_t normal = 0;
+    uint64_t place = 0;
+  } mark_;
   /// Tokens before and behind the text that were added.
   size_t before_ = 0;
   size_t after_ = 0;

@@ -10,7 +10,6 @@ namespace {
 using Behaviour = schema::SplitBehaviour;
 using Mode = PatternPart::Mode;
 
-constexpr uint16_t kEndsBefore = 0x8000;
 constexpr uint16_t kStart = 1;
 
 /// The character that stands for a byte in GPT-2's vocabularies: itself, or one from U+0100 on for those that are not
@@ -76,12 +75,16 @@ bool PatternCutter::see(size_t index, size_t place, bool* end) {
   return last_;
 }
 
-PatternCutter::Walk PatternCutter::walk(size_t index, size_t from, uint16_t state) {
+PatternCutter::Walk PatternCutter::walk(size_t index, size_t from, uint16_t begun) {
+  uint16_t state = begun;
   const uint16_t* const next = set_.patterns[index]->next()->data();
   const size_t columns = set_.columns;
   Walk walk;
   walk.end = from;
   size_t place = from;
+  // The marked place and what follows it, as far as it was seen.
+  size_t marks[kPatternBehind] = {};
+  size_t marked = 0;
   // Up to here each place is seen without asking.
   size_t sure = 0;
   while (state != 0) {
@@ -104,13 +107,23 @@ PatternCutter::Walk PatternCutter::walk(size_t index, size_t from, uint16_t stat
       }
     }
     const uint16_t entry = next[state * columns + class_number];
-    if ((entry & kEndsBefore) != 0 && place > from) {
-      walk.end = place;
-      walk.state = state;
-      walk.found = true;
+    const size_t behind = entry >> kPatternBehindShift & kPatternBehind;
+    if ((entry & kPatternMark) != 0) marked = 0;
+    if (marked != 0 || (entry & kPatternMark) != 0) {
+      if (marked < kPatternBehind) marks[marked++] = place;
+    }
+    if ((entry & kPatternEnds) != 0 && place > from) {
+      const size_t ends = behind == 0 || behind > marked ? place : marks[behind - 1];
+      // A match that is over may turn out to have ended where this went on; otherwise each step leads further.
+      const bool is_over = begun != kStart && (entry & kPatternState) == 0;
+      if (ends > from || is_over) {
+        walk.end = ends;
+        walk.state = state;
+        walk.found = true;
+      }
     }
     if (end) return walk;
-    state = entry & ~kEndsBefore;
+    state = entry & kPatternState;
     place += bytes;
   }
   return walk;
@@ -263,9 +276,9 @@ Status PatternSet::add(const schema::WordPattern& pattern, Error* error) {
   }
   const auto* next = pattern.next();
   const size_t states = next == nullptr ? 0 : next->size() / columns;
-  if (states < 2 || states > kEndsBefore || next->size() != states * columns ||
+  if (states < 2 || states > kPatternState + 1u || next->size() != states * columns ||
       std::any_of(next->begin(), next->end(),
-                  [&](uint16_t entry) { return (entry & ~kEndsBefore) >= states; })) {
+                  [&](uint16_t entry) { return (entry & kPatternState) >= states; })) {
     return fail(error, Status::kFileCorrupt, "tokenizer: a pattern leads out of itself");
   }
   if (pattern.behaviour() > Behaviour::MAX) {

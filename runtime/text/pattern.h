@@ -23,6 +23,17 @@ namespace oxbow {
 
 inline constexpr size_t kMaxPatterns = 8;
 
+// The parts of an entry of a pattern's table (WordPattern.next in schema/model.fbs). Where a match ends may be known only
+// some way behind: a place is marked on the way, and the match ends there, or one or two characters later.
+
+inline constexpr uint16_t kPatternState = 0x0fff;
+/// The place before this character is the marked one from now on.
+inline constexpr uint16_t kPatternMark = 0x1000;
+/// Of 0x8000: 0: the match ends before this character; n: n - 1 characters behind the marked place.
+inline constexpr uint32_t kPatternBehindShift = 13;
+inline constexpr uint16_t kPatternBehind = 3;
+inline constexpr uint16_t kPatternEnds = 0x8000;
+
 /// Patterns that cut one after the other, verified.
 struct PatternSet {
   const schema::WordPattern* patterns[kMaxPatterns] = {};
@@ -90,7 +101,7 @@ class PatternCutter {
   bool skip(size_t index);
   void settle();
   schema::SplitBehaviour behaviour(size_t index) const;
-  Walk walk(size_t index, size_t from, uint16_t state);
+  Walk walk(size_t index, size_t from, uint16_t begun);
   bool see(size_t index, size_t place, bool* end);
   size_t character(size_t index, size_t place, uint8_t* class_number, bool* cut_off);
 

@@ -1,7 +1,12 @@
 /* Makes one call of the system fail: preloaded into a program by tests/faults/check.
  *
- *   OXB_FAULT=KIND:N   the N-th call of that kind fails, as it would without memory, space or a disk; N 0: none does
- *   OXB_FAULT_COUNT    a file that gets the number of calls of that kind when the program ends
+ *   OXB_FAULT=KIND         calls of that kind are counted
+ *   OXB_FAULT_COUNT=FILE   gets their number when the program ends
+ *   OXB_FAULT_OUT=FILE     what the program writes to its standard output and error
+ *
+ * The program stops before its main and reads numbers, one on a line, from its standard input. For each of them a copy of
+ * the process goes on, in which the call of that number fails, as it would without memory, space or a disk (0: none does).
+ * How it ended is told on standard output, as wait() does. A copy is made before there are threads, and saves the loading.
  *
  * Kinds: memory (malloc and its kin), open, read, write, map, sync, rename, thread. And clock: every reading of a clock
  * is off by up to a day, forwards and backwards; N is ignored. Calls of the C library to itself are not seen. */
@@ -18,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,16 +35,64 @@ static int chosen = -1;
 static long which = 0;
 static atomic_long seen = 0;
 
+enum { SECONDS = 60 };
+
+/* The next number; -1: there is none. */
+static long next_request(void) {
+  char line[32];
+  size_t length = 0;
+  while (length + 1 < sizeof(line) && read(STDIN_FILENO, line + length, 1) == 1) {
+    if (line[length] == '\n') {
+      line[length] = '\0';
+      return atol(line);
+    }
+    ++length;
+  }
+  return -1;
+}
+
+static void answer(int status) {
+  char line[32];
+  const int length = snprintf(line, sizeof(line), "%d\n", status);
+  if (write(STDOUT_FILENO, line, (size_t)length) != length) _exit(1);
+}
+
+/* In the copy: what the parent shares with others is given up. A program that hangs ends by SIGALRM. */
+static void prepare_copy(void) {
+  const char* path = getenv("OXB_FAULT_OUT");
+  const int in = open("/dev/null", O_RDONLY);
+  const int out = path == NULL ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+  if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0) {
+    _exit(126);
+  }
+  close(in);
+  close(out);
+  alarm(SECONDS);
+}
+
 /* Before main, after the loader: what happens earlier is not the program's. */
 __attribute__((constructor)) static void begin(void) {
   const char* text = getenv("OXB_FAULT");
-  const char* colon = text == NULL ? NULL : strchr(text, ':');
-  if (colon == NULL) return;
+  if (text == NULL) return;
+  int kind = -1;
   for (int i = 0; i < KINDS; ++i) {
-    const size_t length = strlen(names[i]);
-    if (length == (size_t)(colon - text) && memcmp(text, names[i], length) == 0) chosen = i;
+    if (strcmp(text, names[i]) == 0) kind = i;
   }
-  which = atol(colon + 1);
+  if (kind < 0) _exit(126);
+  for (long n = next_request(); n >= 0; n = next_request()) {
+    const pid_t copy = fork();
+    if (copy < 0) _exit(126);
+    if (copy == 0) {
+      prepare_copy();
+      which = n;
+      chosen = kind;
+      return;
+    }
+    int status = 0;
+    while (waitpid(copy, &status, 0) < 0 && errno == EINTR) continue;
+    answer(status);
+  }
+  _exit(0);
 }
 
 __attribute__((destructor)) static void end(void) {

@@ -1,8 +1,10 @@
 #pragma once
 
 // What a fuzz target decides by its input: the bytes in their order, and when they are used up, random numbers that
-// follow from them. So every input, however short, says all that happens.
+// follow from the first four. So every input, however short, says all that happens, and one that is led by coverage can
+// change a late choice, or add one, and keep the others.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -15,7 +17,7 @@ namespace oxbow::testing {
 class Choices {
  public:
   explicit Choices(std::span<const uint8_t> bytes)
-      : bytes_(bytes), random_(hash_bytes(bytes.data(), bytes.size())) {}
+      : bytes_(bytes), random_(hash_bytes(bytes.data(), std::min<size_t>(bytes.size(), 4))) {}
 
   /// From 0 to bound - 1; 0 when there is nothing to choose from.
   size_t below(size_t bound) {

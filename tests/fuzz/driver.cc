@@ -4,10 +4,11 @@
 //   fuzz_TARGET [--seconds N] [--seed N] FILE_OR_DIRECTORY...
 //
 // Every file is tried as it is, then they are changed and mixed by a generator whose seed is printed, so that a run can
-// be repeated. An input on which the target crashes, or that takes longer than a minute, is written to
-// crash-<target>.bin in the current directory.
+// be repeated. An input on which the target crashes, or that takes more than a minute of a processor, or ten in which it
+// waits, is written to crash-<target>.bin in the current directory.
 
 #include <fcntl.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,7 +35,9 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 constexpr size_t kMaxInput = size_t{1} << 20;
+// Of processors: what else a machine does says nothing about an input. And of a clock, for what waits for ever.
 constexpr unsigned kSecondsForOneInput = 60;
+constexpr unsigned kSecondsToWait = 600;
 
 // Stays when everything else is gone: what is lost is told at the very end.
 std::string& crash_name = *new std::string();
@@ -63,15 +66,23 @@ void on_signal(int number) {
   ::raise(number);
 }
 
+/// 0 seconds: none.
+void set_limits(unsigned of_processor, unsigned of_clock) {
+  itimerval limit = {};
+  limit.it_value.tv_sec = of_processor;
+  ::setitimer(ITIMER_PROF, &limit, nullptr);
+  ::alarm(of_clock);
+}
+
 void try_one(const Bytes& input) {
   // A copy of exactly this size, so that the sanitizer sees the first byte read beyond it.
   const auto exact = std::make_unique<uint8_t[]>(input.size());
   std::copy(input.begin(), input.end(), exact.get());
   current = exact.get();
   current_size = input.size();
-  ::alarm(kSecondsForOneInput);
+  set_limits(kSecondsForOneInput, kSecondsToWait);
   LLVMFuzzerTestOneInput(exact.get(), input.size());
-  ::alarm(0);
+  set_limits(0, 0);
   current_size = 0;
 }
 
@@ -205,7 +216,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   crash_name = "crash-" + target + ".bin";
-  for (const int number : {SIGABRT, SIGALRM}) std::signal(number, on_signal);
+  for (const int number : {SIGABRT, SIGALRM, SIGPROF}) std::signal(number, on_signal);
   if (__sanitizer_set_death_callback != nullptr) {
     // It has handlers of its own for the rest, which say more.
     __sanitizer_set_death_callback(write_current);

@@ -1,4 +1,5 @@
-// Nothing is allocated once a session exists: this program replaces malloc and counts.
+// Nothing is allocated once a session exists, and every allocation before that may fail: this program replaces malloc,
+// counts, and refuses.
 
 #include <gtest/gtest.h>
 
@@ -18,9 +19,19 @@ namespace {
 // Any thread's allocations count, those of the session's own team included.
 std::atomic<bool> trapping{false};
 std::atomic<size_t> trapped{0};
+// The trapped allocation that fails; 0: none.
+std::atomic<size_t> failing{0};
+// Allocated and not freed again while the trap was set.
+std::atomic<ptrdiff_t> alive{0};
 
-void note() {
-  if (trapping.load(std::memory_order_relaxed)) trapped.fetch_add(1, std::memory_order_relaxed);
+bool fails() {
+  if (!trapping.load(std::memory_order_relaxed)) return false;
+  return trapped.fetch_add(1, std::memory_order_relaxed) + 1 == failing;
+}
+
+void* note(void* made) {
+  if (made != nullptr && trapping.load(std::memory_order_relaxed)) alive.fetch_add(1);
+  return made;
 }
 }  // namespace
 
@@ -29,27 +40,27 @@ void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
+void __libc_free(void*);
 
-void* malloc(size_t bytes) {
-  note();
-  return __libc_malloc(bytes);
-}
+void* malloc(size_t bytes) { return fails() ? nullptr : note(__libc_malloc(bytes)); }
 void* calloc(size_t count, size_t bytes) {
-  note();
-  return __libc_calloc(count, bytes);
+  return fails() ? nullptr : note(__libc_calloc(count, bytes));
 }
 void* realloc(void* old, size_t bytes) {
-  note();
-  return __libc_realloc(old, bytes);
+  if (fails()) return nullptr;
+  void* const made = __libc_realloc(old, bytes);
+  return old == nullptr ? note(made) : made;
 }
 void* aligned_alloc(size_t alignment, size_t bytes) {
-  note();
-  return __libc_memalign(alignment, bytes);
+  return fails() ? nullptr : note(__libc_memalign(alignment, bytes));
 }
 int posix_memalign(void** out, size_t alignment, size_t bytes) {
-  note();
-  *out = __libc_memalign(alignment, bytes);
+  *out = fails() ? nullptr : note(__libc_memalign(alignment, bytes));
   return *out == nullptr ? 12 : 0;
+}
+void free(void* old) {
+  if (old != nullptr && trapping.load(std::memory_order_relaxed)) alive.fetch_sub(1);
+  __libc_free(old);
 }
 }
 
@@ -229,6 +240,74 @@ TEST(AllocTrap, LayersOnAnNpuAllocateNothing) {
     EXPECT_EQ(trapped.load(), 0u);
     EXPECT_GT(session->npu_report()->runs, 0u);
   }
+}
+
+/// What is created until a stream can begin, and closed again: a model, a session and one that borrows of it.
+oxb_status create_and_close(const char* path, uint32_t threads, oxb_backend backend,
+                            oxb_error* error) {
+  alignas(64) static std::byte arenas[2][1 << 20];
+  oxb_model* model = nullptr;
+  oxb_session* sessions[2] = {};
+  oxb_status status = oxb_model_open_file(path, nullptr, &model, error);
+  for (int i = 0; i < 2 && status == OXB_OK; ++i) {
+    oxb_session_options options = OXB_SESSION_OPTIONS_INIT;
+    options.threads = threads;
+    options.backend = backend;
+    options.lender = i == 0 ? nullptr : sessions[0];
+    oxb_plan plan = OXB_PLAN_INIT;
+    status = oxb_session_plan(model, &options, &plan, error);
+    if (status == OXB_OK) {
+      status = oxb_session_create(model, &plan, arenas[i], sizeof(arenas[i]), &sessions[i], error);
+    }
+  }
+  oxb_session_destroy(sessions[1]);
+  oxb_session_destroy(sessions[0]);
+  oxb_model_close(model);
+  return status;
+}
+
+void expect_failing_allocations_are_told(const std::string& path, uint32_t threads,
+                                         oxb_backend backend) {
+  oxb_error error = OXB_ERROR_INIT;
+  // What the system and libraries keep is there from then on.
+  ASSERT_EQ(create_and_close(path.c_str(), threads, backend, &error), OXB_OK) << error.text;
+  size_t refused = 0;
+  for (size_t n = 1;; ++n) {
+    error = OXB_ERROR_INIT;
+    failing = n;
+    alive = 0;
+    trapped = 0;
+    trapping = true;
+    const oxb_status status = create_and_close(path.c_str(), threads, backend, &error);
+    trapping = false;
+    failing = 0;
+    EXPECT_EQ(alive.load(), 0) << "allocation " << n << " is lost";
+    if (trapped.load() < n) {
+      EXPECT_EQ(status, OXB_OK) << error.text;
+      break;
+    }
+    // Without some of them a library goes on.
+    if (status == OXB_OK) continue;
+    ++refused;
+    EXPECT_EQ(status, OXB_OUT_OF_MEMORY) << "allocation " << n << ": " << error.text;
+    EXPECT_STRNE(error.text, "") << "allocation " << n;
+  }
+  EXPECT_GT(refused, 0u);
+}
+
+TEST(AllocFailure, EveryAllocationOfCreationIsToldAndNothingIsLost) {
+  const std::string dense = golden_model("gpt2/g1_tied", {"--no-quality"});
+  const std::string memories = golden_model("labml_compressive/c1_d32_fullP", {"--no-quality"});
+  for (const uint32_t threads : {1u, 3u}) {
+    expect_failing_allocations_are_told(dense, threads, OXB_BACKEND_AUTO);
+    expect_failing_allocations_are_told(memories, threads, OXB_BACKEND_AUTO);
+  }
+}
+
+TEST(AllocFailure, WithXnnpackToo) {
+  if (oxb_backend_is_built_in(OXB_BACKEND_XNNPACK) == 0) GTEST_SKIP() << "not in this build";
+  expect_failing_allocations_are_told(
+      golden_model("gpt2/g1_tied", {"--no-quality", "--weights", "f32"}), 1, OXB_BACKEND_XNNPACK);
 }
 
 }  // namespace

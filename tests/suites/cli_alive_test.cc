@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -70,6 +72,27 @@ TEST_F(CliAlive, APromptComesFromAnOptionAPlaceAPipeOrAFile) {
   (void)program.write("other");
   EXPECT_EQ(program.finish().out, expected);
   EXPECT_EQ(oxbow({"run", bytes_, "hello", "--prompt", "hello"}).exit_code, 2);
+}
+
+TEST_F(CliAlive, AFifoIsReadWhereSomebodyWritesAndElseRefused) {
+  const std::string fifo = path("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const Words& words :
+       {Words{"run", bytes_, "--file", fifo}, Words{"eval", bytes_, "--text", fifo},
+        Words{"tokenize", bytes_, "--file", fifo}}) {
+    const CommandResult result = oxbow(words);
+    EXPECT_EQ(result.exit_code, 3);
+    expect_one_line(result, "a FIFO to which nobody writes");
+  }
+  // What a shell puts in the place of a command's output.
+  const std::string command = "bash -c '" + program_dir() + "/oxbow run " + bytes_ +
+                              " --file <(sleep 0.2; printf hello) -n 20 --seed 3 2> /dev/null'";
+  std::FILE* const shell = ::popen(command.c_str(), "r");
+  ASSERT_NE(shell, nullptr);
+  std::string out;
+  for (int byte = 0; (byte = std::fgetc(shell)) != EOF;) out.push_back(static_cast<char>(byte));
+  EXPECT_EQ(::pclose(shell), 0);
+  EXPECT_EQ(out, oxbow({"run", bytes_, "hello", "-n", "20", "--seed", "3"}).out);
 }
 
 TEST_F(CliAlive, EchoAndJsonTellThePromptToo) {

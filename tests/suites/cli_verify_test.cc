@@ -243,6 +243,33 @@ TEST_F(CliVerify, NothingToCheckIsAFailure) {
   expect_one_line(result, "no output was checked");
 }
 
+// What the original gives token by token with past_buckets_states, behind a text read at once.
+TEST(CliVerifyCached, AReformerGoesOnAsTheOriginalDoesWithItsBuckets) {
+  const std::string io = (golden() / "reformer/rf1/cached.safetensors").string();
+  const std::string model =
+      golden_model("reformer/rf1", {"--weights", "f32", "--activations", "f32", "--context", "90"});
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--threads", "3"}, {"--backend", "reference"}}) {
+    std::vector<std::string> words = {"verify", model, io};
+    words.insert(words.end(), more.begin(), more.end());
+    const CommandResult result = oxbow(words);
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_NE(result.out.find("3 tensors checked"), std::string::npos) << result.out;
+  }
+  const std::string rounded =
+      golden_model("reformer/rf1", {"--weights", "int8", "--context", "90"});
+  const CommandResult result = oxbow({"verify", rounded, io, "--min-cosine", "0.99"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+}
+
+TEST(CliVerifyCached, AReformerEndsWithItsContext) {
+  const std::string io = (golden() / "reformer/rf1/cached.safetensors").string();
+  const std::string model = golden_model("reformer/rf1", {"--weights", "int8", "--context", "89"});
+  const CommandResult result = oxbow({"verify", model, io, "--min-cosine", "0.99"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE((result.out + result.err).find("89"), std::string::npos) << result.out << result.err;
+}
+
 TEST_F(CliVerify, AToleranceMustComeFromSomewhere) {
   io_.header()["__metadata__"].erase("atol_fp32");
   const CommandResult result = verify(io_);

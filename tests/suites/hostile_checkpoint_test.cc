@@ -151,6 +151,20 @@ TEST(HostileDisk, AFullDiskLeavesNothingBehindAndTheOldFileAlone) {
   expect_only(directory.path(), {"checkpoint", "model.oxb"});
 }
 
+TEST(HostileCheckpointFiles, NamesThatAreTooLongAreTold) {
+  const TemporaryDirectory directory;
+  TinyCheckpoint().write(directory / "checkpoint");
+  const std::string name(300, 'x');
+  const CommandResult none = convert(name, directory / "model.oxb");
+  EXPECT_EQ(none.exit_code, 3);
+  EXPECT_NE(none.err.find("there is no directory or file " + name), std::string::npos) << none.err;
+  const CommandResult tokenizer =
+      run_program("oxbow-convert", {(directory / "checkpoint").string(), "-o",
+                                    (directory / "model.oxb").string(), "--tokenizer", name});
+  EXPECT_EQ(tokenizer.exit_code, 3);
+  EXPECT_NE(tokenizer.err.find("cannot read "), std::string::npos) << tokenizer.err;
+}
+
 TEST(HostileDisk, AnOutputThatCannotBeWrittenIsNamed) {
   const TemporaryDirectory directory;
   TinyCheckpoint().write(directory / "checkpoint");

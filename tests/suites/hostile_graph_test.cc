@@ -67,13 +67,21 @@ TEST(HostileGraph, NamesWithControlCharactersAreRefusedAndNotShown) {
        {nul, std::string("\x1b[2J"), std::string("a\nb"), std::string(), std::string("a\u009b2J"),
         std::string("a\x9b"
                     "2J"),
-        std::string("\xe4\xb8")}) {
+        std::string("\xe4\xb8"), std::string("\xed\xa0\x80"), std::string("a\u202e")}) {
     const std::string text = refusal([&](auto& model) { find(model, "mask").name = name; });
     EXPECT_NE(text.find("its name is empty or has control characters"), std::string::npos) << text;
     EXPECT_EQ(text.find('\x1b'), std::string::npos);
   }
   refusal([](auto& model) { model.symbols[0]->name = "\x1b[2J"; });
   refusal([](auto& model) { model.entry_points[0]->name = "\x1b[2J"; });
+}
+
+TEST(HostileGraph, TwoEntryPointsOfOneNameAreRefused) {
+  const std::string text = refusal([](auto& model) {
+    auto again = std::make_unique<schema::EntryPointT>(*model.entry_points[0]);
+    model.entry_points.push_back(std::move(again));
+  });
+  EXPECT_NE(text.find("another has its name"), std::string::npos) << text;
 }
 
 /// Two memories whose rows all leave, counted by one symbol and added.

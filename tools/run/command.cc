@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -148,12 +148,7 @@ std::vector<std::byte> read_state_file(const std::string& path) {
 }
 
 void write_state_file(const std::string& path, std::span<const std::byte> state) {
-  std::FILE* file = std::fopen(path.c_str(), "wbe");
-  const bool written =
-      file != nullptr && std::fwrite(state.data(), 1, state.size(), file) == state.size();
-  if (file == nullptr || std::fclose(file) != 0 || !written) {
-    throw InputError("cannot write " + path + ": " + std::strerror(errno));
-  }
+  write_atomically(path, std::array{state});
 }
 
 std::string rate_text(uint64_t tokens, double seconds) {

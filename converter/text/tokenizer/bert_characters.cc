@@ -12,12 +12,6 @@
 namespace oxbow::convert {
 namespace {
 
-// U+2B820 to U+2B91F are missing in the original too.
-constexpr CodePointRange kChinese[] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},
-                                       {0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf},
-                                       {0x2f800, 0x2fa1f}};
-constexpr CodePointRange kHangul = {0xac00, 0xd7a3};
-
 bool is_mark(char32_t point) { return contains(CodePoints::bert_marks(), point); }
 
 std::string utf8(const std::u32string& text) {
@@ -32,11 +26,10 @@ std::string utf8(const std::u32string& text) {
 class Characters {
  public:
   Characters(const BertNormalizer& normalizer, bool find_words) : normalizer_(normalizer) {
-    for (uint32_t point = 0; point < bits_.size(); ++point) {
-      if (is_code_point(point)) bits_[point] = add(point);
-      if (find_words && contains(CodePoints::word_characters(), point)) {
-        bits_[point] |= kWordCharacter;
-      }
+    for (const CodePointRange& run : alike_code_points()) {
+      const bool word = find_words && contains(CodePoints::word_characters(), run.first);
+      const uint8_t bits = add(run.first) | (word ? kWordCharacter : 0);
+      std::fill(bits_.begin() + run.first, bits_.begin() + run.last + 1, bits);
     }
   }
 
@@ -62,14 +55,15 @@ class Characters {
   }
 
  private:
-  /// The class of a character; notes what it becomes.
+  /// The class of a character, and of those alike; notes what it becomes.
   uint8_t add(uint32_t point) {
     if (contains(CodePoints::bert_controls(), point)) return kRemoved;
     if (contains(CodePoints::white_space(), point)) return kSpace;
-    uint8_t bits = normalizer_.split_chinese && contains(kChinese, point) ? kIsolated : 0;
+    uint8_t bits =
+        normalizer_.split_chinese && contains(CodePoints::chinese(), point) ? kIsolated : 0;
     std::u32string parts(1, static_cast<char32_t>(point));
     if (normalizer_.strip_accents) {
-      if (point >= kHangul.first && point <= kHangul.last) return bits | kChanged;
+      if (point >= kHangulSyllables.first && point <= kHangulSyllables.last) return bits | kChanged;
       parts = decompose(point);
       const bool ends_order = std::any_of(parts.begin(), parts.end(),
                                           [](char32_t part) { return combining_class(part) == 0; });

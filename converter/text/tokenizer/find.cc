@@ -21,6 +21,7 @@
 #include "converter/text/tokenizer/words_json.h"
 #include "converter/text/tokenizer/world.h"
 #include "host/errors.h"
+#include "host/folder.h"
 #include "host/io_file.h"
 #include "host/json_file.h"
 #include "host/number_text.h"
@@ -101,8 +102,7 @@ class Finder {
     // Their names have a date, or that of a model.
     std::set<std::string> worlds;
     std::set<std::string> ranks;
-    for (const auto& file : std::filesystem::directory_iterator(directory_)) {
-      const std::string name = file.path().filename().string();
+    for (const std::string& name : names_in(directory_)) {
       if (is_world_vocabulary(name)) worlds.insert(name);
       if (name.ends_with(".tiktoken") || name == "tiktoken.model") ranks.insert(name);
     }
@@ -321,7 +321,7 @@ FoundTokenizer find_tokenizer(const std::string& directory, const TokenizerModel
 FoundTokenizer read_tokenizer(const std::string& source, const TokenizerModel& model) {
   if (source == "byte") return {byte_tokenizer(model.vocabulary), {}, {}, {}};
   const std::filesystem::path path(source);
-  if (std::filesystem::is_directory(path)) {
+  if (is_folder(source)) {
     FoundTokenizer found = Finder(source, model).find();
     if (!found.tokenizer) throw InputError(source + " has no tokenizer that is known");
     return found;

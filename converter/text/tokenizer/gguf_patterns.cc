@@ -41,6 +41,7 @@ constexpr const char* kDeepSeek3[] = {
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 constexpr const char* kBloom[] = {R"( ?[^(\s|.,!?…。，、।۔،)]+)"};
 constexpr const char* kViking[] = {R"( ?[^(\s|.,!?…。，、।۔،)]+)", R"(\p{N})"};
+constexpr const char* kSuperBpe[] = {R"(\p{N}+)", R"((?=(\d{3})+(?!\d)))"};
 constexpr const char* kBailing[] = {
     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"};
 constexpr const char* kSeedCoder[] = {
@@ -103,6 +104,7 @@ constexpr GgufCut kCuts[] = {
     {.name = "viking", .patterns = kViking},
     {.name = "bailingmoe", .patterns = kBailing},
     {.name = "seed-coder", .patterns = kSeedCoder},
+    {.name = "superbpe", .patterns = kSuperBpe},
 };
 
 }  // namespace

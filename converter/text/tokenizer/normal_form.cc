@@ -10,7 +10,6 @@
 namespace oxbow::convert {
 namespace {
 
-constexpr CodePointRange kSyllables = {0xac00, 0xd7a3};
 /// Jamo that join with what is before them.
 constexpr CodePointRange kVowelsAndTrails[] = {{0x1161, 0x1175}, {0x11a8, 0x11c2}};
 
@@ -28,8 +27,10 @@ using Texts = std::map<std::string, std::string>;
 class Tables {
  public:
   explicit Tables(const NormalForm& form) : form_(form) {
-    for (uint32_t point = 1; point < 0x110000; ++point) {
-      if (is_code_point(point)) add(point);
+    for (const CodePointRange& run : alike_code_points()) {
+      // Where nothing is to be done for the first, there is nothing for the others.
+      for (uint32_t point = run.first; point <= run.last && add(point); ++point) {
+      }
     }
     if (!form.compose) return;
     for (const Composition& pair : compositions()) {
@@ -53,8 +54,10 @@ class Tables {
   const std::vector<CodePointRange>& changed() const { return changed_; }
 
  private:
-  void add(uint32_t point) {
+  /// Whether it is changed.
+  bool add(uint32_t point) {
     const std::u32string own(1, static_cast<char32_t>(point));
+    bool changes = false;
     if (form_.decompose != NormalForm::Decompose::kNone) {
       const std::u32string parts = form_.decompose == NormalForm::Decompose::kCanonical
                                        ? decompose(point)
@@ -62,14 +65,17 @@ class Tables {
       const uint8_t order = combining_class(point);
       if (parts != own) decomposed_[utf8(own)] = utf8(parts);
       if (order > 0) marks_.push_back(point << 8 | order);
-      const bool syllable = point >= kSyllables.first && point <= kSyllables.last && !form_.compose;
-      if (parts != own || order > 0 || syllable) changed_.push_back({point, point});
+      const bool syllable =
+          point >= kHangulSyllables.first && point <= kHangulSyllables.last && !form_.compose;
+      changes = parts != own || order > 0 || syllable;
+      if (changes) changed_.push_back({point, point});
     }
     std::u32string last = own;
     if (form_.strip_accents && contains(CodePoints::bert_marks(), point)) last.clear();
     if (form_.strip_marks && contains(CodePoints::marks(), point)) last.clear();
     if (form_.lower_case && !last.empty()) last = lower_case(point);
     if (last != own) replaced_[utf8(own)] = utf8(last);
+    return changes || last != own;
   }
 
   NormalForm form_;

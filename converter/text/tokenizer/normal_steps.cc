@@ -16,10 +16,6 @@ using nlohmann::json;
 using Decompose = NormalForm::Decompose;
 
 constexpr size_t kMaxContent = 1024;
-// U+2B820 to U+2B91F are missing in the original too.
-constexpr CodePointRange kChinese[] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},
-                                       {0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf},
-                                       {0x2f800, 0x2fa1f}};
 // What the normalizer Nmt leaves out, and what it makes spaces of.
 constexpr CodePointRange kNmtRemoved[] = {{0x1, 0x8},   {0xb, 0xb},   {0xe, 0x1f},
                                           {0x7f, 0x7f}, {0x8f, 0x8f}, {0x9f, 0x9f}};
@@ -121,14 +117,23 @@ void NormalSteps::add_bert(const json& part) {
   const bool chinese = in_.flag(part, "handle_chinese_chars", true);
   const bool lower = in_.flag(part, "lowercase", true);
   std::map<std::string, std::string> texts;
-  for (uint32_t point = 1; point < 0x110000; ++point) {
-    if (!is_code_point(point)) continue;
-    if (clean && contains(CodePoints::bert_controls(), point)) continue;
-    if (clean && contains(CodePoints::white_space(), point)) {
-      if (point != ' ') texts[utf8(point)] = " ";
-    } else if (chinese && contains(kChinese, point)) {
-      texts[utf8(point)] = " " + utf8(point) + " ";
+  const auto each = [](std::span<const CodePointRange> ranges, const auto& use) {
+    for (const CodePointRange& range : ranges) {
+      for (uint32_t point = range.first; point <= range.last; ++point) use(point);
     }
+  };
+  if (chinese) {
+    each(CodePoints::chinese(), [&](uint32_t point) {
+      if (!clean || !contains(CodePoints::bert_controls(), point)) {
+        texts[utf8(point)] = " " + utf8(point) + " ";
+      }
+    });
+  }
+  if (clean) {
+    each(CodePoints::white_space(), [&](uint32_t point) {
+      const bool control = contains(CodePoints::bert_controls(), point);
+      if (point != ' ' && !control) texts[utf8(point)] = " ";
+    });
   }
   if (!texts.empty()) add_map(texts);
   if (clean) {

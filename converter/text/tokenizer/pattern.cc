@@ -18,7 +18,6 @@ using Kind = PatternNode::Kind;
 constexpr size_t kMaxNodes = 20000;
 constexpr size_t kMaxStates = 4096;
 constexpr size_t kMaxClasses = 255;
-constexpr uint16_t kEndsBefore = 0x8000;
 
 /// Code points that no pattern tells apart are one class.
 class Classes {
@@ -167,7 +166,7 @@ class Automaton {
           throw InputError("a pattern may match nothing, which is not supported");
         }
         const uint16_t to = i + 1 < columns_ ? number(behind) : 0;
-        next_[state * columns_ + i] = static_cast<uint16_t>(to | (matched ? kEndsBefore : 0));
+        next_[state * columns_ + i] = static_cast<uint16_t>(to | (matched ? kPatternEnds : 0));
       }
     }
   }
@@ -227,6 +226,79 @@ class Automaton {
   std::vector<uint16_t> next_;
 };
 
+/// Cuts before each group of three counted from the end of a run, "(?=(S{3})+(?!S))": the pattern S; empty: it is none of
+/// these. It looks ahead without bound, and matches nothing.
+std::string grouped_characters(const std::string& pattern) {
+  for (const std::string begin : {"(?=(", "(?=(?:"}) {
+    const std::string middle = "{3})+(?!";
+    const size_t end = pattern.find(middle, begin.size());
+    if (!pattern.starts_with(begin) || end == std::string::npos) continue;
+    const std::string of = pattern.substr(begin.size(), end - begin.size());
+    if (pattern == begin + of + middle + of + "))") return of;
+  }
+  return "";
+}
+
+/// Without what is around a single part.
+PatternNode only_part(PatternNode node) {
+  while ((node.kind == Kind::kSequence || node.kind == Kind::kChoice) && node.parts.size() == 1) {
+    PatternNode part = std::move(node.parts[0]);
+    node = std::move(part);
+  }
+  return node;
+}
+
+/// The automaton of that. A part ends before the next place where it cuts, or with the text. How long a run is shows behind
+/// it only: the place where it began is marked, or, where the part began with it, that behind its first character, since no
+/// part is empty.
+std::vector<uint16_t> group_table(const CodePointSet& set, const Classes& classes) {
+  // Between runs; runs a part began with, of 1, 2, 3 and then 4, 5, 6, 4, ... characters; runs behind other text.
+  enum State : uint16_t {
+    kNone,
+    kStart,
+    kText,
+    kOwn,
+    kLongOwn = kOwn + 3,
+    kRun = kLongOwn + 3,
+    kLongRun = kRun + 3,
+    kCount = kLongRun + 2
+  };
+  const auto ends_behind = [](uint16_t count) {
+    return static_cast<uint16_t>(kPatternEnds | (count + 1) << kPatternBehindShift);
+  };
+  const uint16_t to_text = kPatternEnds | kText;
+  // What comes with one more character, and with another or none.
+  struct Row {
+    uint16_t inside, outside;
+  };
+  constexpr uint16_t kMarked = kPatternMark;
+  const Row rows[kCount] = {
+      {kNone, kNone},
+      {kOwn, kText},
+      {static_cast<uint16_t>(kPatternEnds | kMarked | kRun), to_text},
+      {static_cast<uint16_t>(kMarked | (kOwn + 1)), to_text},
+      {kOwn + 2, to_text},
+      {kLongOwn, to_text},
+      {kLongOwn + 1, ends_behind(0)},
+      {kLongOwn + 2, ends_behind(1)},
+      {kLongOwn, ends_behind(2)},
+      {kRun + 1, to_text},
+      {kRun + 2, to_text},
+      {kLongRun, ends_behind(0)},
+      {kLongRun + 1, ends_behind(1)},
+      {kRun + 2, ends_behind(2)},
+  };
+  std::vector<uint16_t> next;
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < classes.count(); ++i) {
+      next.push_back(classes.holds(set, i) ? row.inside : row.outside);
+    }
+    // Behind the text there is no state.
+    next.push_back(static_cast<uint16_t>(row.outside & ~kPatternState));
+  }
+  return next;
+}
+
 }  // namespace
 
 std::string punctuation_pattern() {
@@ -250,16 +322,27 @@ CompiledPatterns compile_patterns(const std::string& source,
   CompiledPatterns compiled;
   try {
     std::vector<PatternNode> nodes;
+    std::vector<bool> groups;
     for (const SplitPattern& pattern : patterns) {
+      const std::string grouped = pattern.literal ? "" : grouped_characters(pattern.text);
+      if (!grouped.empty() && pattern.behaviour != schema::SplitBehaviour::Isolated) {
+        throw InputError("pattern " + printable(pattern.text) + " is supported as Isolated only");
+      }
       nodes.push_back(pattern.literal ? literal_pattern(pattern.text)
-                                      : parse_pattern(pattern.text));
+                                      : parse_pattern(grouped.empty() ? pattern.text : grouped));
+      groups.push_back(!grouped.empty());
+      if (groups.back()) nodes.back() = only_part(std::move(nodes.back()));
+      if (groups.back() && nodes.back().kind != Kind::kSet) {
+        throw InputError("pattern " + printable(pattern.text) + " groups more than characters");
+      }
     }
     const Classes classes(nodes);
     compiled.classes = std::make_unique<schema::CharClassesT>(pack_char_classes(classes.of()));
     compiled.class_count = static_cast<uint32_t>(classes.count());
     for (size_t i = 0; i < nodes.size(); ++i) {
       auto out = std::make_unique<schema::WordPatternT>();
-      out->next = Automaton(Program(nodes[i], classes), classes.count()).take();
+      out->next = groups[i] ? group_table(nodes[i].set, classes)
+                            : Automaton(Program(nodes[i], classes), classes.count()).take();
       out->behaviour = patterns[i].behaviour;
       out->of_bytes = patterns[i].of_bytes;
       compiled.patterns.push_back(std::move(out));

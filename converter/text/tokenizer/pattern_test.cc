@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "converter/text/tokenizer/gguf_patterns.h"
 #include "converter/text/tokenizer/unicode.h"
@@ -17,12 +18,17 @@ namespace {
 using Words = std::vector<std::string>;
 using Behaviour = schema::SplitBehaviour;
 
+schema::TokenizerT tables_of(const std::vector<SplitPattern>& patterns) {
+  schema::TokenizerT table;
+  write_patterns("test", patterns, table);
+  return table;
+}
+
 /// The tables of some patterns, as the runtime reads them.
 class Cutter {
  public:
-  explicit Cutter(const std::vector<SplitPattern>& patterns) {
-    schema::TokenizerT table;
-    write_patterns("test", patterns, table);
+  explicit Cutter(const std::vector<SplitPattern>& patterns) : Cutter(tables_of(patterns)) {}
+  explicit Cutter(const schema::TokenizerT& table) {
     builder_.Finish(schema::CreateTokenizer(builder_, &table));
     table_ = flatbuffers::GetRoot<schema::Tokenizer>(builder_.GetBufferPointer());
     Error error;
@@ -43,7 +49,12 @@ class Cutter {
     PatternState state;
     Words words;
     bool begun = false;
+    size_t calls = 0;
     for (size_t taken = 0, there = 0; taken < text.size();) {
+      if (++calls > 100 * text.size()) {
+        ADD_FAILURE() << "goes in circles at " << taken;
+        return words;
+      }
       const bool last = there == text.size();
       PatternCutter cutter(set_, state, std::span(text).subspan(taken, there - taken), last);
       const PatternWord word = there == taken ? PatternWord{0, true} : cutter.next(most);
@@ -148,6 +159,39 @@ TEST(Pattern, CutsThePartsOfTheOneBefore) {
             (Words{"ab", "  ", "1", "2", " cd"}));
 }
 
+/// Where (?=(S{3})+(?!S)) cuts: a multiple of three characters of S is left of the run.
+Words cut_in_threes(const std::string& text, const std::string& characters) {
+  Words words(1);
+  for (size_t at = 0; at < text.size(); ++at) {
+    size_t left = 0;
+    while (at + left < text.size() && characters.find(text[at + left]) != std::string::npos) ++left;
+    if (left != 0 && left % 3 == 0 && !words.back().empty()) words.emplace_back();
+    words.back() += text[at];
+  }
+  return words;
+}
+
+TEST(Pattern, CutsBeforeGroupsOfThreeCountedFromTheEnd) {
+  const char* pattern = R"((?=(\d{3})+(?!\d)))";
+  EXPECT_EQ(cut(pattern, "1234567"), (Words{"1", "234", "567"}));
+  EXPECT_EQ(cut(pattern, "ab1234c123 12"), (Words{"ab1", "234c", "123 12"}));
+  EXPECT_EQ(cut_for("superbpe", "by 1234567½1234 or 12 and x"),
+            (Words{"by ", "1", "234", "567½1", "234", " or ", "12", " and x"}));
+  // All texts of up to eleven characters, and long ones.
+  const Cutter cutter({{pattern}});
+  for (uint32_t bits = 0; bits < 1u << 11; ++bits) {
+    std::string text;
+    for (uint32_t i = 0; i < 1 + bits % 11; ++i) text += (bits >> i & 1) != 0 ? '7' : 'x';
+    for (const size_t chunk : {1, 3, 11}) {
+      ASSERT_EQ(cutter.cut(text, chunk, 4), cut_in_threes(text, "7")) << text;
+    }
+  }
+  for (const size_t digits : {100u, 101u, 102u}) {
+    const std::string text = "a" + std::string(digits, '7') + "b";
+    EXPECT_EQ(cut("(?=(?:[0-9]{3})+(?![0-9]))", text), cut_in_threes(text, "7"));
+  }
+}
+
 TEST(Pattern, DoesWithWhatItHoldsAsTold) {
   EXPECT_EQ(cut({{"-", true, Behaviour::WithPrevious}}, "a-b--c"), (Words{"a-", "b-", "-", "c"}));
   EXPECT_EQ(cut({{"-", true, Behaviour::WithNext}}, "a-b--c"), (Words{"a", "-b", "-", "-c"}));
@@ -155,6 +199,29 @@ TEST(Pattern, DoesWithWhatItHoldsAsTold) {
   EXPECT_EQ(cut({{"-", true, Behaviour::DropHeld}}, "a--b"), (Words{"a", "b"}));
   EXPECT_EQ(cut({{R"(\w+|[^\w\s]+)", false, Behaviour::DropBetween}}, "a  b, c"),
             (Words{"a", "b", ",", "c"}));
+}
+
+TEST(Pattern, WithAnyTableGoesOn) {
+  std::mt19937 random(7);
+  const std::string text =
+      "ab1234567 12\xff"
+      "3456x";
+  const schema::TokenizerT sound =
+      tables_of({{R"(\d+)"}, {R"((?=(\d{3})+(?!\d)))"}, {R"(\w|\s+)"}});
+  for (int trial = 0; trial < 1000; ++trial) {
+    schema::TokenizerT table = sound;
+    for (const auto& pattern : table.patterns) {
+      pattern->behaviour = static_cast<Behaviour>(random() % 6);
+      const size_t states = pattern->next.size() / (table.pattern_class_count + 1);
+      for (uint16_t& entry : pattern->next) {
+        if (random() % 3 != 0) continue;
+        entry = static_cast<uint16_t>((random() & 0xf000) | random() % states);
+      }
+    }
+    const Cutter cutter(table);
+    cutter.cut(text, 1 + static_cast<size_t>(trial) % 3, 1 + static_cast<size_t>(trial) % 5);
+    if (HasFailure()) return;
+  }
 }
 
 /// The words of a way to cut that is written by hand.

@@ -46,6 +46,13 @@ struct CompatibleEntry {
 #include "converter/text/tokenizer/unicode_data.inc"
 #include "converter/text/tokenizer/unicode_patterns.inc"
 
+// U+2B820 to U+2B91F are missing in the original too.
+constexpr CodePointRange kChineseRanges[] = {
+    {0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},  {0x20000, 0x2a6df},
+    {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf}, {0x2f800, 0x2fa1f}};
+constexpr uint32_t kCodePointCount = 0x110000;
+constexpr CodePointRange kSurrogates = {0xd800, 0xdfff};
+
 /// The one of these sorted ranges that holds the code point, or null.
 template <typename Range>
 const Range* find(std::span<const Range> ranges, uint32_t code_point) {
@@ -65,6 +72,43 @@ std::span<const CodePointRange> CodePoints::bert_punctuation() { return kBertPun
 std::span<const CodePointRange> CodePoints::bert_marks() { return kBertMarkRanges; }
 std::span<const CodePointRange> CodePoints::marks() { return kMarkRanges; }
 std::span<const CodePointRange> CodePoints::bert_controls() { return kBertControlRanges; }
+
+std::span<const CodePointRange> CodePoints::chinese() { return kChineseRanges; }
+
+std::span<const CodePointRange> alike_code_points() {
+  static const std::vector<CodePointRange> runs = [] {
+    std::vector<uint32_t> begins = {0, 0x130, 0x131};
+    const auto add = [&](uint32_t first, uint32_t last) {
+      begins.push_back(first);
+      begins.push_back(last + 1);
+    };
+    for (const auto ranges :
+         {CodePoints::white_space(), CodePoints::word_characters(), CodePoints::bert_punctuation(),
+          CodePoints::bert_marks(), CodePoints::bert_controls(), CodePoints::marks(),
+          CodePoints::chinese(), std::span<const CodePointRange>(&kHangulSyllables, 1),
+          std::span<const CodePointRange>(&kSurrogates, 1)}) {
+      for (const CodePointRange& range : ranges) add(range.first, range.last);
+    }
+    // Each of these becomes another character, or has a place of its own.
+    const auto add_each = [&](uint32_t first, uint32_t last) {
+      for (uint32_t point = first; point <= last; ++point) add(point, point);
+    };
+    for (const LowerRun& run : kLowerRuns) add_each(run.first, run.last);
+    for (const CombiningRange& range : kCombiningRanges) add_each(range.first, range.last);
+    for (const Decomposition& entry : kDecompositions) add(entry.code_point, entry.code_point);
+    for (const CompatibleEntry& entry : kCompatible) add(entry.code_point, entry.code_point);
+    std::sort(begins.begin(), begins.end());
+    begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
+    std::vector<CodePointRange> out;
+    for (size_t i = 0; i < begins.size() && begins[i] < kCodePointCount; ++i) {
+      if (begins[i] == kSurrogates.first) continue;
+      const uint32_t end = i + 1 < begins.size() ? begins[i + 1] : kCodePointCount;
+      out.push_back({begins[i], std::min(end, kCodePointCount) - 1});
+    }
+    return out;
+  }();
+  return runs;
+}
 
 bool contains(std::span<const CodePointRange> ranges, uint32_t code_point) {
   return find(ranges, code_point) != nullptr;

@@ -36,9 +36,17 @@ struct CodePoints {
   static std::span<const CodePointRange> bert_controls();
   /// What its normalizer StripAccents leaves out.
   static std::span<const CodePointRange> marks();
+  /// Han characters, each of which is a word of its own to BERT.
+  static std::span<const CodePointRange> chinese();
 };
 
+inline constexpr CodePointRange kHangulSyllables = {0xac00, 0xd7a3};
+
 bool contains(std::span<const CodePointRange> ranges, uint32_t code_point);
+
+/// All code points in runs, without surrogates: what is here tells the same of all characters of a run but for itself, and
+/// where it makes others of them, all of them are. Who asks about all of Unicode asks once a run.
+std::span<const CodePointRange> alike_code_points();
 
 /// The character in lower case, without regard to its neighbours; itself when it has none.
 std::u32string lower_case(uint32_t code_point);

@@ -127,5 +127,32 @@ TEST(Unicode, ATableOfClassesHoldsTheBitsOfEveryCodePoint) {
   EXPECT_LT(table.blocks.size(), 300 * CharClasses::kBlock);
 }
 
+TEST(Unicode, CharactersOfARunAreAlike) {
+  uint32_t next = 0;
+  for (const CodePointRange& run : alike_code_points()) {
+    ASSERT_TRUE(run.first == next || (next == 0xd800 && run.first == 0xe000)) << next;
+    ASSERT_LE(run.first, run.last);
+    next = run.last + 1;
+    const auto same = [&](uint32_t point) {
+      return std::u32string(1, static_cast<char32_t>(point));
+    };
+    for (uint32_t point = run.first; point <= run.last; ++point) {
+      for (const auto ranges :
+           {CodePoints::white_space(), CodePoints::word_characters(), CodePoints::marks(),
+            CodePoints::bert_punctuation(), CodePoints::bert_marks(), CodePoints::bert_controls(),
+            CodePoints::chinese()}) {
+        ASSERT_EQ(contains(ranges, point), contains(ranges, run.first)) << point;
+      }
+      // What becomes another character, or has a place among marks, is alone.
+      if (run.first == run.last) continue;
+      ASSERT_EQ(lower_case(point), same(point));
+      ASSERT_EQ(decompose(point), same(point));
+      ASSERT_EQ(decompose_compatible(point), same(point));
+      ASSERT_EQ(combining_class(point), 0);
+    }
+  }
+  EXPECT_EQ(next, 0x110000u);
+}
+
 }  // namespace
 }  // namespace oxbow::convert

@@ -77,6 +77,7 @@ struct RelativeTerm {
           scales[j] = table_scales[t * heads + head];
           biases[j] = bias[t * heads + head];
         });
+        OXB_WIDE_LOOP
         for (size_t j = 0; j < span.count; ++j) {
           const float term = static_cast<float>(dots[j]) * (state.query_scale * scales[j]);
           scores[index + j] = (scores[index + j] + term) + biases[j];
@@ -89,6 +90,7 @@ struct RelativeTerm {
         find_dots<Primitives>(tile.query.q, rows, tile.shape, of_keys, span, dots);
         for_each_row<Primitives>(of_keys, tile.shape, span,
                                  [&](size_t j, size_t t) { biases[j] = bias[t * heads + head]; });
+        OXB_WIDE_LOOP
         for (size_t j = 0; j < span.count; ++j) {
           scores[index + j] = (scores[index + j] + dots[j]) + biases[j];
         }

@@ -34,6 +34,10 @@ Status check(Tokenizer& tokenizer, Error* error) {
         error, Status::kFileCorrupt, "tokenizer: %u characters for a vocabulary of %u tokens",
         static_cast<unsigned>(tokenizer.tokens), static_cast<unsigned>(tokenizer.vocabulary));
   }
+  // A character that is not there could not be told with its place.
+  if (tokenizer.step_count > 0) {
+    return fail(error, Status::kFileCorrupt, "tokenizer: characters are taken as they are");
+  }
   const std::span<const uint32_t> characters = code_points(tokenizer);
   for (size_t id = 0; id < characters.size(); ++id) {
     if (!is_code_point(characters[id])) {

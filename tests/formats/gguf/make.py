@@ -210,6 +210,8 @@ def blocks():
 BLOCK_HALVES = {
     "Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108],
     "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0], "TQ1_0": [52], "TQ2_0": [64],
+    "Q8_K": [], "IQ1_S": [0], "IQ1_M": [], "IQ2_XXS": [0], "IQ2_XS": [0], "IQ2_S": [0], "IQ3_XXS": [0], "IQ3_S": [0],
+    "MXFP4": [], "NVFP4": [],
 }
 
 
@@ -223,6 +225,20 @@ def all_blocks():
         raw = random.integers(0, 256, (6, size), dtype=np.uint8)
         for place in halves:
             raw[:, place:place + 2] = random.normal(0, 0.1, 6).astype(np.float16).view(np.uint8).reshape(6, 2)
+        if name == "Q8_K":
+            # The library cannot read it: a scale, numbers, and their sums.
+            scales = random.normal(0, 0.1, (6, 1)).astype(np.float32)
+            raw[:, :4] = scales.view(np.uint8)
+            tensors[name + ".raw"] = raw
+            tensors[name] = scales * raw[:, 4:260].view(np.int8).astype(np.float32)
+            continue
+        if name == "IQ1_M":
+            # The scale's four parts are the upper bits of four numbers.
+            half = random.normal(0, 0.1, 6).astype(np.float16).view(np.uint16)
+            for i in range(4):
+                raw[:, 49 + 2 * i] = (raw[:, 49 + 2 * i] & 15) | ((half >> (4 * i) & 15) << 4).astype(np.uint8)
+        if name == "MXFP4":
+            raw[:, 0] = [0, 1, 2, 120, 127, 130]
         tensors[name + ".raw"] = raw
         tensors[name] = gguf.quants.dequantize(raw, number).astype(np.float32).reshape(6, block)
     save_file(tensors, HERE / "all_blocks.safetensors")
