@@ -380,8 +380,10 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     if (source.is_random()) source = sample_source(reference.graph, file);
     converter.progress("calibrating");
     if (measures) observed.sizes = measure_channels(reference.graph, file, source);
-    // Random tokens say too little of what goes together.
-    if (measures && !source.is_random() && options.transform.value_or(Transform{.fit = true}).fit) {
+    // Random tokens say too little of what goes together; for few bits so does the sample of the converter's own.
+    const bool told = options.quantize.weights == "int8" || !options.calibration_file.empty();
+    const bool fits = options.transform ? options.transform->fit : told;
+    if (measures && !source.is_random() && fits) {
       observed.inputs = record_inputs(reference.graph, file, source, converter.store());
     }
     if (options.quantize.static_scales) observed.plain = calibrate(reference.graph, file, source);

@@ -339,7 +339,8 @@ Status run_session(Session& session, uint32_t entry_index, std::span<const Input
   if (borrows_device) {
     OXB_TRY(run_on_lenders_device(session, entry_index, context));
   } else {
-    const bool lets_go = tokens >= kTokensToLetGo && !session.options.warm_up;
+    // A stream that goes on will need them again at once.
+    const bool lets_go = entry.starts() && tokens >= kTokensToLetGo && !session.options.warm_up;
     OXB_TRY(run_steps(session, session, entry_index, lets_go, context));
   }
   end_run(session, entry_index, tokens);
