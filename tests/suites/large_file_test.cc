@@ -46,7 +46,7 @@ TEST(LargeFile, WeightsBeyondFourGiBAreFoundAndChecked) {
   Graph graph = large_graph();
   convert::plan(graph);
   convert::DraftFile draft(path, graph);
-  draft.pack(graph, [](uint64_t, uint64_t) {});
+  draft.pack(graph, {}, [](uint64_t, uint64_t) {});
   draft.finish(graph.model);
   ASSERT_GT(std::filesystem::file_size(path), uint64_t{1} << 32);
 
