@@ -254,7 +254,10 @@ Chosen choose(const Converter& converter, const ConvertOptions& options, const O
     char loss[32];
     std::snprintf(loss, sizeof(loss), "%.4g", quality.loss());
     report += (report.empty() ? "" : "; ") + transform_text(transform) + ": " + loss;
-    if (best && best->quality.loss() <= quality.loss()) return;
+    // What makes no difference, as where there is one number to compare, is not done.
+    if (best && (transform.fit ? best->quality.loss() <= quality.loss()
+                               : best->quality.loss() < quality.loss()))
+      return;
     best = Chosen{std::move(built), transform, std::move(quality)};
   };
   for (const Transform& transform : candidates(options)) attempt(transform);

@@ -146,7 +146,8 @@ TEST(TransfoXlRefuses, CutoffsThatDoNotAscend) {
 }
 
 TEST(TransfoXlRefuses, EmbeddingsDividedToNothing) {
-  expect_words(refusal(hugging_face_xl(), "div_val", 3), {"div_val is 3", "d_embed, 8", "2 times"});
+  expect_words(refusal(hugging_face_xl(), "div_val", 3),
+               {"div_val is 3", "the embeddings' width, 8", "2 times"});
 }
 
 TEST(TransfoXlRefuses, AnOddWidth) {

@@ -336,6 +336,7 @@ std::vector<float> Checkpoint::bitnet_matrix(const std::string& name, uint64_t r
 
 std::vector<float> Checkpoint::tensor(const std::string& name,
                                       const std::vector<uint64_t>& shape) const {
+  check_can_build();
   const bool ternary = bitnet_ && bitnet_->is_matrix(name) && shape.size() == 2;
   if (assumes_tensors_ && !tensors_.contains(name)) {
     uint64_t count = 1;

@@ -120,7 +120,8 @@ class Checkpoint {
   /// collects unknown keys, and an importer gets a possible value instead, and zeros for what tensors have.
   void collect_problems() const { collects_ = true; }
   /// What importers find wrong with the configuration by themselves, e.g. two keys that contradict each other: throws
-  /// KeyError, or collects it. Who calls it goes on with what is possible.
+  /// KeyError, or collects it. Who calls it goes on with what is possible; the first tensor that is asked for then throws, for
+  /// what would be built of values that contradict each other may have no sizes.
   void refuse(const std::string& problem) const;
   /// Throws InputError with all that were collected, a line each.
   [[noreturn]] void throw_problems() const;
@@ -138,6 +139,8 @@ class Checkpoint {
   const GgufFile* gguf() const { return gguf_; }
 
  private:
+  void add_problem(const std::string& problem) const;
+  void check_can_build() const;
   struct Found {
     const StoredTensor* tensor;
     const TensorFile* file;
@@ -193,6 +196,9 @@ class Checkpoint {
   mutable std::set<std::string> ternary_tensors_;
   mutable bool collects_ = false;
   mutable std::vector<std::string> problems_;
+  /// Keys whose values were wrong, and whether others contradict each other.
+  mutable std::set<std::string> failed_keys_;
+  mutable bool contradicts_ = false;
   std::optional<BitnetFormat> bitnet_;
   /// Null unless others have quantised the matrices.
   std::shared_ptr<const PackedTensors> packed_;

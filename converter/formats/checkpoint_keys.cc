@@ -73,14 +73,28 @@ void Checkpoint::fail_key(const std::string& name, const std::string& expected) 
       (value == nullptr ? "key " + name + " is missing"
                         : name + " is " + printable(value->dump(-1, ' ', true), 80)) +
       ", expected " + expected;
-  refuse(problem);
+  failed_keys_.insert(name);
+  add_problem(problem);
 }
 
-void Checkpoint::refuse(const std::string& problem) const {
+void Checkpoint::add_problem(const std::string& problem) const {
   if (!collects_) throw KeyError(config_path_ + ": " + problem);
   if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end()) {
     problems_.push_back(problem);
   }
+}
+
+void Checkpoint::refuse(const std::string& problem) const {
+  contradicts_ = true;
+  // What follows from a value that stands in for a wrong one is no problem of the file.
+  const bool follows =
+      std::any_of(failed_keys_.begin(), failed_keys_.end(),
+                  [&](const std::string& key) { return problem.find(key) != std::string::npos; });
+  if (!follows) add_problem(problem);
+}
+
+void Checkpoint::check_can_build() const {
+  if (contradicts_) throw_problems();
 }
 
 bool Checkpoint::has_key(const std::string& name) const { return find(name) != nullptr; }

@@ -229,6 +229,7 @@ class FakeJava {
     f.SetByteArrayRegion = set_region<jbyteArray, jbyte>;
     f.SetIntArrayRegion = set_region<jintArray, jint>;
     f.SetFloatArrayRegion = set_region<jfloatArray, jfloat>;
+    f.GetLongArrayRegion = get_region<jlongArray, jlong>;
     f.SetLongArrayRegion = set_region<jlongArray, jlong>;
     f.SetDoubleArrayRegion = set_region<jdoubleArray, jdouble>;
     f.GetDirectBufferAddress = [](JNIEnv*, jobject buffer) -> void* {

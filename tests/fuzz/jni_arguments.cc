@@ -80,9 +80,14 @@ class JavaProgram {
   /// One that most models let be, so that most calls have something to do.
   void add_session() {
     for (const FakeJava::Native& method : java_.natives()) {
-      if (method.name != "create" || !method.signature.starts_with("(JIIJ[BZ")) continue;
+      if (method.name != "create" || !method.signature.starts_with("(JLdev/oxbow/SessionOptions;"))
+        continue;
       const int64_t no_cache = FakeJava::address(java_.new_array(0, 1));
-      const int64_t made = java_.call(method, {{handles_[0], 1, 0, 0, no_cache, 0, 0, 0, 0}, {}});
+      // Those of SessionOptions.java: one thread, else zeros.
+      Thing& options = java_.new_array(8, sizeof(int64_t));
+      options.bytes[0] = 1;
+      const int64_t made =
+          java_.call(method, {{handles_[0], 0, FakeJava::address(options), no_cache, 0, 0, 0}, {}});
       if (made != 0 && !java_.pending()) handles_.push_back(made);
       java_.clear();
       return;

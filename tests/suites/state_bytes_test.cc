@@ -219,14 +219,15 @@ States compressive(const json& c) {
 States adaptive_span(const json& c) {
   const size_t rows = size_t{c["attn_span"]} * size_t{c["hidden_size"]};
   States s;
-  for (size_t i = 0; i < c["nb_layers"]; ++i) s.add({rows, rows}, 1);
+  for (size_t i = 0; i < c["nb_layers"]; ++i) s.add({rows, rows, rows}, 1);
   return s;
 }
 
 States transformer_xl(const json& c) {
   const size_t rows = size_t{c["mem_len"]} * size_t{c["n_head"]} * size_t{c["d_head"]};
+  const size_t hidden = size_t{c["mem_len"]} * size_t{c["d_model"]};
   States s;
-  for (size_t i = 0; i < c["n_layer"]; ++i) s.add({rows, rows}, 1);
+  for (size_t i = 0; i < c["n_layer"]; ++i) s.add({hidden, rows, rows}, 1);
   return s;
 }
 
