@@ -228,6 +228,8 @@ States transformer_xl(const json& c) {
   const size_t hidden = size_t{c["mem_len"]} * size_t{c["d_model"]};
   States s;
   for (size_t i = 0; i < c["n_layer"]; ++i) s.add({hidden, rows, rows}, 1);
+  // What the last layer gave is a memory too, though nobody reads it.
+  s.add({hidden}, 1);
   return s;
 }
 
