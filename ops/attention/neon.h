@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/attention/generic.h"
 #include "ops/common/neon.h"
 #include "runtime/base/math.h"
 
