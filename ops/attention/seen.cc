@@ -1,5 +1,7 @@
 #include "ops/attention/seen.h"
 
+#include <type_traits>
+
 namespace oxbow {
 namespace {
 
@@ -133,7 +135,7 @@ void visit_seen(const Sight& sight, const PatternParams& pattern, const Attentio
   // Keys of the first of two sources, which all queries see, are in front of what the pattern counts.
   const uint64_t sides = terms.has(schema::TermKind::Sides) ? sight.last_source : 0;
   if (sides != 0) globals.push({0, sides, 1});
-  Moved shown{globals, sides};
+  Moved<std::remove_reference_t<decltype(globals)>> shown{globals, sides};
   if (sight.positions != sides) {
     pattern.visit(pattern, head, query - sides, sight.positions - sides, sink_of(shown));
   }
