@@ -41,7 +41,7 @@ public final class MainActivity extends Activity {
         threads = new Button(this);
         backend = new Button(this);
         Button measure = new Button(this);
-        measure.setText("Measure");
+        measure.setText("Chart");
         text = new TextView(this);
         status = new TextView(this);
         ScrollView scroll = new ScrollView(this);

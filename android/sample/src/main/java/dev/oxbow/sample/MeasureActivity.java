@@ -7,7 +7,7 @@ import android.widget.ScrollView;
 import android.widget.TextView;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** What a token takes and what memory the app holds, over a stream: both lines are to stay flat. */
+/** What a token takes and what memory the library holds, over a stream: both lines are to stay flat. */
 public final class MeasureActivity extends Activity {
     private Measurement measurement;
     private TextView words;
@@ -28,7 +28,7 @@ public final class MeasureActivity extends Activity {
         column.addView(words);
         column.addView(heading("Time for a token"));
         column.addView(times);
-        column.addView(heading("Native memory of the app"));
+        column.addView(heading("Memory of the library"));
         column.addView(memory);
         ScrollView scroll = new ScrollView(this);
         scroll.addView(column);

@@ -1,14 +1,14 @@
 package dev.oxbow.sample;
 
 import android.content.Context;
-import android.os.Debug;
 import dev.oxbow.Model;
+import dev.oxbow.Oxbow;
 import dev.oxbow.Session;
 import dev.oxbow.SessionOptions;
 import java.util.Arrays;
 
 /**
- * Feeds a stream to the model on a thread of its own, and notes what a token takes and what memory the app holds. It outlives an
+ * Feeds a stream to the model on a thread of its own, and notes what a token takes and what memory the library holds. It outlives an
  * activity that is turned.
  */
 final class Measurement {
@@ -96,7 +96,7 @@ final class Measurement {
     private void note(int part, float median) {
         synchronized (this) {
             microseconds[part] = median;
-            kibibytes[part] = Debug.getNativeHeapAllocatedSize() / 1024f;
+            kibibytes[part] = Oxbow.getNativeBytes() / 1024f;
             done = part + 1;
         }
         changed();
