@@ -239,8 +239,13 @@ TEST(Problems, OfAConfigurationAreToldAtOnce) {
   config["axial_pos_embds_dim"] = {4, 5};
   config["colour"] = "blue";
   expect_words(refusal(config, "hidden_act", "gelo"),
-               {"6 problems", "num_buckets has 3", "attn_layers has \"full\"", "num_hidden_layers",
-                "the sum 9", "hidden_act", "unknown key colour"});
+               {"5 problems", "num_buckets has 3", "attn_layers has \"full\"", "num_hidden_layers",
+                "the sum 9", "hidden_act"});
+  // Keys are known to be unknown once a graph was built, which values that contradict each other do not allow.
+  config = reformer();
+  config["colour"] = "blue";
+  expect_words(refusal(config, "hidden_act", "gelo"),
+               {"2 problems", "hidden_act", "unknown key colour"});
   config = longnet();
   config["dilated_ratio"] = {1, 3};
   config["decoder_attention_heads"] = 3;

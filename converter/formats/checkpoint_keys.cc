@@ -73,7 +73,7 @@ void Checkpoint::fail_key(const std::string& name, const std::string& expected) 
       (value == nullptr ? "key " + name + " is missing"
                         : name + " is " + printable(value->dump(-1, ' ', true), 80)) +
       ", expected " + expected;
-  failed_keys_.insert(name);
+  if (collects_) failed_keys_.insert(name);
   add_problem(problem);
 }
 
@@ -85,7 +85,7 @@ void Checkpoint::add_problem(const std::string& problem) const {
 }
 
 void Checkpoint::refuse(const std::string& problem) const {
-  contradicts_ = true;
+  contradicts_ = collects_;
   // What follows from a value that stands in for a wrong one is no problem of the file.
   const bool follows =
       std::any_of(failed_keys_.begin(), failed_keys_.end(),
