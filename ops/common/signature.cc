@@ -210,15 +210,13 @@ class Checker {
         [[fallthrough]];
       case Rows::kSame:
         return check_same_rows(context_, input(place.rows.input, repetition), tensor);
+      case Rows::kRoomFor:
+        return check_room_for(tensor, tensor.rows, place.rows.number(StepView(context_, starts_)));
       case Rows::kCountedOrFixed:
         if (tensor.rows_symbol < 0) return Status::kOk;
-        [[fallthrough]];
+        return check_own_symbol(tensor, input(place.rows.input, repetition));
       case Rows::kCounted:
-        if (context_.may_set_symbol(tensor.rows_symbol) &&
-            tensor.rows_symbol != input(place.rows.input, repetition).rows_symbol) {
-          return Status::kOk;
-        }
-        return context_.fail("tensor '%s' must have a row symbol of its own", tensor.name);
+        return check_counted(place, tensor, input(place.rows.input, repetition));
       case Rows::kRing:
       case Rows::kPinnedRing:
         return check_ring(place, tensor);
@@ -226,6 +224,27 @@ class Checker {
         return check_same_ring(tensor, input(place.rows.input, repetition));
     }
     return Status::kOk;
+  }
+
+  Status check_own_symbol(const Tensor& tensor, const Tensor& other) {
+    if (context_.may_set_symbol(tensor.rows_symbol) && tensor.rows_symbol != other.rows_symbol) {
+      return Status::kOk;
+    }
+    return context_.fail("tensor '%s' must have a row symbol of its own", tensor.name);
+  }
+
+  Status check_counted(const Place& place, const Tensor& tensor, const Tensor& other) {
+    OXB_TRY(check_own_symbol(tensor, other));
+    OXB_TRY(check_room(context_, tensor));
+    const Told most = place.rows.number;
+    return check_room_for(tensor, context_.symbol_max(tensor.rows_symbol),
+                          most == nullptr ? other.rows : most(StepView(context_, starts_)));
+  }
+
+  Status check_room_for(const Tensor& tensor, uint64_t room, uint64_t rows) {
+    if (room >= rows) return Status::kOk;
+    return context_.fail("tensor '%s' has room for %" PRIu64 " rows, expected %" PRIu64,
+                         tensor.name, room, rows);
   }
 
   Status check_number_of_rows(const Tensor& tensor, uint64_t rows) {

@@ -81,6 +81,8 @@ class StepView {
   Tensor input(size_t line) const { return context_.input(starts_[line]); }
   /// The tensor at a place in the step's list of inputs.
   Tensor at(size_t index) const { return context_.input(index); }
+  /// The tensor at a place in the step's list of outputs.
+  Tensor output(size_t index = 0) const { return context_.output(index); }
 
  private:
   const BindContext& context_;
@@ -117,6 +119,7 @@ struct Rows {
     kSame,
     kSameOrOne,
     kRoom,
+    kRoomFor,
     kCounted,
     kCountedOrFixed,
     kRing,
@@ -141,9 +144,14 @@ struct Rows {
   static constexpr Rows of_or_one(uint8_t input) { return {kSameOrOne, input}; }
   /// As many as come, and there is room for them.
   static constexpr Rows with_room() { return {kRoom}; }
-  /// The op counts them: a row symbol of its own, other than that of this input.
-  static constexpr Rows counted(uint8_t input) { return {kCounted, input}; }
-  /// The same, or the same number in every run.
+  /// As many as the op asks for, and there is room for them.
+  static constexpr Rows with_room_for(Told number) { return {kRoomFor, 0, 0, number}; }
+  /// The op counts them: a row symbol of its own, other than that of this input, and room for as many as the input has,
+  /// or for so many if that is told.
+  static constexpr Rows counted(uint8_t input, Told most = nullptr) {
+    return {kCounted, input, 0, most};
+  }
+  /// A row symbol of its own, or the same number in every run.
   static constexpr Rows counted_or_fixed(uint8_t input) { return {kCountedOrFixed, input}; }
   /// All rows of a ring, of which there are so many if that is told. The others are in none.
   static constexpr Rows ring(Told number = nullptr) { return {kRing, 0, 0, number}; }

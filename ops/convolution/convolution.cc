@@ -104,22 +104,34 @@ ConvolutionKernel pick_kernel(bool reference_only) {
   return nullptr;
 }
 
-Status check_taps(BindContext& context, const Tensor& taps, const Tensor& x,
-                  const schema::ConvolutionOptions& options) {
-  if (options.dynamic()) {
-    OXB_TRY(check_same_rows(context, x, taps));
-    if (taps.width != uint64_t{options.heads()} * options.taps()) {
-      return context.fail("tensor '%s' is %s, expected %u taps of %u heads", taps.name,
-                          describe(taps).text, options.taps(), options.heads());
-    }
-    return Status::kOk;
+const schema::ConvolutionOptions& options_of(const StepView& view) {
+  return *view.step().options_as_ConvolutionOptions();
+}
+
+Status check_sizes(BindContext& context) {
+  const auto& options = *context.step().options_as_ConvolutionOptions();
+  if (options.heads() == 0 || options.taps() == 0) {
+    return context.fail("has %u heads of %u taps, expected at least 1 of each", options.heads(),
+                        options.taps());
   }
-  if (taps.rows_symbol >= 0 || taps.rows != options.heads() || taps.width != options.taps()) {
-    return context.fail("tensor '%s' is %s, expected [%u, %u]", taps.name, describe(taps).text,
-                        options.heads(), options.taps());
-  }
+  // So that a row plus this fits into a size_t of 32 bits.
+  if (options.left() > INT32_MAX) return context.fail("reaches back %u rows", options.left());
   return Status::kOk;
 }
+
+/// A matrix, or a row of its own for each row of x.
+Place place_of_taps(const StepView& view, size_t) {
+  const auto& options = options_of(view);
+  if (options.dynamic()) {
+    return {.width = Width::exactly(uint64_t{options.heads()} * options.taps()),
+            .rows = Rows::of(0)};
+  }
+  return {.role = Role::kWeight,
+          .width = Width::exactly(options.taps()),
+          .rows = Rows::exactly(options.heads())};
+}
+
+uint64_t left(const StepView& view) { return options_of(view).left(); }
 
 size_t has_memory(const schema::Step& step) {
   return step.options_as_ConvolutionOptions()->has_memory();
@@ -133,13 +145,14 @@ size_t has_bias(const schema::Step& step) {
 
 constexpr OpSignature kConvolutionSignature = {
     .options = schema::OpOptions::ConvolutionOptions,
+    .check_options = check_sizes,
     .inputs = {{.name = "x"},
-               {.name = "taps", .role = Role::kWeight},
+               {.name = "taps", .role = Role::kWeight, .each = place_of_taps},
                {.name = "memory",
                 .role = Role::kState,
                 .types = kF32 | kI8,
                 .width = Width::of(0),
-                .rows = Rows::ring(),
+                .rows = Rows::ring(left),
                 .count = has_memory},
                {.name = "bias",
                 .role = Role::kWeight,
@@ -156,22 +169,11 @@ Status bind_convolution(BindContext& context, RunFunction* run) {
   p.x = context.input(0);
   p.taps = context.input(1);
   p.y = context.output(0);
-  if (options->heads() == 0 || options->taps() == 0 || p.x.width % options->heads() != 0) {
-    return context.fail(
-        "has %u heads of %u taps, expected at least one tap and heads that divide %u",
-        options->heads(), options->taps(), p.x.width);
+  if (p.x.width % options->heads() != 0) {
+    return context.fail("has %u heads, expected a divisor of %u", options->heads(), p.x.width);
   }
-  // So that a row plus this fits into a size_t of 32 bits.
-  if (options->left() > INT32_MAX) return context.fail("reaches back %u rows", options->left());
-  OXB_TRY(check_taps(context, p.taps, p.x, *options));
   p.has_memory = options->has_memory();
-  if (p.has_memory) {
-    p.memory = context.input(2);
-    if (p.memory.rows != options->left()) {
-      return context.fail("tensor '%s' is %s, expected a ring of %u", p.memory.name,
-                          describe(p.memory).text, options->left());
-    }
-  }
+  if (p.has_memory) p.memory = context.input(2);
   p.bias = nullptr;
   if (options->has_bias()) {
     p.bias = context.input(p.has_memory ? 3 : 2).f32();

@@ -242,19 +242,27 @@ TEST(Convolution, RefusesStepsThatMakeNoSense) {
       {"outputs", [](Fixture& s) { s.op.outputs.clear(); }, "0 outputs"},
       {"no heads", [](Fixture& s) { change(s, [](Options& o) { o.heads = 0; }); }, "0 heads"},
       {"no taps", [](Fixture& s) { change(s, [](Options& o) { o.taps = 0; }); }, "0 taps"},
-      {"heads that do not divide", [](Fixture& s) { change(s, [](Options& o) { o.heads = 5; }); },
-       "heads that divide 24"},
+      {"heads that do not divide",
+       [](Fixture& s) {
+         s.k.rows = 5;
+         change(s, [](Options& o) { o.heads = 5; });
+       },
+       "expected a divisor of 24"},
       {"too far back", [](Fixture& s) { change(s, [](Options& o) { o.left = 0x80000000u; }); },
        "reaches back 2147483648"},
       {"x type", [](Fixture& s) { s.x.type = DataType::kI32; }, "'x' is I32"},
       {"x ring", [](Fixture& s) { s.x.ring = 0; }, "in a ring"},
       {"k type", [](Fixture& s) { s.k.type = DataType::kI8; }, "'k' is I8"},
       {"k ring", [](Fixture& s) { s.k.ring = 0; }, "in a ring"},
-      {"k rows", [](Fixture& s) { s.k.rows = 3; }, "expected [4, 5]"},
-      {"k width", [](Fixture& s) { s.k.width = 4; }, "expected [4, 5]"},
-      {"k symbol", [](Fixture& s) { s.k.rows_symbol = 0; }, "expected [4, 5]"},
+      {"k rows", [](Fixture& s) { s.k.rows = 3; }, "expected 4 rows"},
+      {"k width", [](Fixture& s) { s.k.width = 4; }, "expected a width of 5"},
+      {"k symbol", [](Fixture& s) { s.k.rows_symbol = 0; }, "expected 4 rows"},
       {"dynamic k without rows",
-       [](Fixture& s) { change(s, [](Options& o) { o.dynamic = true; }); }, "expected equal rows"},
+       [](Fixture& s) {
+         s.k.width = 20;
+         change(s, [](Options& o) { o.dynamic = true; });
+       },
+       "expected equal rows"},
       {"dynamic k of another width",
        [](Fixture& s) {
          s.k.rows = 9;
@@ -262,7 +270,7 @@ TEST(Convolution, RefusesStepsThatMakeNoSense) {
          s.k.width = 21;
          change(s, [](Options& o) { o.dynamic = true; });
        },
-       "expected 5 taps of 4 heads"},
+       "expected a width of 20"},
       {"dynamic k of which the width wraps",
        [](Fixture& s) {
          s.k.rows = 9;
@@ -273,7 +281,7 @@ TEST(Convolution, RefusesStepsThatMakeNoSense) {
            o.taps = 0x40000001u;
          });
        },
-       "expected 1073741825 taps"},
+       "expected a width of 4294967300"},
       {"memory without a ring", [](Fixture& s) { s.memory.ring = -1; }, "expected rows in a ring"},
       {"memory in blocks", [](Fixture& s) { s.memory.layout = Layout::kBlock8x4; },
        "expected plain rows"},

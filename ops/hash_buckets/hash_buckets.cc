@@ -90,32 +90,68 @@ Status run_hash_buckets(RunContext& context, const void* params) {
   return context.set_rows(out, static_cast<uint32_t>(p.heads * uint64_t{p.rounds} * rows));
 }
 
-Status read_factors(BindContext& context, const schema::HashBucketsOptions& options, Params& p) {
-  p.factor_count = options.buckets() == nullptr ? 0 : options.buckets()->size();
-  if (p.factor_count == 0 || p.factor_count > kMaxBucketFactors) {
-    return context.fail("has %zu numbers of buckets, expected 1 to %zu", p.factor_count,
-                        kMaxBucketFactors);
+const schema::HashBucketsOptions& options_of(const StepView& view) {
+  return *view.step().options_as_HashBucketsOptions();
+}
+
+Status check_factors(BindContext& context) {
+  const auto& options = *context.step().options_as_HashBucketsOptions();
+  const size_t count = options.buckets() == nullptr ? 0 : options.buckets()->size();
+  if (count == 0 || count > kMaxBucketFactors) {
+    return context.fail("has %zu numbers of buckets, expected 1 to %zu", count, kMaxBucketFactors);
   }
-  uint64_t all = 1, sum = 0;
-  for (size_t f = 0; f < p.factor_count; ++f) {
-    const uint32_t factor = p.factors[f] = options.buckets()->Get(static_cast<uint32_t>(f));
+  uint64_t all = 1;
+  for (const uint32_t factor : *options.buckets()) {
     if (factor == 0 || factor % 2 != 0 || factor > kMostBuckets || (all *= factor) > kMostBuckets) {
       return context.fail("has %u buckets, expected even numbers whose product is at most %llu",
                           factor, static_cast<unsigned long long>(kMostBuckets));
     }
+  }
+  if (options.heads() == 0 || options.rounds() == 0) {
+    return context.fail("has %u heads and %u rounds, expected at least 1 of each", options.heads(),
+                        options.rounds());
+  }
+  // So that rounds of heads of rows fit 64 bits.
+  if (uint64_t{options.heads()} * options.rounds() > UINT32_MAX) {
+    return context.fail("has %u heads and %u rounds, expected a smaller product", options.heads(),
+                        options.rounds());
+  }
+  return Status::kOk;
+}
+
+void read_factors(const schema::HashBucketsOptions& options, Params& p) {
+  p.factor_count = 0;
+  uint64_t all = 1, sum = 0;
+  for (const uint32_t factor : *options.buckets()) {
+    p.factors[p.factor_count++] = factor;
+    all *= factor;
     sum += factor;
   }
   p.all = static_cast<uint32_t>(all);
   p.columns = static_cast<uint32_t>(sum / 2);
-  return Status::kOk;
+}
+
+/// A column for half of the buckets of each factor, of each round.
+uint64_t rotation_columns(const StepView& view) {
+  uint64_t sum = 0;
+  for (const uint32_t factor : *options_of(view).buckets()) sum += factor;
+  return options_of(view).rounds() * (sum / 2);
+}
+uint64_t width_of_x(const StepView& view) { return view.input(0).width; }
+uint64_t all_buckets(const StepView& view) {
+  return uint64_t{options_of(view).heads()} * options_of(view).rounds() * view.input(0).rows;
 }
 
 }  // namespace
 
 constexpr OpSignature kHashBucketsSignature = {
     .options = schema::OpOptions::HashBucketsOptions,
+    .check_options = check_factors,
     .inputs = {{.name = "x"},
-               {.name = "rotations", .role = Role::kWeight, .rows = Rows::fixed()},
+               {.name = "rotations",
+                .role = Role::kWeight,
+                .width = Width::told(rotation_columns),
+                .rows = Rows::told(width_of_x)},
                {.name = "mask",
                 .role = Role::kIds,
                 .types = kI32,
@@ -128,7 +164,7 @@ constexpr OpSignature kHashBucketsSignature = {
                  .role = Role::kIds,
                  .types = kI32,
                  .width = Width::exactly(1),
-                 .rows = Rows::counted(0)}},
+                 .rows = Rows::counted(0, all_buckets)}},
 };
 
 Status bind_hash_buckets(BindContext& context, RunFunction* run) {
@@ -143,29 +179,16 @@ Status bind_hash_buckets(BindContext& context, RunFunction* run) {
   p.heads = options->heads();
   p.rounds = options->rounds();
   p.above = options->above();
-  if (p.heads == 0 || p.x.width % p.heads != 0 || p.rounds == 0) {
-    return context.fail("has %u heads and %u rounds for a width of %u", p.heads, p.rounds,
-                        p.x.width);
+  if (p.x.width % p.heads != 0) {
+    return context.fail("has %u heads, expected a divisor of %u", p.heads, p.x.width);
   }
-  OXB_TRY(read_factors(context, *options, p));
-  const uint64_t columns = uint64_t{p.rounds} * p.columns;
-  if (p.rotations.width != columns || p.rotations.rows != p.x.width) {
-    return context.fail("rotations '%s' are [%u, %u], expected [%u, %llu]", p.rotations.name,
-                        p.rotations.rows, p.rotations.width, p.x.width,
-                        static_cast<unsigned long long>(columns));
-  }
-  uint64_t most = 0, scratch = 0;
-  if (!checked_mul(uint64_t{p.heads} * p.rounds, p.x.rows, &most) ||
-      !checked_mul(context.threads() * kHashedRows * sizeof(float), columns, &scratch) ||
+  read_factors(*options, p);
+  uint64_t scratch = 0;
+  if (!checked_mul(context.threads() * kHashedRows * sizeof(float), p.rotations.width, &scratch) ||
       scratch > SIZE_MAX / 2) {
-    return context.fail("rounds of %u rows do not fit", p.x.rows);
+    return context.fail("%u columns of rotations do not fit", p.rotations.width);
   }
   const Tensor& y = p.buckets;
-  const uint32_t symbol_max = context.symbol_max(y.rows_symbol);
-  if (symbol_max < most || y.rows < symbol_max) {
-    return context.fail("tensor '%s' has room for %u rows and its symbol for %u, expected %llu",
-                        y.name, y.rows, symbol_max, static_cast<unsigned long long>(most));
-  }
   if (y.limit < (uint64_t{p.all} + 1) * p.rounds) {
     return context.fail("tensor '%s' has values below %u, expected a limit of %llu", y.name,
                         y.limit, static_cast<unsigned long long>((uint64_t{p.all} + 1) * p.rounds));

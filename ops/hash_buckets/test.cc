@@ -113,7 +113,8 @@ TEST(HashBuckets, OfNanAreWithinTheLimit) {
 
 TEST(HashBuckets, RefuseStepsThatMakeNoSense) {
   testing::expect_refusals<Fixture>({
-      {"heads", [](Fixture& s) { s.change([](auto& o) { o.heads = 3; }); }, "has 3 heads"},
+      {"heads", [](Fixture& s) { s.change([](auto& o) { o.heads = 3; }); },
+       "has room for 66 rows, expected 99"},
       {"rounds", [](Fixture& s) { s.change([](auto& o) { o.rounds = 0; }); }, "0 rounds"},
       {"none", [](Fixture& s) { s.change([](auto& o) { o.buckets = {}; }); }, "has 0 numbers"},
       {"odd", [](Fixture& s) { s.change([](auto& o) {
@@ -126,9 +127,9 @@ TEST(HashBuckets, RefuseStepsThatMakeNoSense) {
       {"rotations", [](Fixture& s) { s.change([](auto& o) {
                                        o.buckets = {4, 4};
                                      }); },
-       "expected [10, 12]"},
+       "expected a width of 12"},
       {"limit", [](Fixture& s) { s.buckets.limit = 74; }, "expected a limit of 75"},
-      {"room", [](Fixture& s) { s.op.symbol_maxima[1] = 65; }, "its symbol for 65"},
+      {"room", [](Fixture& s) { s.op.symbol_maxima[1] = 65; }, "room for 65 rows"},
   });
 }
 

@@ -54,18 +54,24 @@ Status run_landmark_inverse(RunContext& context, const void* params) {
   return Status::kOk;
 }
 
-Status check_options(BindContext& context, const Params& p) {
-  if (p.heads == 0 || p.q.width % p.heads != 0 || p.x.width % p.heads != 0) {
+Status check_widths(BindContext& context, const Params& p) {
+  if (p.q.width % p.heads != 0 || p.x.width % p.heads != 0) {
     return context.fail("has %zu heads, expected a divisor of %u and %u", p.heads, p.q.width,
                         p.x.width);
   }
   if (p.has_sums && p.column >= p.sums.width) {
     return context.fail("column is %zu, '%s' is %s", p.column, p.sums.name, describe(p.sums).text);
   }
-  if (!std::isfinite(p.scale)) return context.fail("scale is not finite");
+  return Status::kOk;
+}
+
+Status check_options(BindContext& context) {
+  const auto& options = *context.step().options_as_LandmarkInverseOptions();
+  if (options.heads() == 0) return context.fail("has 0 heads, expected at least 1");
+  if (!std::isfinite(options.scale())) return context.fail("scale is not finite");
   // More would change nothing, and a file must not make a run endless.
-  if (p.iterations > 64) {
-    return context.fail("iterations is %zu, expected at most 64", p.iterations);
+  if (options.iterations() > 64) {
+    return context.fail("iterations is %u, expected at most 64", options.iterations());
   }
   return Status::kOk;
 }
@@ -97,6 +103,7 @@ size_t has_sums(const schema::Step& step) {
 
 constexpr OpSignature kLandmarkInverseSignature = {
     .options = schema::OpOptions::LandmarkInverseOptions,
+    .check_options = check_options,
     .inputs = {{.name = "q", .rows = Rows::fixed()},
                {.name = "k", .width = Width::of(0), .rows = Rows::of(0)},
                {.name = "x", .rows = Rows::of(0)},
@@ -120,7 +127,7 @@ Status bind_landmark_inverse(BindContext& context, RunFunction* run) {
   p.scale = options->scale();
   p.has_sums = options->has_sums();
   if (p.has_sums) p.sums = context.input(3);
-  OXB_TRY(check_options(context, p));
+  OXB_TRY(check_widths(context, p));
   uint64_t bytes = 0;
   if (!plan_scratch(p.q.rows, p.heads, context.threads(), &p, &bytes)) {
     return context.fail("needs more scratch than there is address space");

@@ -117,41 +117,6 @@ Status check_scales(BindContext& context, const Tensor& tensor, size_t heads) {
                       describe(tensor).text, heads);
 }
 
-Status check_heads(BindContext& context, const Params& p) {
-  if (p.heads == 0 || p.q.width % p.heads != 0) {
-    return context.fail("has %zu heads, expected a divisor of %u", p.heads, p.q.width);
-  }
-  OXB_TRY(check_width(context, p.log_sums, p.heads));
-  OXB_TRY(check_width(context, p.bias, p.heads));
-  for (const Tensor* tensor : {&p.keys, &p.key_memory, &p.table}) {
-    OXB_TRY(check_scales(context, *tensor, p.heads));
-  }
-  if (p.table.rows == 0) return context.fail("tensor '%s' has no rows", p.table.name);
-  return check_same_rows(context, p.table, p.bias);
-}
-
-Status check_memory(BindContext& context, const Params& p) {
-  if (p.key_memory.ring != p.memory.ring) {
-    return context.fail("'%s' and '%s' must be in the same ring", p.key_memory.name, p.memory.name);
-  }
-  if (p.usage.rows != p.memory.rows) {
-    return context.fail("tensor '%s' is %s, expected a row for each of %u in '%s'", p.usage.name,
-                        describe(p.usage).text, p.memory.rows, p.memory.name);
-  }
-  if (!ring_takes_group(p.memory.rows, p.group)) {
-    return context.fail("the ring of '%s' holds %u rows, too few for groups of %zu", p.memory.name,
-                        p.memory.rows, p.group);
-  }
-  OXB_TRY(check_room(context, p.x));
-  const uint64_t most = ring_step(p.memory.rows, p.x.rows, p.memory.rows, p.group).groups;
-  const uint32_t symbol_max = context.symbol_max(p.out.rows_symbol);
-  if (symbol_max < most || p.out.rows < symbol_max) {
-    return context.fail("tensor '%s' has room for %u rows and its symbol for %u, expected %llu",
-                        p.out.name, p.out.rows, symbol_max, static_cast<unsigned long long>(most));
-  }
-  return Status::kOk;
-}
-
 /// In the order of the inputs.
 enum Input : uint8_t {
   kQuery,
@@ -166,12 +131,29 @@ enum Input : uint8_t {
   kUsage
 };
 
+Status check_options(BindContext& context) {
+  const auto& options = *context.step().options_as_MostUsedOptions();
+  if (options.heads() == 0) return context.fail("has 0 heads, expected at least 1");
+  if (options.group() == 0) return context.fail("group is 0, expected at least 1");
+  if (!std::isfinite(options.scale())) return context.fail("scale must be finite");
+  return Status::kOk;
+}
+
+uint64_t heads(const StepView& view) { return view.step().options_as_MostUsedOptions()->heads(); }
+uint64_t rows_of_memory(const StepView& view) { return view.input(kMemory).rows; }
+uint64_t most_groups(const StepView& view) {
+  const uint64_t held = rows_of_memory(view);
+  const uint32_t group = view.step().options_as_MostUsedOptions()->group();
+  return ring_step(held, view.input(kRows).rows, held, group).groups;
+}
+
 }  // namespace
 
 constexpr OpSignature kMostUsedSignature = {
     .options = schema::OpOptions::MostUsedOptions,
-    .inputs = {{.name = "q"},
-               {.name = "log-sum-exps", .rows = Rows::of(kQuery)},
+    .check_options = check_options,
+    .inputs = {{.name = "q", .rows = Rows::with_room()},
+               {.name = "log-sum-exps", .width = Width::told(heads), .rows = Rows::of(kQuery)},
                {.name = "keys",
                 .types = kF32 | kI8,
                 .width = Width::of(kQuery),
@@ -186,13 +168,16 @@ constexpr OpSignature kMostUsedSignature = {
                 .role = Role::kState,
                 .types = kF32 | kI8OneScale,
                 .width = Width::of(kRows),
-                .rows = Rows::ring()},
+                .rows = Rows::same_ring(kKeyMemory)},
                {.name = "table",
                 .role = Role::kWeight,
                 .types = kF32 | kI8,
                 .width = Width::of(kQuery),
                 .rows = Rows::fixed()},
-               {.name = "bias", .role = Role::kWeight, .rows = Rows::fixed()},
+               {.name = "bias",
+                .role = Role::kWeight,
+                .width = Width::told(heads),
+                .rows = Rows::of(kTable)},
                {.name = "query bias",
                 .role = Role::kWeight,
                 .width = Width::of(kQuery),
@@ -200,12 +185,14 @@ constexpr OpSignature kMostUsedSignature = {
                {.name = "usage",
                 .role = Role::kState,
                 .width = Width::exactly(1),
-                .rows = Rows::fixed()}},
-    .outputs = {{.name = "rows", .width = Width::of(kRows), .rows = Rows::counted(kQuery)},
+                .rows = Rows::told(rows_of_memory)}},
+    .outputs = {{.name = "rows",
+                 .width = Width::of(kRows),
+                 .rows = Rows::counted(kQuery, most_groups)},
                 {.name = "usage",
                  .role = Role::kState,
                  .width = Width::exactly(1),
-                 .rows = Rows::fixed(),
+                 .rows = Rows::told(rows_of_memory),
                  .state_of = kUsage}},
 };
 
@@ -228,10 +215,17 @@ Status bind_most_used(BindContext& context, RunFunction* run) {
        0,
        options->group(),
        options->scale()};
-  if (!std::isfinite(p.scale)) return context.fail("scale must be finite");
-  OXB_TRY(check_heads(context, p));
+  if (p.q.width % p.heads != 0) {
+    return context.fail("has %zu heads, expected a divisor of %u", p.heads, p.q.width);
+  }
   p.head_width = p.q.width / p.heads;
-  OXB_TRY(check_memory(context, p));
+  for (const Tensor* tensor : {&p.keys, &p.key_memory, &p.table}) {
+    OXB_TRY(check_scales(context, *tensor, p.heads));
+  }
+  if (!ring_takes_group(p.memory.rows, p.group)) {
+    return context.fail("the ring of '%s' holds %u rows, too few for groups of %zu", p.memory.name,
+                        p.memory.rows, p.group);
+  }
   // Two numbers of 32 bits.
   const uint64_t bytes = (uint64_t{p.memory.rows} + p.x.rows) * sizeof(float);
   if (bytes > SIZE_MAX / 2) return context.fail("needs more scratch than there is address space");

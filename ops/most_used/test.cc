@@ -185,7 +185,7 @@ TEST(MostUsed, RefusesStepsThatMakeNoSense) {
          s.options.heads = 3;
          s.op.options(s.options);
        },
-       "3 heads"},
+       "expected a width of 3"},
       {"no scale",
        [](Fixture& s) {
          s.options.scale = INFINITY;
@@ -197,7 +197,7 @@ TEST(MostUsed, RefusesStepsThatMakeNoSense) {
          s.options.group = 0;
          s.op.options(s.options);
        },
-       "too few for groups of 0"},
+       "group is 0"},
       {"groups beyond the ring",
        [](Fixture& s) {
          s.options.group = 10;

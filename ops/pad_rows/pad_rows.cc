@@ -28,16 +28,27 @@ Status run_pad_rows(RunContext& context, const void* params) {
   return context.set_rows(y, static_cast<uint32_t>(all));
 }
 
+Status check_multiple(BindContext& context) {
+  if (context.step().options_as_PadRowsOptions()->multiple() != 0) return Status::kOk;
+  return context.fail("pads to a multiple of 0");
+}
+
+uint64_t all_rows(const StepView& view) {
+  const auto& options = *view.step().options_as_PadRowsOptions();
+  return padded(view.input(0).rows, options.multiple(), options.above());
+}
+
 }  // namespace
 
 constexpr OpSignature kPadRowsSignature = {
     .options = schema::OpOptions::PadRowsOptions,
+    .check_options = check_multiple,
     .inputs = {{.name = "x", .role = Role::kIds, .types = kI32, .width = Width::exactly(1)}},
     .outputs = {{.name = "y",
                  .role = Role::kIds,
                  .types = kI32,
                  .width = Width::exactly(1),
-                 .rows = Rows::counted(0)}},
+                 .rows = Rows::counted(0, all_rows)}},
 };
 
 Status bind_pad_rows(BindContext& context, RunFunction* run) {
@@ -45,13 +56,6 @@ Status bind_pad_rows(BindContext& context, RunFunction* run) {
   const auto* options = context.step().options_as_PadRowsOptions();
   const Tensor x = context.input(0);
   const Tensor y = context.output(0);
-  if (options->multiple() == 0) return context.fail("pads to a multiple of 0");
-  const uint64_t most = padded(x.rows, options->multiple(), options->above());
-  const uint32_t symbol_max = context.symbol_max(y.rows_symbol);
-  if (symbol_max < most || y.rows < symbol_max) {
-    return context.fail("tensor '%s' has room for %u rows and its symbol for %u, expected %llu",
-                        y.name, y.rows, symbol_max, static_cast<unsigned long long>(most));
-  }
   // Readers rely on the limit.
   if (x.limit > y.limit || options->value() < 0 ||
       static_cast<uint32_t>(options->value()) >= y.limit) {

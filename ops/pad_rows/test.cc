@@ -57,7 +57,7 @@ TEST(PadRows, RefusesStepsThatMakeNoSense) {
        "multiple of 0"},
       {"no room", [](Fixture& s) { s.change([](auto& o) { o.multiple = 13; }); }, "expected 13"},
       {"a symbol that goes not far enough", [](Fixture& s) { s.op.symbol_maxima[1] = 11; },
-       "its symbol for 11"},
+       "room for 11 rows"},
       {"a value at the limit", [](Fixture& s) { s.change([](auto& o) { o.value = 100; }); },
        "the limit of 'y' is 100"},
       {"a negative value", [](Fixture& s) { s.change([](auto& o) { o.value = -1; }); }, "with -1"},

@@ -28,30 +28,36 @@ decltype(Params::kernel) pick_kernel(const schema::PoolOptions& options) {
   return mean ? pool_mean_f32_f32_ref : pool_max_f32_f32_ref;
 }
 
+Status check_pooling(BindContext& context) {
+  const auto& options = *context.step().options_as_PoolOptions();
+  if (options.pooling() > schema::Pooling::MAX) {
+    return context.fail("pooling is %u, expected at most %u",
+                        static_cast<unsigned>(options.pooling()),
+                        static_cast<unsigned>(schema::Pooling::MAX));
+  }
+  if (options.group() == 0) return context.fail("group is 0, expected at least 1");
+  return Status::kOk;
+}
+
+/// 64 bits: the product of two numbers from the file.
+uint64_t rows_side_by_side(const StepView& view) {
+  return uint64_t{view.step().options_as_PoolOptions()->group()} * view.output().width;
+}
+
 }  // namespace
 
 constexpr OpSignature kPoolSignature = {
     .options = schema::OpOptions::PoolOptions,
-    .inputs = {{.name = "x"}},
+    .check_options = check_pooling,
+    .inputs = {{.name = "x", .width = Width::told(rows_side_by_side)}},
     .outputs = {{.name = "y", .rows = Rows::of(0)}},
 };
 
 Status bind_pool(BindContext& context, RunFunction* run) {
   OXB_TRY(check_signature(context, kPoolSignature));
   const auto* options = context.step().options_as_PoolOptions();
-  if (options->pooling() > schema::Pooling::MAX) {
-    return context.fail("pooling is %u, expected at most %u",
-                        static_cast<unsigned>(options->pooling()),
-                        static_cast<unsigned>(schema::Pooling::MAX));
-  }
-  if (options->group() == 0) return context.fail("group is 0, expected at least 1");
   const Tensor x = context.input(0);
   const Tensor y = context.output(0);
-  // 64 bits: the product of two numbers from the file.
-  if (uint64_t{options->group()} * y.width != x.width) {
-    return context.fail("pools groups of %u from '%s', %s, to '%s', %s: the widths do not fit",
-                        options->group(), x.name, describe(x).text, y.name, describe(y).text);
-  }
   auto& p = context.params<Params>();
   p = {x, y, options->group(), pick_kernel(*options)};
   *run = run_pool;

@@ -104,10 +104,10 @@ TEST(Pool, RefusesStepsThatMakeNoSense) {
       {"pooling", [](Fixture& s) { s.options(static_cast<schema::Pooling>(2), 3); },
        "pooling is 2"},
       {"group 0", [](Fixture& s) { s.options(schema::Pooling::Mean, 0); }, "group is 0"},
-      {"group", [](Fixture& s) { s.options(schema::Pooling::Mean, 2); }, "do not fit"},
+      {"group", [](Fixture& s) { s.options(schema::Pooling::Mean, 2); }, "expected a width of 8"},
       // 3 + 2^30 times a width of 4 is 12 again in 32 bits.
       {"group wraps", [](Fixture& s) { s.options(schema::Pooling::Mean, 3 + (1u << 30)); },
-       "do not fit"},
+       "expected a width of 4294967308"},
       {"inputs", [](Fixture& s) { s.op.inputs.clear(); }, "has 0 inputs"},
       {"type", [](Fixture& s) { s.x.type = DataType::kI8; }, "'x' is I8"},
       {"ring", [](Fixture& s) { s.x.ring = 0; }, "in a ring"},

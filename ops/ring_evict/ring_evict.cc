@@ -48,40 +48,45 @@ Status run_ring_evict(RunContext& context, const void* raw_params) {
   return Status::kOk;
 }
 
-Status check_groups(BindContext& context, const RingEvictParams& params) {
-  const Tensor& groups = params.groups;
-  const Tensor& rows = params.rows;
-  const uint32_t group = params.group;
-  const uint64_t width = uint64_t{group} * rows.width;  // Both below 2^32.
-  if (groups.width != width) {
-    return context.fail("tensor '%s' has width %u, expected %u rows of %u side by side",
-                        groups.name, groups.width, group, rows.width);
-  }
-  // What leaves a full ring is what enters it, and what leaves never falls when more enters: with
-  // padding q whole groups and s rows give q groups, and one more once 2 s >= group.
-  const uint64_t added = params.only_full != 0 ? params.only_full : rows.rows;
-  const uint64_t most =
-      added > rows.rows ? 0 : find_evicted_rows(params, params.memory.rows, added).groups;
-  const uint32_t symbol_max = context.symbol_max(groups.rows_symbol);
-  if (symbol_max < most || groups.rows < symbol_max) {
-    return context.fail("tensor '%s' has room for %u rows and its symbol for %u, expected %llu",
-                        groups.name, groups.rows, symbol_max,
-                        static_cast<unsigned long long>(most));
-  }
-  return Status::kOk;
+RingEvictParams params_of(const schema::RingEvictOptions& options, const Tensor& rows,
+                          const Tensor& memory, const Tensor& groups) {
+  return {rows,         memory, groups, options.group(), options.pad_front(), options.only_full(),
+          options.all()};
+}
+
+/// 64 bits: the product of two numbers from the file.
+uint64_t rows_side_by_side(const StepView& view) {
+  return uint64_t{view.step().options_as_RingEvictOptions()->group()} * view.input(0).width;
+}
+
+Status check_group(BindContext& context) {
+  if (context.step().options_as_RingEvictOptions()->group() != 0) return Status::kOk;
+  return context.fail("group is 0, expected at least 1");
+}
+
+/// What leaves a full ring is what enters it, and what leaves never falls when more enters: with padding q whole groups and
+/// s rows give q groups, and one more once 2 s >= group.
+uint64_t most_groups(const StepView& view) {
+  const auto params = params_of(*view.step().options_as_RingEvictOptions(), view.input(0),
+                                view.input(1), view.output());
+  const uint64_t added = params.only_full != 0 ? params.only_full : params.rows.rows;
+  return added > params.rows.rows ? 0 : find_evicted_rows(params, params.memory.rows, added).groups;
 }
 
 }  // namespace
 
 constexpr OpSignature kRingEvictSignature = {
     .options = schema::OpOptions::RingEvictOptions,
-    .inputs = {{.name = "rows"},
+    .check_options = check_group,
+    .inputs = {{.name = "rows", .rows = Rows::with_room()},
                {.name = "memory",
                 .role = Role::kState,
                 .types = kF32 | kI8OneScale,
                 .width = Width::of(0),
                 .rows = Rows::ring()}},
-    .outputs = {{.name = "groups", .rows = Rows::counted(0)}},
+    .outputs = {{.name = "groups",
+                 .width = Width::told(rows_side_by_side),
+                 .rows = Rows::counted(0, most_groups)}},
 };
 
 EvictedRows find_evicted_rows(const RingEvictParams& params, uint64_t held, uint64_t added) {
@@ -95,26 +100,18 @@ EvictedRows find_evicted_rows(const RingEvictParams& params, uint64_t held, uint
 
 Status bind_ring_evict(BindContext& context, RunFunction* run) {
   OXB_TRY(check_signature(context, kRingEvictSignature));
-  const auto* options = context.step().options_as_RingEvictOptions();
   RingEvictParams& params = context.params<RingEvictParams>();
-  params.rows = context.input(0);
-  params.memory = context.input(1);
-  params.groups = context.output(0);
-  params.group = options->group();
-  OXB_TRY(check_room(context, params.rows));
-  params.pad_front = options->pad_front();
-  params.only_full = options->only_full();
-  params.all = options->all();
+  params = params_of(*context.step().options_as_RingEvictOptions(), context.input(0),
+                     context.input(1), context.output(0));
   if (params.all && params.group != 1) {
     return context.fail("gives all rows of '%s' in groups of %u, expected 1", params.memory.name,
                         params.group);
   }
   // With padding no row is asked for that does not leave, so any group will do.
-  if (params.pad_front ? params.group == 0 : !ring_takes_group(params.memory.rows, params.group)) {
+  if (!params.pad_front && !ring_takes_group(params.memory.rows, params.group)) {
     return context.fail("the ring of '%s' holds %u rows, too few for groups of %u",
                         params.memory.name, params.memory.rows, params.group);
   }
-  OXB_TRY(check_groups(context, params));
   *run = run_ring_evict;
   return Status::kOk;
 }

@@ -170,10 +170,25 @@ size_t has_bias(const schema::Step& step) {
   return step.options_as_RoutedLinearOptions()->has_bias();
 }
 
+Status check_experts(BindContext& context) {
+  if (context.step().options_as_RoutedLinearOptions()->experts() != 0) return Status::kOk;
+  return context.fail("has 0 experts, expected at least 1");
+}
+
+uint64_t experts(const StepView& view) {
+  return view.step().options_as_RoutedLinearOptions()->experts();
+}
+uint64_t width_of_y(const StepView& view) { return view.output().width; }
+/// The rows of each expert end with a whole block.
+uint64_t rows_of_experts(const StepView& view) {
+  return experts(view) * round_up(width_of_y(view), uint64_t{kBlockRows});
+}
+
 }  // namespace
 
 constexpr OpSignature kRoutedLinearSignature = {
     .options = schema::OpOptions::RoutedLinearOptions,
+    .check_options = check_experts,
     .by_row = true,
     .inputs = {{.name = "x", .types = kF32 | kI8OneScale, .turns = true},
                {.name = "routes",
@@ -185,8 +200,12 @@ constexpr OpSignature kRoutedLinearSignature = {
                 .role = Role::kWeight,
                 .types = kF32 | kI8Blocks,
                 .width = Width::of(0),
-                .rows = Rows::fixed()},
-               {.name = "bias", .role = Role::kWeight, .rows = Rows::fixed(), .count = has_bias}},
+                .rows = Rows::told(rows_of_experts)},
+               {.name = "bias",
+                .role = Role::kWeight,
+                .width = Width::told(width_of_y),
+                .rows = Rows::told(experts),
+                .count = has_bias}},
     .outputs = {{.name = "y", .rows = Rows::of(0)}},
 };
 
@@ -200,19 +219,8 @@ Status bind_routed_linear(BindContext& context, RunFunction* run) {
   p.y = context.output(0);
   p.experts = options->experts();
   p.pitch = round_up(p.y.width, kBlockRows);
-  if (p.experts == 0 || uint64_t{p.experts} * p.pitch != p.weight.rows) {
-    return context.fail("tensor '%s' is %s, expected %zu rows for each of %zu experts",
-                        p.weight.name, describe(p.weight).text, p.pitch, p.experts);
-  }
   p.has_bias = options->has_bias();
-  if (p.has_bias) {
-    p.bias = context.input(3);
-    OXB_TRY(check_width(context, p.bias, p.y.width));
-    if (p.bias.rows != p.experts) {
-      return context.fail("tensor '%s' is %s, expected a row for each of %zu experts", p.bias.name,
-                          describe(p.bias).text, p.experts);
-    }
-  }
+  if (p.has_bias) p.bias = context.input(3);
   const bool i8 = p.x.type == DataType::kI8;
   if (i8 && (p.weight.type != DataType::kI8 || p.x.width > kMaxI8Depth)) {
     return context.fail("tensor '%s' is %s, expected I8 in blocks at most %u wide since '%s' is I8",

@@ -155,10 +155,10 @@ TEST(RoutedLinear, RefusesExpertsThatThereAreNot) {
 
 TEST(RoutedLinear, RefusesStepsThatMakeNoSense) {
   testing::expect_refusals<Fixture>({
-      {"no experts", [](Fixture& s) { s.options(0, true); }, "rows for each of 0 experts"},
-      {"experts", [](Fixture& s) { s.options(4, true); }, "rows for each of 4 experts"},
-      {"weight rows", [](Fixture& s) { s.weight.rows = 60; }, "24 rows for each of 3"},
-      {"bias rows", [](Fixture& s) { s.bias.rows = 2; }, "a row for each of 3 experts"},
+      {"no experts", [](Fixture& s) { s.options(0, true); }, "has 0 experts"},
+      {"experts", [](Fixture& s) { s.options(4, true); }, "expected 96 rows"},
+      {"weight rows", [](Fixture& s) { s.weight.rows = 60; }, "expected 72 rows"},
+      {"bias rows", [](Fixture& s) { s.bias.rows = 2; }, "expected 3 rows"},
       {"bias width", [](Fixture& s) { s.bias.width = 19; }, "expected"},
       {"int8 x with float weights",
        [](Fixture& s) {

@@ -47,12 +47,6 @@ Status bind_select_rows(BindContext& context, RunFunction* run) {
   const Tensor x = context.input(0);
   const Tensor mask = context.input(1);
   const Tensor y = context.output(0);
-  // The mask may select every row.
-  const uint32_t symbol_max = context.symbol_max(y.rows_symbol);
-  if (symbol_max < x.rows || y.rows < symbol_max) {
-    return context.fail("tensor '%s' has room for %u rows and its symbol for %u, expected %u",
-                        y.name, y.rows, symbol_max, x.rows);
-  }
   auto& p = context.params<Params>();
   p = {x, mask, y};
   *run = run_select_rows;

@@ -96,7 +96,7 @@ TEST(SelectRows, RefusesStepsThatMakeNoSense) {
       {"a symbol of the caller", [](Fixture& s) { s.op.settable_symbols[1] = false; },
        "symbol of its own"},
       {"a symbol that goes not far enough", [](Fixture& s) { s.op.symbol_maxima[1] = 5; },
-       "its symbol for 5"},
+       "room for 5 rows"},
       {"too little room", [](Fixture& s) { s.y.rows = 5; }, "room for 5"},
   });
 }

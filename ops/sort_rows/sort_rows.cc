@@ -90,11 +90,6 @@ Status bind_sort_rows(BindContext& context, RunFunction* run) {
     return context.fail("keys '%s' are below %u, expected a limit from 1 to %u", keys.name, p.limit,
                         kMostKeys);
   }
-  const uint32_t symbol_max = context.symbol_max(order.rows_symbol);
-  if (symbol_max < keys.rows || order.rows < symbol_max) {
-    return context.fail("tensor '%s' has room for %u rows and its symbol for %u, expected %u",
-                        order.name, order.rows, symbol_max, keys.rows);
-  }
   context.request_scratch(context.threads() * size_t{p.limit} * sizeof(uint32_t));
   *run = run_sort_rows;
   return Status::kOk;

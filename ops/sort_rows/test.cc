@@ -102,7 +102,7 @@ TEST(SortRows, RefusesStepsThatMakeNoSense) {
        "0 lists"},
       {"no limit", [](Fixture& s) { s.keys.limit = s.given.limit = 0; }, "expected a limit"},
       {"too high a limit", [](Fixture& s) { s.keys.limit = 1u << 25; }, "expected a limit"},
-      {"no room", [](Fixture& s) { s.op.symbol_maxima[1] = 119; }, "its symbol for 119"},
+      {"no room", [](Fixture& s) { s.op.symbol_maxima[1] = 119; }, "room for 119 rows"},
   });
 }
 
