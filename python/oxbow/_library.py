@@ -42,6 +42,12 @@ class SessionOptions(_Sized):
                 ("pipeline_cache", c_void_p), ("pipeline_cache_bytes", c_size_t)]
 
 
+class OpenOptions(_Sized):
+    _fields_ = [("size", c_size_t), ("access", c_int32), ("prefetch", c_int32), ("check_weights", c_int32),
+                ("memory", c_void_p), ("memory_bytes", c_size_t), ("log", c_void_p), ("log_context", c_void_p),
+                ("session", POINTER(SessionOptions))]
+
+
 class Plan(_Sized):
     _fields_ = [("size", c_size_t), ("options", POINTER(SessionOptions))] + [
         (name, c_size_t) for name in ("arena_bytes", "session_bytes", "state_bytes", "activation_bytes", "scratch_bytes",

@@ -30,13 +30,29 @@ def _pointer(array: numpy.ndarray) -> c_void_p:
     return c_void_p(array.ctypes.data)
 
 
-class Model:
-    """A model file, mapped and verified. Any number of sessions may use it."""
+def _session_options(threads: int, backend: str, cpu_mask: int) -> _library.SessionOptions:
+    names: List[str] = []
+    while (name := library.oxb_backend_name(len(names))) is not None:
+        names.append(name.decode())
+    if backend not in names:
+        raise ValueError(f"backend is {backend!r}, expected one of {', '.join(names)}")
+    return _library.SessionOptions(threads=threads, backend=names.index(backend), cpu_mask=cpu_mask)
 
-    def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
+
+class Model:
+    """A model file, mapped and verified. Any number of sessions may use it.
+
+    Opening plans a session with so many threads on this backend, which need not be planned again when it is made.
+    """
+
+    def __init__(self, path: Union[str, "os.PathLike[str]"], *, threads: int = 1, backend: str = "auto") -> None:
         self.path = os.fspath(path)
         self._handle = c_void_p()
-        call("oxb_model_open_file", os.fsencode(self.path), None, byref(self._handle))
+        self._threads = threads
+        self._backend = backend
+        planned = _session_options(threads, backend, 0)
+        options = _library.OpenOptions(session=ctypes.pointer(planned))
+        call("oxb_model_open_file", os.fsencode(self.path), byref(options), byref(self._handle))
         self._info = _library.ModelInfo()
         call("oxb_model_get_info", self._handle, byref(self._info))
 
@@ -102,7 +118,8 @@ class Model:
             out[(key.value or b"").decode("utf-8", "replace")] = (value.value or b"").decode("utf-8", "replace")
         return out
 
-    def session(self, *, threads: int = 1, backend: str = "auto", cpu_mask: int = 0) -> "Session":
+    def session(self, *, threads: Optional[int] = None, backend: Optional[str] = None, cpu_mask: int = 0) -> "Session":
+        """As the model was opened for, unless told otherwise."""
         return Session(self, threads=threads, backend=backend, cpu_mask=cpu_mask)
 
     def encode(self, text: str, *, template: bool = True, special: bool = True) -> numpy.ndarray:
@@ -153,14 +170,11 @@ class Model:
 class Session:
     """One stream. All its memory is taken here; runs take none."""
 
-    def __init__(self, model: Model, *, threads: int = 1, backend: str = "auto", cpu_mask: int = 0) -> None:
-        names: List[str] = []
-        while (name := library.oxb_backend_name(len(names))) is not None:
-            names.append(name.decode())
-        if backend not in names:
-            raise ValueError(f"backend is {backend!r}, expected one of {', '.join(names)}")
+    def __init__(self, model: Model, *, threads: Optional[int] = None, backend: Optional[str] = None,
+                 cpu_mask: int = 0) -> None:
         self.model = model
-        self._options = _library.SessionOptions(threads=threads, backend=names.index(backend), cpu_mask=cpu_mask)
+        self._options = _session_options(model._threads if threads is None else threads,
+                                         model._backend if backend is None else backend, cpu_mask)
         self.plan = _library.Plan()
         call("oxb_session_plan", model._handle, byref(self._options), byref(self.plan))
         self._arena = ctypes.create_string_buffer(self.plan.arena_bytes)

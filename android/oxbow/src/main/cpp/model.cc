@@ -11,7 +11,8 @@ namespace {
 /// What Java's OpenOptions say, and who hears of it.
 bool read_open_options(JNIEnv* env, Model* model, jint access, jboolean prefetch,
                        jboolean check_weights, jobject memory, jint position, jint length,
-                       jobject log, oxb_open_options* options) {
+                       jobject log, SessionOptions& session, oxb_open_options* options) {
+  options->session = &session.get();
   options->access = access;
   options->prefetch = prefetch == JNI_TRUE;
   options->check_weights = check_weights == JNI_TRUE;
@@ -35,14 +36,16 @@ jlong finish_open(Draft<Model>& model, const oxb_open_options& options) {
 }
 
 jlong open_file(JNIEnv* env, jclass, jbyteArray path, jint access, jboolean prefetch,
-                jboolean check_weights, jobject memory, jint position, jint length, jobject log) {
+                jboolean check_weights, jobject memory, jint position, jint length, jobject log,
+                jobject, jlongArray numbers) {
   Memory text;
+  SessionOptions session(env, numbers);
   Draft<Model> model(env);
   oxb_open_options options = OXB_OPEN_OPTIONS_INIT;
   oxb_error error = OXB_ERROR_INIT;
-  if (!model || !take_text(env, path, &text) ||
+  if (!session || !model || !take_text(env, path, &text) ||
       !read_open_options(env, model.get(), access, prefetch, check_weights, memory, position,
-                         length, log, &options) ||
+                         length, log, session, &options) ||
       !check(env, oxb_model_open_file(text.as<char>(), &options, &model->model, &error), error)) {
     return 0;
   }
@@ -51,13 +54,14 @@ jlong open_file(JNIEnv* env, jclass, jbyteArray path, jint access, jboolean pref
 
 jlong open_descriptor(JNIEnv* env, jclass, jint fd, jlong offset, jlong bytes, jint access,
                       jboolean prefetch, jboolean check_weights, jobject memory, jint position,
-                      jint length, jobject log) {
+                      jint length, jobject log, jobject, jlongArray numbers) {
+  SessionOptions session(env, numbers);
   Draft<Model> model(env);
   oxb_open_options options = OXB_OPEN_OPTIONS_INIT;
   oxb_error error = OXB_ERROR_INIT;
-  if (!model ||
+  if (!session || !model ||
       !read_open_options(env, model.get(), access, prefetch, check_weights, memory, position,
-                         length, log, &options) ||
+                         length, log, session, &options) ||
       !check(env,
              oxb_model_open_fd(fd, static_cast<uint64_t>(offset), static_cast<uint64_t>(bytes),
                                &options, &model->model, &error),
@@ -68,13 +72,14 @@ jlong open_descriptor(JNIEnv* env, jclass, jint fd, jlong offset, jlong bytes, j
 }
 
 jlong open_memory(JNIEnv* env, jclass, jobject bytes, jint position, jint length,
-                  jboolean check_weights, jobject log) {
+                  jboolean check_weights, jobject log, jobject, jlongArray numbers) {
+  SessionOptions session(env, numbers);
   Draft<Model> model(env);
   oxb_open_options options = OXB_OPEN_OPTIONS_INIT;
   oxb_error error = OXB_ERROR_INIT;
-  if (!model || !model->buffer.borrow(env, bytes, position, length, Intent::kRead) ||
+  if (!session || !model || !model->buffer.borrow(env, bytes, position, length, Intent::kRead) ||
       !read_open_options(env, model.get(), OXB_ACCESS_MAP, JNI_FALSE, check_weights, nullptr, 0, 0,
-                         log, &options) ||
+                         log, session, &options) ||
       !check(env,
              oxb_model_open_memory(model->buffer.data(), model->buffer.size(), &options,
                                    &model->model, &error),
@@ -284,10 +289,15 @@ void advised_sampling(JNIEnv* env, jobject, jlong handle, jdoubleArray values) {
 
 bool register_model(JNIEnv* env) {
   const JNINativeMethod methods[] = {
-      method("openFile", "([BIZZLjava/nio/ByteBuffer;IILdev/oxbow/LogSink;)J", open_file),
-      method("openDescriptor", "(IJJIZZLjava/nio/ByteBuffer;IILdev/oxbow/LogSink;)J",
+      method("openFile",
+             "([BIZZLjava/nio/ByteBuffer;IILdev/oxbow/LogSink;Ldev/oxbow/SessionOptions;[J)J",
+             open_file),
+      method("openDescriptor",
+             "(IJJIZZLjava/nio/ByteBuffer;IILdev/oxbow/LogSink;Ldev/oxbow/SessionOptions;[J)J",
              open_descriptor),
-      method("openMemory", "(Ljava/nio/ByteBuffer;IIZLdev/oxbow/LogSink;)J", open_memory),
+      method("openMemory",
+             "(Ljava/nio/ByteBuffer;IIZLdev/oxbow/LogSink;Ldev/oxbow/SessionOptions;[J)J",
+             open_memory),
       method("readInfo", "(J[J)V", read_info),
       method("text", "(JII)[B", text),
       method("metadata", "(J[B)[B", metadata),

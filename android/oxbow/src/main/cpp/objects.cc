@@ -92,6 +92,10 @@ bool take_text(JNIEnv* env, jbyteArray bytes, Memory* text) {
 }
 
 SessionOptions::SessionOptions(JNIEnv* env, jlongArray numbers) {
+  if (numbers == nullptr) {
+    ready_ = true;
+    return;
+  }
   // In the order of the constants in SessionOptions.java.
   jlong all[8] = {};
   env->GetLongArrayRegion(numbers, 0, static_cast<jsize>(std::size(all)), all);

@@ -249,6 +249,7 @@ class WithSession {
 bool take_text(JNIEnv* env, jbyteArray bytes, Memory* text);
 
 /// Options of a session from the numbers of SessionOptions.java, with the objects that they name, in use for this call.
+/// Null numbers are the default options.
 class SessionOptions {
  public:
   SessionOptions(JNIEnv* env, jlongArray numbers);

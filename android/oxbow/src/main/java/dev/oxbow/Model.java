@@ -76,7 +76,9 @@ public final class Model extends NativeObject {
                         options.memory,
                         position(options.memory),
                         remaining(options.memory),
-                        sink(options)));
+                        sink(options),
+                        options.session,
+                        numbers(options)));
     }
 
     /**
@@ -105,7 +107,9 @@ public final class Model extends NativeObject {
                         options.memory,
                         position(options.memory),
                         remaining(options.memory),
-                        sink(options)));
+                        sink(options),
+                        options.session,
+                        numbers(options)));
     }
 
     /**
@@ -122,7 +126,14 @@ public final class Model extends NativeObject {
         DirectBuffers.checkReadable(bytes, "the model");
         Model model = new Model();
         return model.opened(
-                openMemory(bytes, bytes.position(), bytes.remaining(), options.checkWeights, sink(options)));
+                openMemory(
+                        bytes,
+                        bytes.position(),
+                        bytes.remaining(),
+                        options.checkWeights,
+                        sink(options),
+                        options.session,
+                        numbers(options)));
     }
 
     /** Name of the architecture, as in "llama". */
@@ -348,6 +359,11 @@ public final class Model extends NativeObject {
         return memory == null ? 0 : memory.remaining();
     }
 
+    /** Of the session to plan for; null for the default one. */
+    private static long[] numbers(OpenOptions options) {
+        return options.session == null ? null : options.session.numbers();
+    }
+
     private static native long openFile(
             byte[] path,
             int access,
@@ -356,7 +372,9 @@ public final class Model extends NativeObject {
             ByteBuffer memory,
             int position,
             int length,
-            LogSink log);
+            LogSink log,
+            SessionOptions session,
+            long[] numbers);
 
     private static native long openDescriptor(
             int fd,
@@ -368,10 +386,18 @@ public final class Model extends NativeObject {
             ByteBuffer memory,
             int position,
             int length,
-            LogSink log);
+            LogSink log,
+            SessionOptions session,
+            long[] numbers);
 
     private static native long openMemory(
-            ByteBuffer bytes, int position, int length, boolean checkWeights, LogSink log);
+            ByteBuffer bytes,
+            int position,
+            int length,
+            boolean checkWeights,
+            LogSink log,
+            SessionOptions session,
+            long[] numbers);
 
     // Not static, as in all these classes: a running call keeps its object from being collected and freed.
     private native void readInfo(long handle, long[] info);

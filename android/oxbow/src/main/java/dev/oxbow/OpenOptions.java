@@ -12,6 +12,8 @@ public final class OpenOptions {
     ByteBuffer memory;
     /** Null: no log. */
     LogListener log;
+    /** Null: the default ones. */
+    SessionOptions session;
 
     /** Whether a file is mapped, as it is unless this is set, or read. */
     public OpenOptions access(Access how) {
@@ -45,6 +47,15 @@ public final class OpenOptions {
     /** Who hears what happens to the model, its sessions and generators. Nobody unless set. */
     public OpenOptions log(LogListener listener) {
         log = Objects.requireNonNull(listener);
+        return this;
+    }
+
+    /**
+     * The options of the session that will be created. Opening plans a session anyway: one with these options is not
+     * planned again, and a backend that cannot be had is told at once. A lender is refused.
+     */
+    public OpenOptions session(SessionOptions planned) {
+        session = Objects.requireNonNull(planned);
         return this;
     }
 }

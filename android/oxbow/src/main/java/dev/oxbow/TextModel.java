@@ -26,7 +26,12 @@ public final class TextModel implements Closeable {
 
     /** With a session of one thread. */
     public static TextModel open(String path) {
-        return open(Model.open(path), new SessionOptions());
+        return open(path, new SessionOptions());
+    }
+
+    /** Opens the file for a session with these options. */
+    public static TextModel open(String path, SessionOptions options) {
+        return open(Model.open(path, new OpenOptions().session(options)), options);
     }
 
     /** Takes the model: it is closed with this object, or here if this fails. */

@@ -61,7 +61,7 @@ final class Measurement {
 
     private void run(Context context, SessionOptions options) {
         String end;
-        try (Model model = ModelFile.open(context);
+        try (Model model = ModelFile.open(context, options);
                 Session session = Session.create(model, options)) {
             for (int part = 0; part < PARTS && !isStopped(); ++part) {
                 note(part, measure(model, session));

@@ -3,6 +3,8 @@ package dev.oxbow.sample;
 import android.content.Context;
 import android.content.res.AssetFileDescriptor;
 import dev.oxbow.Model;
+import dev.oxbow.OpenOptions;
+import dev.oxbow.SessionOptions;
 import java.io.File;
 import java.io.FileOutputStream;
 import java.io.IOException;
@@ -19,20 +21,24 @@ final class ModelFile {
 
     /**
      * Maps the model where it lies in the APK: it is not copied, and not read before it is needed. Gradle aligns assets to
-     * 4 bytes only; unless zipalign did better, the model is copied once per installation and mapped from there.
+     * 4 bytes only; unless zipalign did better, the model is copied once per installation and mapped from there. The options
+     * are those of the session to come.
      */
-    static Model open(Context context) throws IOException {
+    static Model open(Context context, SessionOptions options) throws IOException {
         try (AssetFileDescriptor asset = context.getAssets().openFd(NAME)) {
             if (asset.getStartOffset() % ALIGNMENT == 0) {
                 return Model.open(
-                        asset.getParcelFileDescriptor().getFd(), asset.getStartOffset(), asset.getLength());
+                        asset.getParcelFileDescriptor().getFd(),
+                        asset.getStartOffset(),
+                        asset.getLength(),
+                        new OpenOptions().session(options));
             }
             File copy = new File(context.getNoBackupFilesDir(), NAME);
             if (copy.length() != asset.getLength()
                     || copy.lastModified() < new File(context.getPackageCodePath()).lastModified()) {
                 copy(asset, copy);
             }
-            return Model.open(copy.getPath());
+            return Model.open(copy.getPath(), new OpenOptions().session(options));
         }
     }
 

@@ -35,7 +35,7 @@ final class Writer {
     }
 
     static Writer open(Context context, SessionOptions options) throws IOException {
-        return new Writer(ModelFile.open(context), context.getNoBackupFilesDir(), options);
+        return new Writer(ModelFile.open(context, options), context.getNoBackupFilesDir(), options);
     }
 
     private KeptText keep() {
