@@ -95,6 +95,15 @@ TEST_F(CliAlive, AFifoIsReadWhereSomebodyWritesAndElseRefused) {
   EXPECT_EQ(out, oxbow({"run", bytes_, "hello", "-n", "20", "--seed", "3"}).out);
 }
 
+TEST_F(CliAlive, WhatCallsItselfARegularFileIsNotWaitedFor) {
+  const char* const log = "/proc/kmsg";
+  if (::access(log, R_OK) != 0) GTEST_SKIP() << log << " cannot be read here";
+  const CommandResult result = oxbow({"tokenize", bytes_, "--file", log});
+  // An empty log at once; one with lines behind them.
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("cannot read /proc/kmsg"));
+}
+
 TEST_F(CliAlive, EchoAndJsonTellThePromptToo) {
   const std::string text = oxbow({"run", bytes_, "hello", "-n", "9"}).out;
   EXPECT_EQ(oxbow({"run", bytes_, "hello", "-n", "9", "--echo"}).out, "hello" + text);
