@@ -44,10 +44,6 @@ void add_values(KeyValues& list, const std::map<std::string, std::string>& value
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a->key < b->key; });
 }
 
-bool takes_tokens(const Graph& graph) {
-  return graph.tensor(graph.main_entry().tokens).type == schema::DataType::I32;
-}
-
 TokenSource read_tokens(const std::string& path, const std::string& label) {
   TokenSource source;
   if (path.empty()) return source;
@@ -121,7 +117,7 @@ class Converter {
     from.texts.apply(imported_);
     // A pack of reference tensors is made for ids.
     const bool is_pack = file_exists(from.checkpoint.directory() + "/" + kReferenceFile);
-    if (takes_tokens(imported_) && !imported_.model.tokenizer && options.tokenizer.empty() &&
+    if (imported_.takes_tokens() && !imported_.model.tokenizer && options.tokenizer.empty() &&
         !is_pack) {
       imported_.warnings.push_back(
           "no tokenizer was found, so the file takes ids and no text; give --tokenizer FILE, or "
@@ -194,7 +190,7 @@ class Converter {
 };
 
 void check_source(const TokenSource& source, const Graph& graph, const std::string& option) {
-  if (!source.is_random() && !takes_tokens(graph)) {
+  if (!source.is_random() && !graph.takes_tokens()) {
     throw UsageError(option + " is for models that take tokens; this one takes rows of numbers");
   }
   if (!source.text.empty() && !graph.model.tokenizer) {
@@ -374,7 +370,7 @@ std::vector<std::string> convert(const ConvertOptions& options) {
 
   const bool is_float = weight_format(options.quantize.weights).is_float();
   // Rows of floats have no vocabulary to draw from.
-  const bool measures = !is_float && options.measure_quality && takes_tokens(converter.imported());
+  const bool measures = !is_float && options.measure_quality && converter.imported().takes_tokens();
   Observed observed;
   Built reference;
   if (measures || options.quantize.static_scales) {

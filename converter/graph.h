@@ -46,6 +46,8 @@ struct Graph {
   /// The last entry point: what streams tokens, or the only one.
   schema::EntryPointT& main_entry() { return *model.entry_points.back(); }
   const schema::EntryPointT& main_entry() const { return *model.entry_points.back(); }
+  /// Not rows of floats.
+  bool takes_tokens() const { return tensor(main_entry().tokens).type == schema::DataType::I32; }
   schema::TensorT& tensor(uint32_t index) { return *model.tensors.at(index); }
   const schema::TensorT& tensor(uint32_t index) const { return *model.tensors.at(index); }
 };

@@ -15,4 +15,13 @@ inline size_t character_bytes(std::string_view text) {
   return next.kind == Utf8Character::Kind::kCharacter ? next.bytes : 0;
 }
 
+inline bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t bytes = character_bytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
 }  // namespace oxbow

@@ -5,17 +5,13 @@
 #include <cstdio>
 
 namespace oxbow {
-namespace {
 
-/// Natural logarithm of the sum of exponentials.
 double log_sum_exp(std::span<const float> logits) {
   const double top = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const float logit : logits) sum += std::exp(logit - top);
   return top + std::log(sum);
 }
-
-}  // namespace
 
 std::string estimate_text(const Estimate& estimate, const char* format, double factor) {
   char value[48], error[48];

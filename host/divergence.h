@@ -10,6 +10,9 @@
 
 namespace oxbow {
 
+/// Natural logarithm of the sum of exponentials.
+double log_sum_exp(std::span<const float> logits);
+
 struct Estimate {
   double value = 0;
   double error = 0;

@@ -17,12 +17,6 @@ namespace {
 uint32_t byte(const std::byte* bytes, size_t i) { return std::to_integer<uint32_t>(bytes[i]); }
 int32_t signed_byte(const std::byte* bytes, size_t i) { return std::bit_cast<int8_t>(bytes[i]); }
 
-float half_at(const std::byte* bytes) {
-  uint16_t bits;
-  std::memcpy(&bits, bytes, sizeof(bits));
-  return float_from_f16(bits);
-}
-
 uint32_t word_at(const std::byte* bytes) {
   uint32_t word;
   std::memcpy(&word, bytes, sizeof(word));

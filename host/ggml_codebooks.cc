@@ -24,10 +24,6 @@ uint32_t word_at(const std::byte* bytes, size_t i) {
   return short_at(bytes, 2 * i) | short_at(bytes, 2 * i + 1) << 16;
 }
 
-float half_at(const std::byte* bytes) {
-  return float_from_f16(static_cast<uint16_t>(short_at(bytes, 0)));
-}
-
 uint32_t nibble(const std::byte* bytes, size_t i) { return byte(bytes, i / 2) >> (i % 2 * 4) & 15; }
 
 constexpr float kTwoBits[] = {8, 25, 43};

@@ -62,4 +62,10 @@ nlohmann::json read_json(const std::string& path, size_t limit) {
   return parse_json(path, read_file(path, limit));
 }
 
+nlohmann::json read_json_object(const std::string& path) {
+  nlohmann::json object = read_json(path);
+  if (!object.is_object()) throw InputError(path + " is not a JSON object");
+  return object;
+}
+
 }  // namespace oxbow

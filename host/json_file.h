@@ -19,5 +19,7 @@ nlohmann::json parse_json(const std::string& path, std::string_view text);
 
 /// The JSON of a file of at most `limit` bytes. Throws InputError.
 nlohmann::json read_json(const std::string& path, size_t limit = size_t{64} << 20);
+/// The same of a file that must have an object.
+nlohmann::json read_json_object(const std::string& path);
 
 }  // namespace oxbow

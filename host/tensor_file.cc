@@ -137,6 +137,12 @@ size_t dtype_block(Dtype dtype) { return row(dtype).block; }
 size_t dtype_bytes(Dtype dtype) { return row(dtype).bytes; }
 bool is_float(Dtype dtype) { return row(dtype).is_float; }
 
+std::string shape_text(const std::vector<uint64_t>& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
 std::string StoredTensor::describe() const {
   std::string text = std::string(dtype_name(dtype)) + "[";
   for (size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);

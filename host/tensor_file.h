@@ -61,6 +61,9 @@ size_t dtype_bytes(Dtype dtype);
 /// Floating point as opposed to integer or boolean.
 bool is_float(Dtype dtype);
 
+/// "[2, 7, 65]"
+std::string shape_text(const std::vector<uint64_t>& shape);
+
 constexpr size_t kMaxDimensions = 16;
 /// Elements of a tensor that has more of them than its file stores, because a stride is 0 or small.
 /// Masks and positions are written so. Without a limit, a few bytes could ask for all memory.

@@ -21,12 +21,6 @@
 namespace oxbow::convert {
 namespace {
 
-std::string shape_text(const std::vector<uint64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 /// Keys of an object, as outer.inner, that nobody asked for: those that say something, and those that do not.
 struct UnknownKeys {
   std::vector<std::string> telling, silent;

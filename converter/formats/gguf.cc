@@ -4,9 +4,9 @@
 #include <bit>
 #include <cstring>
 
+#include "host/characters.h"
 #include "host/errors.h"
 #include "runtime/base/checked.h"
-#include "runtime/text/utf8.h"
 
 namespace oxbow::convert {
 namespace {
@@ -159,15 +159,6 @@ class Cursor {
   std::span<const std::byte> file_;
   uint64_t place_ = 0;
 };
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const Utf8Character first = read_utf8(text);
-    if (first.kind != Utf8Character::Kind::kCharacter) return false;
-    text.remove_prefix(first.bytes);
-  }
-  return true;
-}
 
 /// Calls `visit` with each number of `value` in its own type.
 template <typename Visit>

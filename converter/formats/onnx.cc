@@ -1,7 +1,7 @@
 #include "converter/formats/onnx.h"
 
 #include <algorithm>
-#include <bit>
+#include <optional>
 
 #include "converter/formats/protobuf.h"
 #include "host/errors.h"
@@ -10,13 +10,13 @@ namespace oxbow::convert {
 namespace {
 
 using Bytes = std::span<const std::byte>;
-using Kind = ProtoField::Kind;
 
 // Far above any model's; an empty one takes two bytes of a file and a hundred of memory.
 constexpr size_t kMaxNodes = size_t{1} << 18;
 constexpr size_t kMaxInitialisers = size_t{1} << 18;
 // Constants that are stored number by number are shapes and the like.
 constexpr size_t kMaxListed = 4096;
+constexpr size_t kMaxDimensions = 64;
 
 struct TypeRow {
   uint64_t number;
@@ -27,57 +27,42 @@ constexpr TypeRow kTypes[] = {
     {7, Dtype::kI64}, {9, Dtype::kBool}, {10, Dtype::kF16}, {11, Dtype::kF64}, {16, Dtype::kBF16},
 };
 
-Bytes message(const std::string& where, const ProtoField& field) {
-  if (field.kind != Kind::kBytes) {
-    throw InputError(where + ": field " + std::to_string(field.number) +
-                     " is a number, expected a text or a message; is this an ONNX file?");
-  }
-  return field.bytes;
-}
-
-std::string text(const std::string& where, const ProtoField& field) {
-  message(where, field);
-  return std::string(field.text());
-}
-
-OnnxTensor read_tensor(const std::string& path, Bytes bytes) {
+OnnxTensor read_tensor(const std::string& path, ProtobufReader reader) {
   OnnxTensor tensor;
   std::vector<int64_t> dims, listed;
   uint64_t type = 0;
   bool is_elsewhere = false, is_listed = false;
   std::vector<Bytes> data;
-  const std::string inside = path + ": a tensor";
-  ProtoReader reader(inside, bytes);
-  for (ProtoField field; reader.next(&field);) {
-    switch (field.number) {
+  while (reader.next()) {
+    switch (reader.field()) {
       case 1:
-        append_numbers(inside, field, dims);
+        if (!reader.integers(dims, kMaxDimensions))
+          reader.refuse("more dimensions than any tensor");
         break;
       case 2:
-        type = field.value;
+        type = reader.integer();
         break;
       case 4:   // float_data
       case 9:   // raw_data
       case 10:  // double_data
         // Packed, these are the bytes of the numbers.
-        data.push_back(message(inside, field));
+        data.push_back(std::as_bytes(std::span(reader.bytes())));
         break;
       case 5:  // int32_data
       case 7:  // int64_data
         is_listed = true;
-        if (field.bytes.size() > kMaxListed * 10 || listed.size() > kMaxListed) {
-          throw InputError(inside + " stores its numbers one by one; save it with raw_data");
+        if (!reader.integers(listed, kMaxListed)) {
+          reader.refuse("numbers of a tensor are stored one by one; save it with raw_data");
         }
-        append_numbers(inside, field, listed);
         break;
       case 8:
-        tensor.name = text(inside, field);
+        tensor.name = reader.bytes();
         break;
       case 13:
         is_elsewhere = true;
         break;
       case 14:
-        is_elsewhere = is_elsewhere || field.value == 1;
+        is_elsewhere = is_elsewhere || reader.integer() == 1;
         break;
       default:
         break;
@@ -126,56 +111,50 @@ OnnxTensor read_tensor(const std::string& path, Bytes bytes) {
   return tensor;
 }
 
-void read_attribute(const std::string& path, Bytes bytes, OnnxNode& node) {
-  const std::string inside = path + ": an attribute";
+void read_attribute(const std::string& path, ProtobufReader reader, OnnxNode& node) {
   std::string name;
-  ProtoField number, real, words, value;
-  ProtoReader reader(inside, bytes);
-  for (ProtoField field; reader.next(&field);) {
-    if (field.number == 1) name = text(inside, field);
-    if (field.number == 2) real = field;
-    if (field.number == 3) number = field;
-    if (field.number == 4) words = field;
-    if (field.number == 5) value = field;
+  std::optional<float> real;
+  std::optional<int64_t> number;
+  std::optional<std::string> words;
+  std::optional<ProtobufReader> value;
+  while (reader.next()) {
+    if (reader.field() == 1) name = reader.bytes();
+    if (reader.field() == 2) real = reader.floating();
+    if (reader.field() == 3) number = static_cast<int64_t>(reader.integer());
+    if (reader.field() == 4) words = reader.bytes();
+    if (reader.field() == 5) value = reader.message();
   }
-  if (real.kind == Kind::kFixed32) {
-    node.floats[name] = std::bit_cast<float>(static_cast<uint32_t>(real.value));
-  }
-  if (number.number != 0 && number.kind == Kind::kNumber) {
-    node.integers[name] = static_cast<int64_t>(number.value);
-  }
-  if (words.number != 0) node.texts[name] = text(inside, words);
-  if (value.number != 0 && name == "value") node.value = read_tensor(path, message(inside, value));
+  if (real) node.floats[name] = *real;
+  if (number) node.integers[name] = *number;
+  if (words) node.texts[name] = *words;
+  if (value && name == "value") node.value = read_tensor(path, *value);
 }
 
-OnnxNode read_node(const std::string& path, Bytes bytes) {
+OnnxNode read_node(const std::string& path, ProtobufReader reader) {
   OnnxNode node;
-  const std::string inside = path + ": an operation";
-  ProtoReader reader(inside, bytes);
-  for (ProtoField field; reader.next(&field);) {
-    if (field.number == 1) node.inputs.push_back(text(inside, field));
-    if (field.number == 2) node.outputs.push_back(text(inside, field));
-    if (field.number == 3) node.name = text(inside, field);
-    if (field.number == 4) node.op = text(inside, field);
-    if (field.number == 5) read_attribute(path, message(inside, field), node);
-    if (field.number == 7) node.domain = text(inside, field);
+  while (reader.next()) {
+    if (reader.field() == 1) node.inputs.emplace_back(reader.bytes());
+    if (reader.field() == 2) node.outputs.emplace_back(reader.bytes());
+    if (reader.field() == 3) node.name = reader.bytes();
+    if (reader.field() == 4) node.op = reader.bytes();
+    if (reader.field() == 5) read_attribute(path, reader.message(), node);
+    if (reader.field() == 7) node.domain = reader.bytes();
   }
   return node;
 }
 
-OnnxGraph read_graph(const std::string& path, Bytes bytes) {
+OnnxGraph read_graph(const std::string& path, ProtobufReader reader) {
   OnnxGraph graph;
-  ProtoReader reader(path, bytes);
-  for (ProtoField field; reader.next(&field);) {
-    if (field.number == 1) graph.nodes.push_back(read_node(path, message(path, field)));
-    if (field.number == 5) {
-      OnnxTensor tensor = read_tensor(path, message(path, field));
+  while (reader.next()) {
+    if (reader.field() == 1) graph.nodes.push_back(read_node(path, reader.message()));
+    if (reader.field() == 5) {
+      OnnxTensor tensor = read_tensor(path, reader.message());
       const std::string name = tensor.name;
       if (!graph.initialisers.emplace(name, std::move(tensor)).second) {
         throw InputError(path + ": tensor " + printable(name) + " is there twice");
       }
     }
-    if (field.number == 15) throw InputError(path + ": sparse tensors are not supported");
+    if (reader.field() == 15) throw InputError(path + ": sparse tensors are not supported");
     if (graph.nodes.size() > kMaxNodes || graph.initialisers.size() > kMaxInitialisers) {
       throw InputError(path + " has more operations or tensors than any model");
     }
@@ -198,11 +177,11 @@ std::optional<double> OnnxTensor::number() const {
 
 OnnxGraph read_onnx(const std::string& path, Bytes file) {
   std::optional<OnnxGraph> graph;
-  ProtoReader reader(path, file);
-  for (ProtoField field; reader.next(&field);) {
-    if (field.number != 7) continue;
+  ProtobufReader reader(path, {reinterpret_cast<const char*>(file.data()), file.size()});
+  while (reader.next()) {
+    if (reader.field() != 7) continue;
     if (graph) throw InputError(path + " has two graphs");
-    graph = read_graph(path, message(path, field));
+    graph = read_graph(path, reader.message());
   }
   if (!graph) throw InputError(path + " has no graph; is this an ONNX file?");
   return std::move(*graph);

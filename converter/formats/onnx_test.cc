@@ -154,11 +154,11 @@ TEST(Onnx, RefusesWhatItCannotRead) {
       {file({node("MatMul", {"a", "m"}, "c")}, {tensor("m", {1, 2}, two)}),
        "tensor m is multiplied with, and nothing tells its name"},
       {"", "t.onnx has no graph"},
-      {field(7, uint64_t{5}), "is a number, expected a text or a message"},
-      {"\x3a\x7f", "is the file cut off?"},
-      {"\x3b\x01", "has the unknown form 3"},
-      {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "a number does not end"},
-      {std::string("\x00\x01", 2), "a field has no number"},
+      {field(7, uint64_t{5}), "field 7 is not a string or a message"},
+      {"\x3a\x7f", "bytes too early"},
+      {"\x3b\x01", "is of wire type 3"},
+      {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "more than 64 bits"},
+      {std::string("\x00\x01", 2), "expected a number from 1"},
   };
   for (const Case& c : cases) EXPECT_THAT(refusal(c.bytes), HasSubstr(c.words));
 }

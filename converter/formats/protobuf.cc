@@ -5,84 +5,92 @@
 #include "host/errors.h"
 
 namespace oxbow::convert {
-namespace {
 
-/// Seven bits of a number in each byte; the highest bit says that more follow. False: it does not end.
-bool take_number(std::span<const std::byte>& rest, uint64_t* value) {
-  *value = 0;
-  for (unsigned shift = 0; shift < 64 && !rest.empty(); shift += 7) {
-    const auto byte = static_cast<uint64_t>(rest.front());
-    rest = rest.subspan(1);
-    *value |= (byte & 0x7f) << shift;
-    if ((byte & 0x80) == 0) return true;
-  }
-  return false;
+void ProtobufReader::refuse(const std::string& what) const {
+  throw InputError(name_ + ", byte " + std::to_string(place_.data() - file_.data()) + ": " + what);
 }
 
-}  // namespace
-
-void ProtoReader::fail(const std::string& what) const { throw InputError(where_ + ": " + what); }
-
-uint64_t ProtoReader::number() {
+uint64_t ProtobufReader::take_integer() {
   uint64_t value = 0;
-  if (!take_number(rest_, &value)) fail("a number does not end; is the file cut off?");
+  for (int shift = 0; shift < 70; shift += 7) {
+    const auto byte = static_cast<uint8_t>(take(1)[0]);
+    // The tenth byte has room for one more bit.
+    if (shift == 63 && byte > 1) break;
+    value |= uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) return value;
+  }
+  refuse("an integer of more than 64 bits");
+}
+
+std::string_view ProtobufReader::take(uint64_t count) {
+  if (count > left_.size()) {
+    refuse("the file ends, or the message does, " + std::to_string(count - left_.size()) +
+           " bytes too early");
+  }
+  const std::string_view taken = left_.substr(0, count);
+  left_.remove_prefix(count);
+  return taken;
+}
+
+bool ProtobufReader::next() {
+  place_ = left_;
+  if (left_.empty()) return false;
+  const uint64_t key = take_integer();
+  if (key >> 3 == 0 || key >> 3 > 0x1fffffff) {
+    refuse("field " + std::to_string(key >> 3) + ", expected a number from 1 to 2^29 - 1");
+  }
+  field_ = static_cast<uint32_t>(key >> 3);
+  type_ = static_cast<Type>(key & 7);
+  switch (type_) {
+    case Type::kInteger:
+      integer_ = take_integer();
+      return true;
+    case Type::kEightBytes:
+      bytes_ = take(8);
+      return true;
+    case Type::kBytes:
+      bytes_ = take(take_integer());
+      return true;
+    case Type::kFourBytes:
+      bytes_ = take(4);
+      return true;
+  }
+  refuse("field " + std::to_string(field_) + " is of wire type " + std::to_string(key & 7) +
+         ", expected 0, 1, 2 or 5");
+}
+
+void ProtobufReader::expect(Type type, const char* what) const {
+  if (type_ != type) refuse("field " + std::to_string(field_) + " is not " + what);
+}
+
+uint64_t ProtobufReader::integer() const {
+  expect(Type::kInteger, "an integer");
+  return integer_;
+}
+
+bool ProtobufReader::integers(std::vector<int64_t>& out, size_t most) const {
+  if (type_ == Type::kInteger) {
+    out.push_back(static_cast<int64_t>(integer_));
+    return out.size() <= most;
+  }
+  ProtobufReader list(name_, file_, bytes());
+  while (!list.left_.empty()) {
+    out.push_back(static_cast<int64_t>(list.take_integer()));
+    if (out.size() > most) return false;
+  }
+  return out.size() <= most;
+}
+
+float ProtobufReader::floating() const {
+  expect(Type::kFourBytes, "a number of four bytes");
+  float value = 0;
+  std::memcpy(&value, bytes_.data(), sizeof(value));
   return value;
 }
 
-std::span<const std::byte> ProtoReader::take(uint64_t bytes) {
-  if (bytes > rest_.size()) {
-    fail("a field needs " + std::to_string(bytes) + " bytes where " + std::to_string(rest_.size()) +
-         " are left; is the file cut off?");
-  }
-  const std::span<const std::byte> out = rest_.first(bytes);
-  rest_ = rest_.subspan(bytes);
-  return out;
-}
-
-bool ProtoReader::next(ProtoField* field) {
-  if (rest_.empty()) return false;
-  const uint64_t tag = number();
-  if (tag >> 3 == 0 || tag >> 3 > UINT32_MAX) fail("a field has no number; is this the format?");
-  *field = {};
-  field->number = static_cast<uint32_t>(tag >> 3);
-  const auto fixed = [&](size_t bytes) {
-    std::memcpy(&field->value, take(bytes).data(), bytes);
-    field->kind = bytes == 4 ? ProtoField::Kind::kFixed32 : ProtoField::Kind::kFixed64;
-  };
-  switch (tag & 7) {
-    case 0:
-      field->value = number();
-      return true;
-    case 1:
-      fixed(8);
-      return true;
-    case 2:
-      field->kind = ProtoField::Kind::kBytes;
-      field->bytes = take(number());
-      return true;
-    case 5:
-      fixed(4);
-      return true;
-    default:
-      fail("field " + std::to_string(field->number) + " has the unknown form " +
-           std::to_string(tag & 7));
-  }
-}
-
-void append_numbers(const std::string& where, const ProtoField& field, std::vector<int64_t>& out) {
-  if (field.kind == ProtoField::Kind::kNumber) {
-    out.push_back(static_cast<int64_t>(field.value));
-    return;
-  }
-  if (field.kind != ProtoField::Kind::kBytes) {
-    throw InputError(where + ": field " + std::to_string(field.number) + " is no list of numbers");
-  }
-  std::span<const std::byte> rest = field.bytes;
-  while (!rest.empty()) {
-    uint64_t value = 0;
-    if (!take_number(rest, &value)) throw InputError(where + ": a number of a list does not end");
-    out.push_back(static_cast<int64_t>(value));
-  }
+std::string_view ProtobufReader::bytes() const {
+  expect(Type::kBytes, "a string or a message");
+  return bytes_;
 }
 
 }  // namespace oxbow::convert

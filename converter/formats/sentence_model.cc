@@ -28,12 +28,6 @@ constexpr PoolingRow kPoolings[] = {
     {"pooling_mode_weightedmean_tokens", nullptr},
 };
 
-json read_object(const std::string& path) {
-  json object = read_json(path);
-  if (!object.is_object()) throw InputError(path + " is not a JSON object");
-  return object;
-}
-
 bool flag(const std::string& path, const json& object, const char* key, bool fallback) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return fallback;
@@ -58,7 +52,7 @@ std::string folder_of(const std::string& path, const json& module) {
 }
 
 void read_pooling(const std::string& path, SentenceModel& model) {
-  const json config = read_object(path);
+  const json config = read_json_object(path);
   std::vector<std::string> chosen;
   for (const PoolingRow& row : kPoolings) {
     if (!flag(path, config, row.key, false)) continue;
@@ -86,7 +80,7 @@ void read_pooling(const std::string& path, SentenceModel& model) {
 }
 
 void read_lengths(const std::string& path, SentenceModel& model) {
-  const json config = read_object(path);
+  const json config = read_json_object(path);
   const auto length = config.find("max_seq_length");
   if (length != config.end() && !length->is_null()) {
     if (!length->is_number_unsigned() || length->get<uint64_t>() == 0 ||
@@ -104,7 +98,7 @@ void read_lengths(const std::string& path, SentenceModel& model) {
 }
 
 void read_prompts(const std::string& path, SentenceModel& model) {
-  const json config = read_object(path);
+  const json config = read_json_object(path);
   const auto prompts = config.find("prompts");
   if (prompts != config.end() && prompts->is_object()) {
     for (const auto& [name, words] : prompts->items()) {

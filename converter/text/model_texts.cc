@@ -19,10 +19,6 @@ uint32_t vocabulary(const Graph& graph) {
   return gives_tokens ? graph.tensor(entry.logits).width : graph.tensor(entry.tokens).limit;
 }
 
-bool takes_tokens(const Graph& graph) {
-  return graph.tensor(graph.main_entry().tokens).type == schema::DataType::I32;
-}
-
 std::unique_ptr<schema::TokenizerT> copy(const schema::TokenizerT& tokenizer) {
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(schema::CreateTokenizer(builder, &tokenizer));
@@ -76,7 +72,7 @@ FoundTokenizer ModelTexts::find(const Graph& graph) const {
 
 void ModelTexts::read(const Graph& graph) {
   read_ = true;
-  if (!takes_tokens(graph) || source_ == "none") return;
+  if (!graph.takes_tokens() || source_ == "none") return;
   FoundTokenizer found = find(graph);
   tokenizer_ = std::move(found.tokenizer);
   notes_ = std::move(found.notes);

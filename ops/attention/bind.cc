@@ -150,11 +150,11 @@ Status bind_terms(BindContext& context, const schema::AttentionOptions& options,
 }
 
 /// What sorted_run.cc relies on.
-Status check_sorted(BindContext& context, const AttentionParams& params) {
+Status check_sorted(BindContext& context, const AttentionParams& params, const TermList& list) {
   using Kind = schema::TermKind;
-  for (const Kind kind : {Kind::Relative, Kind::RelativeKeys, Kind::DistanceBias, Kind::Alibi,
-                          Kind::Segments, Kind::PinnedQuery, Kind::AdaptiveSpan}) {
-    if (params.terms.has(kind)) {
+  for (size_t i = 0; i < list.count; ++i) {
+    const Kind kind = list.terms[i].kind;
+    if (kind != Kind::Order && kind != Kind::OwnScore && kind != Kind::KeyMask) {
       return context.fail("sorted rows have no term %s", schema::EnumNameTermKind(kind));
     }
   }
@@ -397,7 +397,7 @@ Status bind_attention(BindContext& context, RunFunction* run) {
   if (cached) {
     OXB_TRY(check_cached(context, params, terms));
   } else if (terms.has(schema::TermKind::Order)) {
-    OXB_TRY(check_sorted(context, params));
+    OXB_TRY(check_sorted(context, params, terms));
   }
   OXB_TRY(bind_outputs(context, params));
   OXB_TRY(request_scratch(context, params));

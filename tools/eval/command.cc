@@ -49,10 +49,7 @@ struct Quality {
 
 /// -log2 of the probability that softmax(logits) gives to `token`.
 double surprise(std::span<const float> logits, int32_t token) {
-  const double most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  double sum = 0.0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
-  return (std::log(sum) + most - static_cast<double>(logits[static_cast<size_t>(token)])) /
+  return (log_sum_exp(logits) - static_cast<double>(logits[static_cast<size_t>(token)])) /
          std::log(2.0);
 }
 

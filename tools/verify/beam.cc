@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/divergence.h"
 #include "tools/verify/verifier.h"
 
 namespace oxbow::tools {
@@ -37,13 +38,6 @@ std::string describe(const oxb_beam_options& options) {
   return format(
       "%u beams, length penalty %g, %sat most %u tokens", options.beams, options.length_penalty,
       options.stop == OXB_BEAM_STOP_ENOUGH_TEXTS ? "early stopping, " : "", options.max_tokens);
-}
-
-double log_sum_exp(std::span<const float> logits) {
-  const double top = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  double sum = 0.0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - top);
-  return top + std::log(sum);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "host/divergence.h"
 #include "tools/verify/verifier.h"
 
 namespace oxbow::tools {
@@ -12,10 +13,7 @@ namespace {
 
 /// logsumexp(logits) - logits[target]
 float negative_log_likelihood(std::span<const float> logits, int64_t target) {
-  const double top = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  double sum = 0.0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - top);
-  return static_cast<float>(top + std::log(sum) -
+  return static_cast<float>(log_sum_exp(logits) -
                             static_cast<double>(logits[static_cast<size_t>(target)]));
 }
 

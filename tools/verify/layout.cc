@@ -4,12 +4,6 @@
 
 namespace oxbow::tools {
 
-std::string shape_text(const std::vector<uint64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 std::vector<uint64_t> coordinates(const std::vector<uint64_t>& shape, uint64_t index) {
   if (std::find(shape.begin(), shape.end(), 0u) != shape.end()) return {};
   std::vector<uint64_t> at(shape.size());

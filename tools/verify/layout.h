@@ -9,9 +9,6 @@
 
 namespace oxbow::tools {
 
-/// "[2, 7, 65]"
-std::string shape_text(const std::vector<uint64_t>& shape);
-
 /// Where the value of this index lies; nowhere in a tensor without values, such as an empty memory.
 std::vector<uint64_t> coordinates(const std::vector<uint64_t>& shape, uint64_t index);
 

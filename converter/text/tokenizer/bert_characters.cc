@@ -14,15 +14,6 @@ namespace {
 
 bool is_mark(char32_t point) { return contains(CodePoints::bert_marks(), point); }
 
-std::string utf8(const std::u32string& text) {
-  std::string bytes;
-  for (const char32_t point : text) {
-    char character[4];
-    bytes.append(character, write_utf8(point, character));
-  }
-  return bytes;
-}
-
 class Characters {
  public:
   Characters(const BertNormalizer& normalizer, bool find_words) : normalizer_(normalizer) {
@@ -83,7 +74,7 @@ class Characters {
     if (contains(CodePoints::bert_punctuation(), parts[0])) bits |= kPunctuation;
     if (parts.size() != 1 || parts[0] != point) {
       bits |= kChanged;
-      replacements_.emplace(utf8({static_cast<char32_t>(point)}), utf8(parts));
+      replacements_.emplace(utf8(std::u32string{static_cast<char32_t>(point)}), utf8(parts));
     }
     return bits;
   }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "converter/text/tokenizer/double_array.h"
+#include "converter/text/tokenizer/unicode.h"
 #include "runtime/text/tables/char_classes.h"
 #include "runtime/text/utf8.h"
 
@@ -12,15 +13,6 @@ namespace {
 
 /// Jamo that join with what is before them.
 constexpr CodePointRange kVowelsAndTrails[] = {{0x1161, 0x1175}, {0x11a8, 0x11c2}};
-
-std::string utf8(const std::u32string& text) {
-  std::string bytes;
-  for (const char32_t point : text) {
-    char character[4];
-    bytes.append(character, write_utf8(point, character));
-  }
-  return bytes;
-}
 
 using Texts = std::map<std::string, std::string>;
 
@@ -34,7 +26,7 @@ class Tables {
     }
     if (!form.compose) return;
     for (const Composition& pair : compositions()) {
-      composed_[utf8({pair.first, pair.second})] = utf8({pair.joined});
+      composed_[utf8(std::u32string{pair.first, pair.second})] = utf8({pair.joined});
       changed_.push_back({pair.second, pair.second});
     }
     changed_.insert(changed_.end(), std::begin(kVowelsAndTrails), std::end(kVowelsAndTrails));

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "converter/text/tokenizer/char_map.h"
+#include "converter/text/tokenizer/unicode.h"
+#include "host/base64.h"
 #include "host/errors.h"
 #include "runtime/text/normalizer.h"
 #include "runtime/text/tables/char_classes.h"
@@ -26,28 +28,10 @@ constexpr CodePointRange kNmtSpaces[] = {{0x9, 0xa},       {0xc, 0xd},       {0x
 constexpr CodePointRange kJoiners[] = {
     {0x200c, 0x200d}, {0xe33, 0xe33}, {0xeb3, 0xeb3}, {0xff9e, 0xff9f}, {0x1f3fb, 0x1f3ff}};
 
-std::string utf8(uint32_t point) {
-  char character[4];
-  return std::string(character, write_utf8(point, character));
-}
-
-std::string decode_base64(const TokenizerJson& in, const std::string& text) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    if (c == '=') break;
-    const size_t digit = kDigits.find(c);
-    if (digit == std::string_view::npos) in.fail("precompiled_charsmap is not base64");
-    bits = bits << 6 | static_cast<uint32_t>(digit);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    out.push_back(static_cast<char>(bits >> count & 0xff));
-  }
-  return out;
+std::string charsmap_bytes(const TokenizerJson& in, const std::string& text) {
+  std::optional<std::string> bytes = decode_base64(text);
+  if (!bytes) in.fail("precompiled_charsmap is not base64");
+  return std::move(*bytes);
 }
 
 }  // namespace
@@ -95,7 +79,7 @@ void NormalSteps::add_precompiled(const json& part) {
   if (map.is_null() || map == "") return;
   end_form();
   std::unique_ptr<schema::CharMapT> made = split_char_map(
-      in_.path(), decode_base64(in_, in_.text(map, "normalizer.precompiled_charsmap")));
+      in_.path(), charsmap_bytes(in_, in_.text(map, "normalizer.precompiled_charsmap")));
   if (!made) return;
   schema::NormalStepT& step = append();
   step.map = std::move(made);

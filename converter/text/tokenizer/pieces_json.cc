@@ -56,18 +56,10 @@ class Reader {
     }
     marks_spaces_ = true;
     splits_ = in_.flag(part, "split", true);
-    const std::string scheme = scheme_of(part);
+    const std::string scheme = in_.prepend_scheme(part);
     out_->space_before_text = scheme != "never";
     out_->space_unless_there = out_->space_before_text;
     out_->space_at_start_only = scheme == "first";
-  }
-
-  /// Older files say whether a space goes before text, newer ones when.
-  std::string scheme_of(const json& part) const {
-    if (const json& scheme = TokenizerJson::optional(part, "prepend_scheme"); !scheme.is_null()) {
-      return in_.text(scheme, "prepend_scheme");
-    }
-    return in_.flag(part, "add_prefix_space", true) ? "always" : "never";
   }
 
   void read_model(const json& model) {
@@ -123,7 +115,7 @@ class Reader {
         drop = true;
       } else if (name == "Metaspace") {
         marks = true;
-        drop = scheme_of(*part) != "never";
+        drop = in_.prepend_scheme(*part) != "never";
       } else {
         in_.fail("the decoder " + name + " is not supported here");
       }

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <unordered_set>
 
-#include "converter/text/tokenizer/protobuf.h"
+#include "converter/formats/protobuf.h"
 #include "host/errors.h"
 #include "host/io_file.h"
 

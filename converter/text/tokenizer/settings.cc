@@ -12,12 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-json read_object(const std::string& path) {
-  json value = read_json(path);
-  if (!value.is_object()) throw InputError(path + " is not a JSON object");
-  return value;
-}
-
 // Beside those that name a token: what readers look at, and what says nothing about tokens.
 constexpr std::string_view kKnownKeys[] = {"added_tokens_decoder",
                                            "additional_special_tokens",
@@ -70,7 +64,7 @@ class Reader {
   bool take(const std::string& name) {
     path_ = directory_ + "/" + name;
     if (!file_exists(path_)) return false;
-    file_ = read_object(path_);
+    file_ = read_json_object(path_);
     out_.files.push_back(name);
     return true;
   }

@@ -53,6 +53,13 @@ bool TokenizerJson::flag(const json& object, const char* key, bool fallback) con
   return value.get<bool>();
 }
 
+std::string TokenizerJson::prepend_scheme(const json& part) const {
+  if (const json& scheme = optional(part, "prepend_scheme"); !scheme.is_null()) {
+    return text(scheme, "prepend_scheme");
+  }
+  return flag(part, "add_prefix_space", true) ? "always" : "never";
+}
+
 std::string TokenizerJson::type(const json& value) {
   const json& name = optional(value, "type");
   return name.is_string() ? printable(name.get<std::string>(), 60) : shown(value);

@@ -26,6 +26,8 @@ class TokenizerJson {
   const json& member(const json& object, const std::string& where, const char* key) const;
   std::string text(const json& value, const std::string& what) const;
   bool flag(const json& object, const char* key, bool fallback) const;
+  /// Of a part that puts spaces before text: "always", "first", "never". Older files say whether, newer ones when.
+  std::string prepend_scheme(const json& part) const;
   /// What a part of the file is, for messages too.
   static std::string type(const json& value);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/text/tables/char_classes.h"
+#include "runtime/text/utf8.h"
 
 namespace oxbow::convert {
 namespace {
@@ -108,6 +109,15 @@ std::span<const CodePointRange> alike_code_points() {
     return out;
   }();
   return runs;
+}
+
+std::string utf8(std::u32string_view text) {
+  std::string bytes;
+  for (const char32_t point : text) {
+    char character[4];
+    bytes.append(character, write_utf8(point, character));
+  }
+  return bytes;
 }
 
 bool contains(std::span<const CodePointRange> ranges, uint32_t code_point) {

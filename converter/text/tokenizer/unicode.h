@@ -44,6 +44,9 @@ inline constexpr CodePointRange kHangulSyllables = {0xac00, 0xd7a3};
 
 bool contains(std::span<const CodePointRange> ranges, uint32_t code_point);
 
+std::string utf8(std::u32string_view text);
+inline std::string utf8(char32_t code_point) { return utf8(std::u32string_view(&code_point, 1)); }
+
 /// All code points in runs, without surrogates: what is here tells the same of all characters of a run but for itself, and
 /// where it makes others of them, all of them are. Who asks about all of Unicode asks once a run.
 std::span<const CodePointRange> alike_code_points();

@@ -10,6 +10,7 @@
 #include "converter/text/tokenizer/double_array.h"
 #include "converter/text/tokenizer/unicode.h"
 #include "converter/text/tokenizer/wordpiece_json.h"
+#include "host/characters.h"
 #include "host/errors.h"
 #include "host/io_file.h"
 #include "runtime/text/utf8.h"
@@ -33,15 +34,6 @@ std::string_view trimmed(std::string_view line) {
     line = line.substr(0, begin);
   }
   return line;
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const Utf8Character next = read_utf8(text);
-    if (next.kind != Utf8Character::Kind::kCharacter) return false;
-    text = text.substr(next.bytes);
-  }
-  return true;
 }
 
 std::vector<std::string> read_lines(const std::string& path, uint32_t vocabulary) {

@@ -69,7 +69,7 @@ class Reader {
     if (TokenizerJson::optional(part, "replacement") != kMark) {
       in_.fail("pre_tokenizer.replacement is not U+2581, which is not supported");
     }
-    const std::string scheme = scheme_of(part);
+    const std::string scheme = in_.prepend_scheme(part);
     const bool splits = in_.flag(part, "split", true);
     if (last) {
       out_->mark_spaces = true;
@@ -87,14 +87,6 @@ class Reader {
     if (scheme == "always") steps_.add_before_text(kMark);
     steps_.replace({" ", true}, kMark);
     if (splits) patterns_.push_back({kMark, true, schema::SplitBehaviour::WithNext});
-  }
-
-  /// Older files say whether a space goes before text, newer ones when.
-  std::string scheme_of(const json& part) const {
-    if (const json& scheme = TokenizerJson::optional(part, "prepend_scheme"); !scheme.is_null()) {
-      return in_.text(scheme, "prepend_scheme");
-    }
-    return in_.flag(part, "add_prefix_space", true) ? "always" : "never";
   }
 
   void read_unigram() {
@@ -197,7 +189,7 @@ class Reader {
         out_->decoding = TokenDecoding::WordEnds;
       } else if (name == "Metaspace" && pieces) {
         out_->decoding = TokenDecoding::Kind;
-        drops = scheme_of(*part) != "never";
+        drops = in_.prepend_scheme(*part) != "never";
       } else if (name == "Replace" && pieces &&
                  TokenizerJson::optional(TokenizerJson::optional(*part, "pattern"), "String") ==
                      kMark &&
