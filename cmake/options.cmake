@@ -63,9 +63,10 @@ target_include_directories(oxbow_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 add_library(oxbow_no_throw INTERFACE)
 target_compile_options(
   oxbow_no_throw INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti> -ffunction-sections -fdata-sections)
-# Nothing is thrown through runtime and ops, so a tenth of the library would serve only those who look at a crash.
+# Nothing is thrown through runtime and ops, so a tenth of the library would serve only those who look at a crash. Frame
+# pointers, which Arm's compilers keep unless told, would serve them alone, too.
 if(OXBOW_SMALL)
-  target_compile_options(oxbow_no_throw INTERFACE -fno-asynchronous-unwind-tables -fno-unwind-tables)
+  target_compile_options(oxbow_no_throw INTERFACE -fno-asynchronous-unwind-tables -fno-unwind-tables -fomit-frame-pointer)
 endif()
 # For what does not compute. Clang's -Oz also shares what functions have in common; GCC's is its -Os.
 set(oxbow_smallest $<IF:$<CXX_COMPILER_ID:Clang>,-Oz,-Os>)

@@ -117,7 +117,7 @@ class Example {
       Tensor& tensor = g_example->tensor(i);
       if (place.each != nullptr)
         g_example->follow(place.each(view, g_example->repetitions[i]), i, view);
-      if (place.width.number != nullptr) {
+      if (place.width.kind == Width::kTold) {
         tensor.width = static_cast<uint32_t>(place.width.number(view));
       }
       if (place.rows.number != nullptr) {

@@ -318,12 +318,12 @@ Place place_behind_q(const StepView& view, size_t index) {
           .types = index == 0              ? kF32 | kI8
                    : type == DataType::kI8 ? kI8
                                            : kF32,
+          .scales = kv_heads,
           .width = Width::exactly(kv_heads * head_width),
           .rows = own        ? Rows::of(0)
                   : !in_ring ? is_keys ? Rows::with_room() : Rows::of(keys)
                   : is_keys ? Rows::pinned_ring()
                              : Rows::same_ring(keys),
-          .scales = kv_heads,
           .turns = is_keys};
 }
 

@@ -118,8 +118,8 @@ class CachedRun {
            (row == length && kind(codes(row - 1)[0]) != kShort);
   }
 
-  /// The codes of this run's rows.
-  Status number_rows() {
+  /// The codes of this run's rows. Not inline, as find_window(): the same code serves both types of keys.
+  [[gnu::noinline]] Status number_rows() {
     const PatternParams& pattern = params_.pattern;
     const IndexList& given = params_.terms.order.order;
     if (given.rows(context_) != columns_ * rows_) {
@@ -263,7 +263,7 @@ class CachedRun {
   }
 
   /// The rows that `row` meets, in their order.
-  void find_window(size_t row, size_t column, Worker& work) const {
+  [[gnu::noinline]] void find_window(size_t row, size_t column, Worker& work) const {
     const PatternParams& pattern = params_.pattern;
     const size_t round = column % pattern.rounds, all = row + 1, wide = chunk_keys(params_);
     begin_places(column, all, work.counts);

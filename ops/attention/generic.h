@@ -119,15 +119,12 @@ void begin_query(const AttentionQuery& query, const AttentionShape& shape,
   for (size_t d = 0; d < shape.value_width; ++d) out[d] = 0.0f;
 }
 
-/// From the products with keys to scores.
+// What needs none of the primitives is called, once for a tile: kernels that have the same code there share it.
+
 template <typename Primitives, typename Element>
-void add_terms(const TermTile<Element>& tile, const AttentionTerms& terms,
-               const AttentionState& state, float* scores) {
-  for_each_term(terms, state.terms, [&](const auto& term, const auto& of_term) {
-    if constexpr (has_before_scale<Primitives, Element, decltype(term)>) {
-      term.template before_scale<Primitives>(tile, of_term, scores);
-    }
-  });
+[[gnu::noinline]] void add_terms_after_scale(const TermTile<Element>& tile,
+                                             const AttentionTerms& terms,
+                                             const AttentionState& state, float* scores) {
   OXB_WIDE_LOOP
   for (size_t j = 0; j < tile.keys.keys; ++j) scores[j] = scores[j] * tile.shape.scale;
   for_each_term(terms, state.terms, [&](const auto& term, const auto& of_term) {
@@ -137,18 +134,36 @@ void add_terms(const TermTile<Element>& tile, const AttentionTerms& terms,
   });
 }
 
-/// From scores to weights: exponentials relative to the new maximum. Returns the factor that brings what was
-/// accumulated under the old one to the new.
+/// From the products with keys to scores.
 template <typename Primitives, typename Element>
-float add_scores(const TermTile<Element>& tile, const AttentionTerms& terms, AttentionState* state,
-                 float* scores) {
-  const size_t count = tile.keys.keys;
+void add_terms(const TermTile<Element>& tile, const AttentionTerms& terms,
+               const AttentionState& state, float* scores) {
+  for_each_term(terms, state.terms, [&](const auto& term, const auto& of_term) {
+    if constexpr (has_before_scale<Primitives, Element, decltype(term)>) {
+      term.template before_scale<Primitives>(tile, of_term, scores);
+    }
+  });
+  add_terms_after_scale<Primitives>(tile, terms, state, scores);
+}
+
+/// From scores to exponentials relative to the new maximum. Returns the factor that brings what was accumulated under
+/// the old one to the new.
+[[gnu::noinline]] inline float take_exponentials(size_t count, AttentionState* state,
+                                                 float* scores) {
   const float new_max = max_f32(count, state->max, [=](size_t j) { return scores[j]; });
   const float rescale = exp_f32(state->max - new_max);
   OXB_WIDE_LOOP
   for (size_t j = 0; j < count; ++j) scores[j] = exp_f32(scores[j] - new_max);
   state->sum = state->sum * rescale + sum_f32(count, [=](size_t j) { return scores[j]; });
   state->max = new_max;
+  return rescale;
+}
+
+/// From scores to weights; returns the same.
+template <typename Primitives, typename Element>
+float add_scores(const TermTile<Element>& tile, const AttentionTerms& terms, AttentionState* state,
+                 float* scores) {
+  const float rescale = take_exponentials(tile.keys.keys, state, scores);
   for_each_term(terms, state->terms, [&](const auto& term, auto& of_term) {
     if constexpr (has_weights<Primitives, Element, decltype(term)>) {
       term.template weights<Primitives>(tile, rescale, &of_term, scores);
@@ -189,14 +204,10 @@ struct Int8Weights {
   float of_rest;
 };
 
-/// From the products with keys to int16 weights. `scores` are used up.
-template <typename Primitives>
-Int8Weights weigh_keys(const TermTile<int8_t>& tile, const AttentionTerms& terms,
-                       const float* value_scales, AttentionState* state, float* scores,
-                       int16_t* weights) {
-  const size_t count = tile.keys.keys;
-  add_terms<Primitives>(tile, terms, *state, scores);
-  const float rescale = add_scores<Primitives>(tile, terms, state, scores);
+/// From float weights, which are used up, to int16 ones with the scales of the values in them.
+[[gnu::noinline]] inline Int8Weights quantize_weights(size_t count, const float* value_scales,
+                                                      float rescale, float* scores,
+                                                      int16_t* weights) {
   OXB_WIDE_LOOP
   for (size_t j = 0; j < count; ++j) scores[j] = scores[j] * value_scales[j];
   float largest = absmax_f32(scores, count);
@@ -207,6 +218,16 @@ Int8Weights weigh_keys(const TermTile<int8_t>& tile, const AttentionTerms& terms
   OXB_WIDE_LOOP
   for (size_t j = 0; j < count; ++j) weights[j] = quantize_weight(scores[j], inverse);
   return {largest / kWeightMax, rescale};
+}
+
+/// From the products with keys to int16 weights. `scores` are used up.
+template <typename Primitives>
+Int8Weights weigh_keys(const TermTile<int8_t>& tile, const AttentionTerms& terms,
+                       const float* value_scales, AttentionState* state, float* scores,
+                       int16_t* weights) {
+  add_terms<Primitives>(tile, terms, *state, scores);
+  const float rescale = add_scores<Primitives>(tile, terms, state, scores);
+  return quantize_weights(tile.keys.keys, value_scales, rescale, scores, weights);
 }
 
 template <typename Primitives>

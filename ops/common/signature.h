@@ -97,17 +97,22 @@ struct Width {
   enum Kind : uint8_t { kAny, kExactly, kTimes, kRowsOf, kTold };
   Kind kind = kAny;
   uint8_t input = 0;
-  uint64_t factor = 1;
-  Told number = nullptr;
+  union {
+    uint64_t factor = 1;
+    /// Of kTold.
+    Told number;
+  };
 
   static constexpr Width any() { return {}; }
-  static constexpr Width exactly(uint64_t width) { return {kExactly, 0, width}; }
-  static constexpr Width told(Told number) { return {kTold, 0, 1, number}; }
+  static constexpr Width exactly(uint64_t width) { return {kExactly, 0, {.factor = width}}; }
+  static constexpr Width told(Told number) { return {kTold, 0, {.number = number}}; }
   /// That of an input, or a multiple of it.
-  static constexpr Width of(uint8_t input) { return {kTimes, input, 1}; }
-  static constexpr Width times(uint8_t factor, uint8_t input) { return {kTimes, input, factor}; }
+  static constexpr Width of(uint8_t input) { return {kTimes, input, {.factor = 1}}; }
+  static constexpr Width times(uint8_t factor, uint8_t input) {
+    return {kTimes, input, {.factor = factor}};
+  }
   /// As many elements as an input has rows.
-  static constexpr Width rows_of(uint8_t input) { return {kRowsOf, input, 1}; }
+  static constexpr Width rows_of(uint8_t input) { return {kRowsOf, input, {.factor = 1}}; }
 };
 
 struct Rows {
@@ -171,12 +176,12 @@ struct Place {
   const char* name = nullptr;
   Role role = Role::kRows;
   TypeSet types = kF32;
+  /// Unless 0: how many scales a row has if it is int8.
+  uint32_t scales = 0;
   Width width = {};
   Rows rows = {};
   /// Unless negative: the type and scales of this input.
   int8_t type_of = -1;
-  /// Unless 0: how many scales a row has if it is int8.
-  uint32_t scales = 0;
   /// Output, unless negative: a state that is updated in place. It is the tensor of this line of inputs, and no other
   /// input is.
   int8_t state_of = -1;

@@ -46,7 +46,16 @@ static_assert(kTernaryStrip * kQuads * 3 <= kMostAdded * 15);
   }
 }
 
-/// results + bias for as many channels as there are.
+/// results + bias for the last channels, fewer than eight. Called: there is one such block among all.
+[[gnu::noinline]] inline void store_last(float32x4_t low, float32x4_t high, const float* bias,
+                                         size_t count, float* y) {
+  float eight[kBlockRows];
+  vst1q_f32(eight, low);
+  vst1q_f32(eight + 4, high);
+  for (size_t c = 0; c < count; ++c) y[c] = eight[c] + (bias == nullptr ? 0.0f : bias[c]);
+}
+
+/// The same for as many channels as there are.
 inline void store_eight(float32x4_t low, float32x4_t high, const float* bias, size_t count,
                         float* y) {
   if (count >= kBlockRows) {
@@ -55,10 +64,7 @@ inline void store_eight(float32x4_t low, float32x4_t high, const float* bias, si
     vst1q_f32(y + 4, vaddq_f32(high, bias == nullptr ? zero : vld1q_f32(bias + 4)));
     return;
   }
-  float eight[kBlockRows];
-  vst1q_f32(eight, low);
-  vst1q_f32(eight + 4, high);
-  for (size_t c = 0; c < count; ++c) y[c] = eight[c] + (bias == nullptr ? 0.0f : bias[c]);
+  store_last(low, high, bias, count, y);
 }
 
 /// kRows rows by kBlocks blocks of channels, which are `distance` blocks apart; x has the rows from `row` on.

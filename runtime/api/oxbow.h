@@ -699,7 +699,9 @@ OXB_API void oxb_encoder_destroy(oxb_encoder* encoder);
  * there. How a text is cut into calls does not change its ids. A text is over when `last` was set, all of it
  * is taken and there is room left in `ids`; the next call begins another.
  * Text that the vocabulary cannot express, or a word that is too long, is OXB_TEXT_STOPPED: `count` ids lie before it,
- * `error` tells its place in the whole text: a character's, one in the word, or shortly behind it after normalising. */
+ * `error` tells a byte of the whole text. That is where the character, or what was not yet taken of the word, begins.
+ * With a tokenizer that changes text first it is any byte of the word, or one shortly behind when the word became more
+ * than four times as long. */
 OXB_API oxb_status oxb_encoder_run(oxb_encoder* encoder, const char* text, size_t bytes,
                                    oxb_bool last, int32_t* ids, size_t capacity, size_t* count,
                                    size_t* consumed, oxb_error* error);

@@ -6,11 +6,18 @@
 // keep that operand order, it decides what happens to NaN.
 //
 // Everything here is forced inline: ISA files include it, and a copy compiled with their flags must
-// never become the one the linker keeps for everyone.
+// never become the one the linker keeps for everyone. Only where a file is compiled for size are the functions without
+// loops of the caller's a file's own, to be called: nothing becomes a vector there.
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+
+#if defined(__OPTIMIZE_SIZE__)
+#define OXB_MATH static inline
+#else
+#define OXB_MATH [[gnu::always_inline]] inline
+#endif
 
 namespace oxbow {
 
@@ -39,7 +46,7 @@ template <typename Term>
 }
 
 /// Sum of a[i] * b[i]; every product is rounded before it is added.
-[[gnu::always_inline]] inline float dot_f32(const float* a, const float* b, size_t count) {
+OXB_MATH float dot_f32(const float* a, const float* b, size_t count) {
   return sum_f32(
       count, [=](size_t i) __attribute__((always_inline)) { return a[i] * b[i]; });
 }
@@ -77,7 +84,7 @@ template <typename Term>
 /// on others.
 ///
 /// x = n ln2 + r with |r| <= ln2 / 2; e^x = 2^n e^r; e^r = 1 + r + r^2 P(r), P from Cephes' expf.
-[[gnu::always_inline]] inline float exp_f32(float x) {
+OXB_MATH float exp_f32(float x) {
   constexpr float kLowest = -87.33654f;  // ln 2^-126
   constexpr float kHighest = 89.0f;      // beyond overflow
   float v = x > kHighest ? kHighest : x;
@@ -112,7 +119,7 @@ template <typename Term>
 ///
 /// x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); ln(1 + f) = f - f^2 / 2 + f^3 P(f), P from
 /// Cephes' logf.
-[[gnu::always_inline]] inline float log_f32(float x) {
+OXB_MATH float log_f32(float x) {
   constexpr uint32_t kSqrtHalf = 0x3f3504f3u;
   constexpr float kSmallest = 1.17549435e-38f;
   constexpr float kLargest = 3.40282347e+38f;
@@ -142,7 +149,7 @@ template <typename Term>
 
 /// ln(1 + x) of x in [0, 1], with a relative error below 5e-7 however small x is: what 1 + x lost of x
 /// by rounding is put right by the ratio of the two.
-[[gnu::always_inline]] inline float log1p_f32(float x) {
+OXB_MATH float log1p_f32(float x) {
   const float sum = 1.0f + x;
   const float kept = sum - 1.0f;
   // 1 stands for 0, so that no lane divides by it.
@@ -151,12 +158,12 @@ template <typename Term>
 }
 
 /// 1 / (1 + e^-x).
-[[gnu::always_inline]] inline float sigmoid_f32(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
+OXB_MATH float sigmoid_f32(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
 
 /// Relative error below 2e-7; tanh(-x) is -tanh(x).
 ///
 /// Near zero 1 - 2 / (e^2x + 1) cancels; there x + x^3 P(x^2), P from Cephes' tanhf.
-[[gnu::always_inline]] inline float tanh_f32(float x) {
+OXB_MATH float tanh_f32(float x) {
   const float z = abs_f32(x);
   const float far = 1.0f - 2.0f / (exp_f32(2.0f * z) + 1.0f);
 
@@ -174,7 +181,7 @@ template <typename Term>
 
 /// 1 - erf(|x|) with an absolute error below 6e-7: 1.5e-7 of the formula, Abramowitz and
 /// Stegun 7.1.26, and six or seven roundings of terms up to 1.5.
-[[gnu::always_inline]] inline float erfc_abs_f32(float x) {
+OXB_MATH float erfc_abs_f32(float x) {
   const float z = abs_f32(x);
   const float t = 1.0f / (1.0f + 0.3275911f * z);
   float p = 1.061405429f;
@@ -185,9 +192,11 @@ template <typename Term>
   return p * t * exp_f32(-(z * z));
 }
 
-[[gnu::always_inline]] inline float erf_f32(float x) {
+OXB_MATH float erf_f32(float x) {
   const float tail = 1.0f - erfc_abs_f32(x);
   return x < 0.0f ? -tail : tail;
 }
 
 }  // namespace oxbow
+
+#undef OXB_MATH

@@ -197,6 +197,40 @@ const TokenizerDef kWords = {.kind = schema::TokenizerKind::Byte,
                                return Status::kOk;
                              }};
 
+/// Where an encoder with words of 64 bytes stops in a text that comes in pieces.
+size_t stop_of(const Tokenizer& tokenizer, const std::string& text, size_t piece) {
+  EncodeOptions options;
+  options.max_word_bytes = 64;
+  std::vector<std::byte> memory(1 << 17);
+  std::vector<int32_t> ids(text.size());
+  oxb_encoder* encoder = nullptr;
+  Error error;
+  EXPECT_EQ(oxb_encoder::place(tokenizer, options, memory.data(), memory.size(), &encoder, &error),
+            Status::kOk);
+  Status status = Status::kOk;
+  for (size_t taken = 0, there = 0; status == Status::kOk && taken < text.size();) {
+    there = std::min(text.size(), there + piece);
+    Encoded encoded;
+    status = encoder->run(std::span(text).subspan(taken, there - taken), there == text.size(), ids,
+                          &encoded, &error);
+    taken += encoded.consumed;
+  }
+  EXPECT_EQ(status, Status::kTextStopped);
+  size_t place = 0;
+  EXPECT_EQ(std::sscanf(error.text, "text, byte %zu: a long word", &place), 1) << error.text;
+  return place;
+}
+
+TEST(TextEncoder, AStopIsToldByTheWordsFirstByteWhereTextIsNotChanged) {
+  const OwnedTokenizer bytes_tokenizer(bytes(), 256);
+  Tokenizer tokenizer = *bytes_tokenizer;
+  tokenizer.def = &kWords;
+  const std::string text = "a few words " + std::string(100, 'b') + " c";
+  for (const size_t piece : {size_t{1}, size_t{50}, text.size()}) {
+    EXPECT_EQ(stop_of(tokenizer, text, piece), 12u);
+  }
+}
+
 TEST(TextEncoder, WhereTextIsChangedFirstAStopIsToldByAByteOfTheWord) {
   schema::TokenizerT table = bytes();
   table.steps.push_back(std::make_unique<schema::NormalStepT>());  // Holds white space back.
@@ -205,8 +239,6 @@ TEST(TextEncoder, WhereTextIsChangedFirstAStopIsToldByAByteOfTheWord) {
   ASSERT_EQ(bytes_tokenizer.status(), Status::kOk) << bytes_tokenizer.error();
   Tokenizer tokenizer = *bytes_tokenizer;
   tokenizer.def = &kWords;
-  EncodeOptions options;
-  options.max_word_bytes = 64;
   for (size_t before = 0; before < 600; before += before < 40 ? 1 : 37) {
     for (const size_t size : {65u, 70u, 1000u}) {
       std::string text;
@@ -214,24 +246,7 @@ TEST(TextEncoder, WhereTextIsChangedFirstAStopIsToldByAByteOfTheWord) {
       const size_t begin = text.size();
       text += std::string(size, 'b') + " " + std::string(5000, 'c');
       for (const size_t piece : {size_t{1}, size_t{50}, text.size()}) {
-        std::vector<std::byte> memory(1 << 17);
-        std::vector<int32_t> ids(text.size());
-        oxb_encoder* encoder = nullptr;
-        Error error;
-        ASSERT_EQ(
-            oxb_encoder::place(tokenizer, options, memory.data(), memory.size(), &encoder, &error),
-            Status::kOk);
-        Status status = Status::kOk;
-        for (size_t taken = 0, there = 0; status == Status::kOk && taken < text.size();) {
-          there = std::min(text.size(), there + piece);
-          Encoded encoded;
-          status = encoder->run(std::span(text).subspan(taken, there - taken), there == text.size(),
-                                ids, &encoded, &error);
-          taken += encoded.consumed;
-        }
-        EXPECT_EQ(status, Status::kTextStopped);
-        size_t place = 0;
-        ASSERT_EQ(std::sscanf(error.text, "text, byte %zu: a long word", &place), 1) << error.text;
+        const size_t place = stop_of(tokenizer, text, piece);
         EXPECT_GE(place, begin) << size << " in pieces of " << piece;
         EXPECT_LT(place, begin + size) << size << " in pieces of " << piece;
       }

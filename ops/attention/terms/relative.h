@@ -26,9 +26,9 @@ struct RelativeTerm {
     if (index == 2) return view.weight("query bias", view.q_width);
     return {.name = "table",
             .types = view.type == DataType::kI8 ? kI8 : kF32,
+            .scales = view.heads,
             .width = Width::exactly(view.q_width),
-            .rows = Rows::fixed(),
-            .scales = view.heads};
+            .rows = Rows::fixed()};
   }
 
   Status bind(TermBinding& binding) {
