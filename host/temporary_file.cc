@@ -171,11 +171,13 @@ void TemporaryFile::sync() {
 void TemporaryFile::keep() {
   if (!nameless_.empty()) {
     // Only rename replaces a file, and only a name can be renamed.
-    const std::string name = TemporaryNames(target_).next();
-    if (::linkat(AT_FDCWD, nameless_.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
-      fail_write(target_, errno);
+    // Kept before it is taken: nothing may fail between the two, or the name would stay.
+    name_ = TemporaryNames(target_).next();
+    if (::linkat(AT_FDCWD, nameless_.c_str(), AT_FDCWD, name_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      const int code = errno;
+      name_.clear();
+      fail_write(target_, code);
     }
-    name_ = name;
   }
   if (::rename(name_.c_str(), target_.c_str()) != 0) fail_write(target_, errno);
   name_.clear();

@@ -42,15 +42,17 @@ std::FILE* open_source(const std::string& path) {
   if (fd < 0) return nullptr;
   struct stat status = {};
   int ends[2] = {-1, -1};
-  bool nobody = false;
-  if (::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode) && ::pipe2(ends, O_CLOEXEC) == 0) {
+  bool nobody = false, known = ::fstat(fd, &status) == 0;
+  if (known && S_ISFIFO(status.st_mode) && ::pipe2(ends, O_CLOEXEC) == 0) {
     nobody = ::tee(fd, ends[1], 1, SPLICE_F_NONBLOCK) == 0;
     ::close(ends[0]);
     ::close(ends[1]);
   }
+  // What calls itself a regular file has no reason to wait; /proc/kmsg does.
+  const bool may_wait = !(known && S_ISREG(status.st_mode));
   const int flags = ::fcntl(fd, F_GETFL);
-  std::FILE* const file =
-      !nobody && ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0 ? ::fdopen(fd, "rb") : nullptr;
+  const bool ready = !may_wait || ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
+  std::FILE* const file = !nobody && ready ? ::fdopen(fd, "rb") : nullptr;
   if (file == nullptr) ::close(fd);
   if (nobody) throw InputError("cannot read " + path + ": a FIFO to which nobody writes");
   return file;

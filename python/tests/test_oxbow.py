@@ -195,6 +195,9 @@ class TestOxbow(unittest.TestCase):
             oxbow.Model(self.folder / "none.oxb")
         with self.assertRaises(ValueError):
             self.model.session(backend="abacus")
+        with self.assertRaises(oxbow.OxbowError):
+            oxbow.Model(self.path, threads=100000)
+        self.assertEqual(oxbow.Model(self.path, threads=2).session()._options.threads, 2)
         session = self.model.session()
         for tokens in ([], [0.5], [[1, 2]]):
             with self.assertRaises(ValueError):

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -95,6 +96,15 @@ TEST_F(CliAlive, AFifoIsReadWhereSomebodyWritesAndElseRefused) {
   for (int byte = 0; (byte = std::fgetc(shell)) != EOF;) out.push_back(static_cast<char>(byte));
   EXPECT_EQ(::pclose(shell), 0);
   EXPECT_EQ(out, oxbow({"run", bytes_, "hello", "-n", "20", "--seed", "3"}).out);
+}
+
+TEST_F(CliAlive, WhatCallsItselfARegularFileIsNotWaitedFor) {
+  const char* const log = "/proc/kmsg";
+  if (::access(log, R_OK) != 0) GTEST_SKIP() << log << " cannot be read here";
+  const CommandResult result = oxbow({"tokenize", bytes_, "--file", log});
+  // An empty log at once; one with lines behind them.
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("cannot read /proc/kmsg"));
 }
 
 TEST_F(CliAlive, EchoAndJsonTellThePromptToo) {
