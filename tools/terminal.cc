@@ -120,47 +120,86 @@ struct Edited {
   }
 };
 
-size_t columns_of(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
+/// Where the character at `place` ends.
+size_t behind(std::string_view text, size_t place) {
+  for (++place; place < text.size() && continues(text[place]);) ++place;
+  return place;
+}
+
+/// Of the terminal; what is most usual when it does not tell.
+size_t terminal_columns(int descriptor) {
+  winsize size = {};
+  return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 8 ? size.ws_col : 80;
 }
 
 /// The part of the line around the place that fits into one row of the terminal.
 void draw(const std::string& prompt, const Edited& line) {
-  winsize size = {};
-  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 8;
-  const size_t room = (known ? size.ws_col : 80u) - 4;
-  size_t begin = 0;
-  while (columns_of(std::string_view(line.text).substr(begin, line.place - begin)) > room) {
-    for (++begin; begin < line.place && continues(line.text[begin]);) ++begin;
+  const size_t room = terminal_columns(STDERR_FILENO) - 4;
+  const std::string_view text = line.text;
+  size_t before = columns_of(text.substr(0, line.place)), begin = 0;
+  while (before > room) {
+    const size_t next = behind(text, begin);
+    before -= columns_of(text.substr(begin, next - begin));
+    begin = next;
   }
-  size_t end = begin;
-  for (size_t columns = 0; end < line.text.size(); ++columns) {
-    if (columns == room) break;
-    for (++end; end < line.text.size() && continues(line.text[end]);) ++end;
+  size_t end = line.place, back = 0;
+  while (end < text.size()) {
+    const size_t next = behind(text, end);
+    const size_t columns = columns_of(text.substr(end, next - end));
+    if (before + back + columns > room) break;
+    back += columns;
+    end = next;
   }
   std::string out = "\r\033[K" + prompt + line.text.substr(begin, end - begin);
-  if (const size_t back =
-          columns_of(std::string_view(line.text).substr(line.place, end - line.place));
-      back > 0) {
+  if (back > 0) {
     out += "\033[" + std::to_string(back) + "D";
   }
   std::fputs(out.c_str(), stderr);
   std::fflush(stderr);
 }
 
+/// A terminal that moves its cursor.
+bool knows_escapes(int descriptor) {
+  const char* kind = std::getenv("TERM");
+  return ::isatty(descriptor) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
+}
+
 }  // namespace
 
 bool wants_colours(int descriptor) {
-  if (::isatty(descriptor) != 1) return false;
   const char* off = std::getenv("NO_COLOR");
-  const char* kind = std::getenv("TERM");
-  return (off == nullptr || *off == '\0') && kind != nullptr && std::string_view(kind) != "dumb";
+  return knows_escapes(descriptor) && (off == nullptr || *off == '\0');
 }
 
 Colours Colours::of(int descriptor) {
   if (!wants_colours(descriptor)) return {};
   return {"\033[1;36m", "\033[2m", "\033[1m", "\033[0m"};
+}
+
+TextOutput::TextOutput(std::FILE* file)
+    : file_(file),
+      descriptor_(::fileno(file)),
+      terminal_(::isatty(descriptor_) == 1),
+      moves_(knows_escapes(descriptor_)) {}
+
+bool TextOutput::write(std::string_view text) {
+  if (!text.empty()) line_open_ = text.back() != '\n';
+  // Not up to the last column: where the cursor is behind that depends on the terminal.
+  const size_t columns = moves_ ? terminal_columns(descriptor_) - 1 : 0;
+  const std::string shown = terminal_ ? row_.next(text, columns) : std::string(text);
+  std::fwrite(shown.data(), 1, shown.size(), file_);
+  return std::fflush(file_) == 0;
+}
+
+void TextOutput::end_line() {
+  if (terminal_ ? row_.line_open() : line_open_) write("\n");
+}
+
+void print_note(std::string_view text) {
+  const Colours colours = Colours::of(STDERR_FILENO);
+  std::fputs(colours.note.c_str(), stderr);
+  TextOutput(stderr).write(text);
+  std::fprintf(stderr, "%s\n", colours.end.c_str());
 }
 
 bool LineEditor::read(const std::string& prompt, std::string* line) {

@@ -13,6 +13,7 @@
 
 #include "host/characters.h"
 #include "tools/common.h"
+#include "tools/terminal.h"
 
 namespace oxbow::tools {
 namespace {
@@ -133,7 +134,7 @@ size_t TextSource::read(std::span<char> room) {
     if (part_ == 1 && characters_left_ != UINT64_MAX) {
       count = end_of_characters({rest.data(), count}, &characters_left_);
     }
-    if (part_ == 1 && echo_ != nullptr) std::fwrite(rest.data(), 1, count, echo_);
+    if (part_ == 1 && echo_ != nullptr) echo_->write({rest.data(), count});
     done += count;
     if (count < rest.size()) ++part_;
   }

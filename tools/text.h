@@ -14,6 +14,8 @@
 
 namespace oxbow::tools {
 
+class TextOutput;
+
 /// Where a text comes from: given words, or a file that is read as it is needed.
 class TextSource {
  public:
@@ -28,7 +30,7 @@ class TextSource {
   void surround(std::string before, std::string after);
 
   /// Writes the text there as well while it is read.
-  void echo(std::FILE* out) { echo_ = out; }
+  void echo(TextOutput* out) { echo_ = out; }
 
   /// Fills `room` as far as the text goes; less than that: it is over.
   size_t read(std::span<char> room);
@@ -67,7 +69,7 @@ class TextSource {
   /// No plain file: what is to come may take its time.
   bool piped_ = false;
   uint64_t bytes_read_ = 0;
-  std::FILE* echo_ = nullptr;
+  TextOutput* echo_ = nullptr;
 };
 
 /// Throws InputError when the model has no tokenizer.

@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -319,6 +321,82 @@ TEST_F(CliAlive, CtrlCEndsAnAnswerAndNotTheTalk) {
   ASSERT_TRUE(program.wait_for("position "));
   program.type("/quit\r");
   EXPECT_EQ(program.finish(), 0);
+}
+
+/// The rows of a terminal on which `shown` was written: what it does with the few sequences that are written to it.
+std::vector<std::string> rows_of(const std::string& shown, size_t columns) {
+  std::vector<std::string> rows(1);
+  size_t column = 0;
+  for (size_t i = 0; i < shown.size(); ++i) {
+    const char byte = shown[i];
+    size_t count = 0, end = i + 2;
+    if (byte == '\n') {
+      rows.emplace_back();
+      column = 0;
+    } else if (byte == '\r') {
+      column = 0;
+    } else if (byte == '\033') {
+      for (; end < shown.size() && shown[end] >= '0' && shown[end] <= '9'; ++end) {
+        count = count * 10 + static_cast<size_t>(shown[end] - '0');
+      }
+      if (end < shown.size() && shown[end] == 'D') column -= std::min(column, count);
+      if (end < shown.size() && shown[end] == 'K') rows.back().resize(column);
+      i = end;
+    } else {
+      if (column == columns) {
+        rows.emplace_back();
+        column = 0;
+      }
+      rows.back().resize(std::max(rows.back().size(), column + 1), ' ');
+      rows.back()[column++] = byte;
+    }
+  }
+  return rows;
+}
+
+TEST_F(CliAlive, NoWordIsCutWhereATerminalsRowEnds) {
+  // Rows of 80: in none of 79 does the last word end where the row does.
+  std::string prompt;
+  for (int i = 0; i < 100; ++i) prompt += std::string(static_cast<size_t>(3 + i % 17), 'w') + " ";
+  prompt += std::string(200, 'x');
+  TerminalProgram program("oxbow", {"run", bytes_, prompt, "-n", "0", "--echo"},
+                          {"TERM=xterm", "NO_COLOR=1"});
+  EXPECT_EQ(program.finish(), 0);
+  std::vector<std::string> rows = rows_of(program.shown(), 80), words;
+  size_t full = 0;
+  for (const std::string& row : rows) {
+    full += row.size() == 79;
+    if (row.find("prompt ") == 0) break;  // What is told at the end.
+    std::istringstream stream(row);
+    for (std::string word; stream >> word;) words.push_back(word);
+  }
+  std::istringstream stream(prompt);
+  for (size_t i = 0; i < 100; ++i) {
+    std::string word;
+    stream >> word;
+    ASSERT_LT(i, words.size());
+    EXPECT_EQ(words[i], word) << i;
+  }
+  // A word that no row has room for fills two.
+  EXPECT_GE(full, 2u);
+  // A pipe gets the bytes as they are.
+  EXPECT_EQ(oxbow({"run", bytes_, prompt, "-n", "0", "--echo"}).out, prompt);
+}
+
+TEST_F(CliAlive, ATerminalObeysNothingThatATextSays) {
+  const std::string hostile =
+      "a\033[2Jb\033]0;title\007c\xc2\x9b"
+      "31md\re\xe2\x80\xae"
+      "f";
+  for (const char* kind : {"TERM=xterm", "TERM=dumb"}) {
+    TerminalProgram program("oxbow", {"run", bytes_, hostile, "-n", "0", "--echo"},
+                            {kind, "NO_COLOR=1"});
+    EXPECT_EQ(program.finish(), 0);
+    const std::string mark = "\xef\xbf\xbd";
+    EXPECT_THAT(program.shown(), ::testing::StartsWith("a" + mark + "[2Jb" + mark + "]0;title" +
+                                                       mark + "c" + mark + "31mde" + mark + "f"));
+  }
+  EXPECT_EQ(oxbow({"run", bytes_, hostile, "-n", "0", "--echo"}).out, hostile);
 }
 
 }  // namespace

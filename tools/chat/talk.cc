@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstdarg>
 #include <cstdio>
 
 #include "host/describe.h"
@@ -40,16 +39,16 @@ Talk::Talk(const std::string& path, const oxb::Session& session, oxb::Generator&
       session_(session),
       generator_(generator),
       options_(options),
-      terminal_(::isatty(STDIN_FILENO) == 1),
-      colours_(Colours::of(STDERR_FILENO)) {
+      terminal_(::isatty(STDIN_FILENO) == 1) {
   begin();
 }
 
 int Talk::run() {
-  if (terminal_) note("/help tells the commands, Ctrl-C ends an answer, Ctrl-D the program");
+  if (terminal_) print_note("/help tells the commands, Ctrl-C ends an answer, Ctrl-D the program");
   LineEditor editor;
   stop_on_interrupt();
-  const std::string prompt = colours_.prompt + "> " + colours_.end;
+  const Colours colours = Colours::of(STDERR_FILENO);
+  const std::string prompt = colours.prompt + "> " + colours.end;
   for (std::string line; editor.read(prompt, &line) && take(line);) {
     if (!stop_wanted()) continue;
     // Whoever types goes on; a script that is interrupted ends.
@@ -57,15 +56,6 @@ int Talk::run() {
     forget_interrupt();
   }
   return stop_wanted() && !terminal_ ? kExitInterrupted : kExitGood;
-}
-
-void Talk::note(const char* text, ...) const {
-  std::fputs(colours_.note.c_str(), stderr);
-  va_list arguments;
-  va_start(arguments, text);
-  std::vfprintf(stderr, text, arguments);
-  va_end(arguments);
-  std::fprintf(stderr, "%s\n", colours_.end.c_str());
 }
 
 bool Talk::take(const std::string& line) {
@@ -95,13 +85,14 @@ bool Talk::command(const std::string& word, const std::string& rest) {
   } else if (word == "/stats") {
     print_stats();
   } else if (word == "/help") {
-    for (const SlashCommand& row : kCommands) note("%-8s%s", row.name, row.help);
+    for (const SlashCommand& row : kCommands) print_note(format("%-8s%s", row.name, row.help));
   } else {
     std::vector<std::string> names;
     for (const SlashCommand& row : kCommands) names.push_back(row.name);
     const std::string guess = closest_match(word, names);
-    note("%s is no command; %s", printable(word, 40).c_str(),
-         guess.empty() ? "/help tells them" : ("did you mean " + guess + "?").c_str());
+    print_note(
+        format("%s is no command; %s", printable(word, 40).c_str(),
+               guess.empty() ? "/help tells them" : ("did you mean " + guess + "?").c_str()));
   }
   return true;
 }
@@ -126,26 +117,24 @@ void Talk::answer(const std::string& text) {
     check(options_.chat ? generator_.add_message(OXB_ROLE_USER, text) : generator_.add(text),
           path_);
   }
-  bool line_open = true;
-  uint64_t pieces = 0;
+  uint64_t pieces = 0, bytes = 0;
   const oxb::Expected<int32_t> end = generator_.run([&](std::string_view piece) {
-    std::fwrite(piece.data(), 1, piece.size(), stdout);
-    if (!piece.empty()) line_open = piece.back() != '\n';
     ++pieces;
-    return std::fflush(stdout) == 0 && !stop_wanted() &&
-           (options_.most == 0 || pieces < options_.most);
+    bytes += piece.size();
+    return out_.write(piece) && !stop_wanted() && (options_.most == 0 || pieces < options_.most);
   });
   check(end.status(), path_);
-  if (line_open) std::fputc('\n', stdout);
-  std::fflush(stdout);
+  // An answer of nothing is a line too.
+  if (bytes == 0) out_.write("\n");
+  out_.end_line();
   if (*end == OXB_END_STREAM_FULL) {
-    note("the stream is full; /reset begins anew, /undo takes a turn back");
+    print_note("the stream is full; /reset begins anew, /undo takes a turn back");
   }
 }
 
 void Talk::undo() {
   if (turns_.empty()) {
-    note("there is no turn to take back");
+    print_note("there is no turn to take back");
     return;
   }
   check(generator_.load(turns_.back()), path_);
@@ -154,43 +143,45 @@ void Talk::undo() {
 }
 
 void Talk::tell_position(const char* done) const {
-  note("%s: at position %s", done, grouped_text(generator_.progress().position).c_str());
+  print_note(
+      format("%s: at position %s", done, grouped_text(generator_.progress().position).c_str()));
 }
 
 void Talk::save(const std::string& file) {
-  if (file.empty()) return note("/save needs the name of a file");
+  if (file.empty()) return print_note("/save needs the name of a file");
   // A slip of the finger is not the end of the conversation.
   try {
     refuse_overwriting(file, {path_});
     const std::vector<std::byte> bytes = state();
     write_state_file(file, bytes);
-    note("saved, %s", bytes_text(bytes.size()).c_str());
+    print_note(format("saved, %s", bytes_text(bytes.size()).c_str()));
   } catch (const std::runtime_error& error) {
-    note("%s", printable(error.what(), 2000).c_str());
+    print_note(printable(error.what(), 2000));
   }
 }
 
 void Talk::load(const std::string& file) {
-  if (file.empty()) return note("/load needs the name of a file");
+  if (file.empty()) return print_note("/load needs the name of a file");
   std::vector<std::byte> bytes;
   try {
     bytes = read_state_file(file);
   } catch (const InputError& error) {
-    return note("%s", printable(error.what(), 2000).c_str());
+    return print_note(printable(error.what(), 2000));
   }
   const oxb::Status status = generator_.load(bytes);
-  if (!status.ok()) return note("%s: %s", printable(file).c_str(), status.text());
+  if (!status.ok()) return print_note(format("%s: %s", printable(file).c_str(), status.text()));
   turns_.clear();
   tell_position("loaded");
 }
 
 void Talk::print_stats() const {
   const oxb::Generation now = generator_.progress();
-  note("position %s; prompt %s; answer %s", grouped_text(now.position).c_str(),
-       tokens_text(now.prompt_tokens, now.prompt_nanoseconds).c_str(),
-       tokens_text(now.tokens, now.token_nanoseconds).c_str());
-  note("arena %s, state %s, resident %s", bytes_text(session_.arena_bytes()).c_str(),
-       bytes_text(generator_.state_bytes()).c_str(), bytes_text(resident_memory().bytes).c_str());
+  print_note(format("position %s; prompt %s; answer %s", grouped_text(now.position).c_str(),
+                    tokens_text(now.prompt_tokens, now.prompt_nanoseconds).c_str(),
+                    tokens_text(now.tokens, now.token_nanoseconds).c_str()));
+  print_note(format("arena %s, state %s, resident %s", bytes_text(session_.arena_bytes()).c_str(),
+                    bytes_text(generator_.state_bytes()).c_str(),
+                    bytes_text(resident_memory().bytes).c_str()));
 }
 
 }  // namespace oxbow::tools

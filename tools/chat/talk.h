@@ -44,7 +44,6 @@ class Talk {
   /// After a command that went elsewhere in the stream.
   void tell_position(const char* done) const;
   void print_stats() const;
-  [[gnu::format(printf, 2, 3)]] void note(const char* text, ...) const;
   std::vector<std::byte> state();
 
   const std::string& path_;
@@ -52,7 +51,7 @@ class Talk {
   oxb::Generator& generator_;
   const TalkOptions options_;
   const bool terminal_;
-  const Colours colours_;
+  TextOutput out_{stdout};
   /// As it was before each of the last turns.
   std::vector<std::vector<std::byte>> turns_;
 };

@@ -1,7 +1,6 @@
 // Translates by following several texts at a time; prints the best, or the best few with their scores.
 
 #include <algorithm>
-#include <cstdio>
 
 #include "tools/run/run.h"
 
@@ -53,17 +52,15 @@ int run_beams(const Request& request, oxb::BeamOptions options, oxb::Session& se
   for (size_t i = 0; i < search->count(); ++i) {
     const oxb::Expected<oxb::BeamSearch::Text> text = search->result(i);
     check(text.status(), request.path);
-    if (options.n_best > 1) std::printf("%.6f  ", static_cast<double>(text->score));
+    if (options.n_best > 1) request.out.write(format("%.6f  ", static_cast<double>(text->score)));
     // The first token is the start, and an end is told apart from the text.
     std::span<const int32_t> tokens = text->tokens.subspan(1);
     const auto end = std::find_if(tokens.begin(), tokens.end(),
                                   [&](int32_t id) { return request.model.ends_text(id); });
     tokens = tokens.first(static_cast<size_t>(end - tokens.begin()));
     if (i == 0) speed.generated = tokens.size();
-    std::fputs(shown(request, tokens).c_str(), stdout);
-    std::printf("\n");
+    request.out.write(shown(request, tokens) + "\n");
   }
-  std::fflush(stdout);
   print_speed(speed);
   return stop_wanted() ? kExitInterrupted : kExitGood;
 }

@@ -77,7 +77,7 @@ TextReader open_prompt(const Request& request) {
   const Args& args = request.args;
   TextSource source = request.file ? TextSource::file(*request.file)
                                    : TextSource::words("the prompt", request.words.value_or(""));
-  if (args.has("echo")) source.echo(stdout);
+  if (args.has("echo")) source.echo(&request.out);
   oxb::EncoderOptions options;
   if (args.has("chat")) {
     const char* before = oxb_model_chat_before(request.model.get());
@@ -161,17 +161,14 @@ std::string rate_text(uint64_t tokens, double seconds) {
 void print_speed(const Speed& speed) {
   // The first token comes from the prompt's logits, so a run of n tokens decodes n - 1 steps.
   const uint64_t steps = speed.generated > 0 ? speed.generated - 1 : 0;
-  const Colours colours = Colours::of(STDERR_FILENO);
   std::string prompt;
   if (speed.prompt_tokens > 0) {
     prompt = "prompt " + count_text(speed.prompt_tokens, "token") +
              rate_text(speed.prompt_tokens, speed.prompt_seconds) + "; ";
   }
-  std::fprintf(stderr, "%s%sgenerated %s%s; arena %s; resident %s%s\n", colours.note.c_str(),
-               prompt.c_str(), count_text(speed.generated, "token").c_str(),
-               rate_text(steps, speed.decode_seconds).c_str(),
-               bytes_text(speed.arena_bytes).c_str(), bytes_text(resident_memory().bytes).c_str(),
-               colours.end.c_str());
+  print_note(prompt + "generated " + count_text(speed.generated, "token") +
+             rate_text(steps, speed.decode_seconds) + "; arena " + bytes_text(speed.arena_bytes) +
+             "; resident " + bytes_text(resident_memory().bytes));
 }
 
 /// An option that has no effect on this model is a mistake.
@@ -278,7 +275,9 @@ int run_command(const Args& args) {
   const std::optional<std::string> words =
       args.has("PROMPT") ? args.text("PROMPT") : args.text("prompt");
   if (args.has("save")) refuse_overwriting(*args.text("save"), {path});
-  const Request request{args, model, path, common, sampling, info, as_ids, tokens, words, file};
+  TextOutput out(stdout);
+  const Request request{args,   model,  path,  common, sampling, info,
+                        as_ids, tokens, words, file,   out};
   if (info.task == OXB_TASK_ENCODE && !numbers) {
     throw InputError(path +
                      ": the model gives hidden states, which oxbow run has no use for; call "

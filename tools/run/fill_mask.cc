@@ -61,7 +61,7 @@ int run_fill_mask(const Request& request) {
   }
   if (!request.as_ids) {
     oxb::Decoder decoder = open_decoder(request.model);
-    std::printf("%s\n", decode(decoder, ids).c_str());
+    request.out.write(decode(decoder, ids) + "\n");
   }
   return kExitGood;
 }

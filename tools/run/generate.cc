@@ -16,7 +16,7 @@ void feed_prompt(const Request& request, oxb::Generator& generator) {
   if (request.as_ids) {
     const std::vector<int32_t> ids = parse_ids(*args.text("ids"), request.info.vocabulary, "--ids");
     if (args.has("echo")) {
-      for (const int32_t id : ids) std::printf("%d ", static_cast<int>(id));
+      for (const int32_t id : ids) request.out.write(std::to_string(id) + " ");
     }
     check(generator.add(ids), request.path);
     return;
@@ -28,7 +28,8 @@ void feed_prompt(const Request& request, oxb::Generator& generator) {
   Progress progress;
   for (size_t count; (count = reader.read(ids)) > 0 && !stop_wanted();) {
     check(generator.add(std::span(ids).first(count)), request.path);
-    progress.show("prompt: byte", reader.bytes(), reader.size());
+    // On a terminal the text that is echoed shows how far it is.
+    if (!args.has("echo")) progress.show("prompt: byte", reader.bytes(), reader.size());
   }
 }
 

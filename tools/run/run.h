@@ -11,6 +11,7 @@
 #include "host/describe.h"
 #include "tools/common.h"
 #include "tools/interrupt.h"
+#include "tools/terminal.h"
 #include "tools/text.h"
 
 namespace oxbow::tools {
@@ -28,6 +29,7 @@ struct Request {
   uint64_t tokens = 0;
   /// The prompt: words, or a file of any length ("-": standard input), or neither.
   std::optional<std::string> words, file;
+  TextOutput& out;
   bool has_prompt() const { return words || file; }
 
   /// The model takes numbers and no text.
@@ -96,11 +98,8 @@ class Printer {
   void finish();
 
  private:
-  void write(std::string_view text);
-
   const Request& request_;
   uint64_t count_ = 0;
-  bool line_open_ = false;
 };
 
 }  // namespace oxbow::tools
