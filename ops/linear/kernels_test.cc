@@ -52,6 +52,7 @@ constexpr DataType kTypeOf = std::is_same_v<Element, int8_t>         ? DataType:
                              : std::is_same_v<Element, F16>          ? DataType::kF16
                              : std::is_same_v<Element, BF16>         ? DataType::kBF16
                              : std::is_same_v<Element, I4Block>      ? DataType::kI4
+                             : std::is_same_v<Element, I4MinBlock>   ? DataType::kI4Min
                              : std::is_same_v<Element, TernaryBlock> ? DataType::kTernary
                                                                      : DataType::kF32;
 
@@ -61,17 +62,24 @@ TestTensor weight_of(uint32_t channels, uint32_t depth) {
 }
 
 /// What int4 must give to the bit: groups one after the other.
+template <typename Block>
 float exact_i4(const TestTensor& x, size_t row, const TestTensor& weight, size_t channel,
                const TestTensor* bias) {
   float sum = 0;
-  const auto* blocks = reinterpret_cast<const I4Block*>(weight.data) +
+  const auto* blocks = reinterpret_cast<const Block*>(weight.data) +
                        channel / kBlockRows * ceil_div(weight.width, kI4BlockColumns);
   for (size_t first = 0; first < x.width; first += kI4BlockColumns, ++blocks) {
-    int32_t part = 0;
+    int32_t part = 0, sum_of_x = 0;
     for (size_t k = first; k < first + kI4BlockColumns && k < x.width; ++k) {
       part += x.code(row, k) * weight.code(channel, k);
+      sum_of_x += x.code(row, k);
     }
-    const float product = static_cast<float>(part) * to_f32(blocks->scales[channel % kBlockRows]);
+    float product = static_cast<float>(part) * to_f32(blocks->scales[channel % kBlockRows]);
+    if constexpr (std::is_same_v<Block, I4MinBlock>) {
+      const float of_min =
+          static_cast<float>(sum_of_x) * to_f32(blocks->mins[channel % kBlockRows]);
+      product += of_min;
+    }
     sum += product;
   }
   const float scaled = sum * x.scales[row];
@@ -81,7 +89,8 @@ float exact_i4(const TestTensor& x, size_t row, const TestTensor& weight, size_t
 /// What int8 must give to the bit.
 float exact_i8(const TestTensor& x, size_t row, const TestTensor& weight, size_t channel,
                const TestTensor* bias) {
-  if (weight.type == DataType::kI4) return exact_i4(x, row, weight, channel, bias);
+  if (weight.type == DataType::kI4) return exact_i4<I4Block>(x, row, weight, channel, bias);
+  if (weight.type == DataType::kI4Min) return exact_i4<I4MinBlock>(x, row, weight, channel, bias);
   int64_t sum = 0;
   for (size_t k = 0; k < x.width; ++k) sum += x.code(row, k) * weight.code(channel, k);
   const float scale = x.scales[row] * weight.scales[channel];
@@ -179,6 +188,7 @@ TEST(LinearKernels, FloatsAgreeInPartsOfADepth) {
   check_kernels<float, F16>(13, 35, 1040, true);
 }
 TEST(LinearKernels, Int4AreExact) { check_all_sizes<int8_t, I4Block>(); }
+TEST(LinearKernels, Int4WithMinsAreExact) { check_all_sizes<int8_t, I4MinBlock>(); }
 TEST(LinearKernels, TernaryAreExact) { check_all_sizes<int8_t, TernaryBlock>(); }
 
 TEST(LinearKernels, SixteenBitsAgreeForAnyNumberOfRows) {
@@ -187,6 +197,9 @@ TEST(LinearKernels, SixteenBitsAgreeForAnyNumberOfRows) {
 }
 TEST(LinearKernels, Int4AgreeForAnyNumberOfRows) {
   check_rows_and_random_shapes<int8_t, I4Block>();
+}
+TEST(LinearKernels, Int4WithMinsAgreeForAnyNumberOfRows) {
+  check_rows_and_random_shapes<int8_t, I4MinBlock>();
 }
 TEST(LinearKernels, TernaryAgreeForAnyNumberOfRows) {
   check_rows_and_random_shapes<int8_t, TernaryBlock>();
@@ -241,9 +254,10 @@ void check_worst_codes(int code) {
       TestTensor x = i8_tensor("x", rows, depth), weight = weight_of<W>(40, depth);
       std::memset(x.data, x_code, x.elements_bytes());
       fill_uniform(weight, 1);
-      if (weight.type == DataType::kI4) {
-        auto* blocks = reinterpret_cast<I4Block*>(weight.data);
-        for (size_t i = 0; i < weight.elements_bytes() / sizeof(I4Block); ++i) {
+      if constexpr (!std::is_same_v<W, TernaryBlock>) {
+        auto* blocks = reinterpret_cast<W*>(weight.data);
+        std::memset(weight.data, 0, weight.elements_bytes());
+        for (size_t i = 0; i < weight.elements_bytes() / sizeof(W); ++i) {
           std::memset(blocks[i].codes, 0xff, sizeof(blocks[i].codes));
           for (F16& scale : blocks[i].scales) scale = to_f16(1);
         }
@@ -275,6 +289,7 @@ void check_worst_codes(int code) {
 
 TEST(LinearKernels, Int4AndTernaryDoNotOverflowWithTheWorstCodes) {
   check_worst_codes<I4Block>(7);
+  check_worst_codes<I4MinBlock>(15);
   check_worst_codes<TernaryBlock>(2);
 }
 

@@ -201,7 +201,7 @@ constexpr OpSignature kLinearSignature = {
     .inputs = {{.name = "x", .types = kF32 | kI8OneScale, .turns = true},
                {.name = "weight",
                 .role = Role::kWeight,
-                .types = kF32 | kI8Blocks | kF16 | kBF16 | kI4 | kTernary,
+                .types = kF32 | kI8Blocks | kF16 | kBF16 | kI4 | kI4Min | kTernary,
                 .width = Width::of(0),
                 .rows = Rows::fixed()},
                {.name = "bias",
@@ -269,6 +269,9 @@ Status bind_linear(BindContext& context, RunFunction* run) {
       break;
     case DataType::kI4:
       choose<int8_t, I4Block>(p, reference_only);
+      break;
+    case DataType::kI4Min:
+      choose<int8_t, I4MinBlock>(p, reference_only);
       break;
     case DataType::kTernary:
       choose<int8_t, TernaryBlock>(p, reference_only);

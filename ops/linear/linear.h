@@ -9,6 +9,7 @@
 //   F32       F16, BF16          dot(x, float(w_n)) + bias_n: the bits of the same numbers as F32
 //   I8        I4                 sum * scale_x + bias_n, where sum begins as 0 and sum = sum + float(dot_i32(qx, q_n)) *
 //                                scale_n of each 32 columns, from the first to the last
+//   I8        I4Min              the same with sum = sum + (float(dot_i32(qx, q_n)) * scale_n + float(sum_i32(qx)) * min_n)
 //   I8        ternary            as I8 in blocks
 //
 // Float dots have the 8-lane order of runtime/base/math.h. Kernels do this much; activation,
@@ -38,7 +39,7 @@ struct LinearSlice {
   const float* x_scales = nullptr;
   /// F32: [channels][depth]. I8: [ceil(channels/8)][ceil(depth/4)][8][4], padding included. Quantising
   /// gives codes from -127 on; of -128, which only a strange file holds, AVX2 may mistake the sign.
-  /// F16, BF16: [channels][depth]. I4Block: [ceil(channels/8)][ceil(depth/32)]. TernaryBlock:
+  /// F16, BF16: [channels][depth]. I4Block, I4MinBlock: [ceil(channels/8)][ceil(depth/32)]. TernaryBlock:
   /// [ceil(channels/8)][ceil(depth/16)].
   const W* weight = nullptr;
   /// One per channel; I8 and ternary only.

@@ -4,8 +4,10 @@
 //
 //   dot(x, code) = dot(x, stored) - offset * sum(x)
 //
-// and the sums of x are made once for all channels. Everything is in an unnamed namespace: no copy compiled with an ISA's
+// and the sums of x are made once for all channels; those of I4MinBlock are multiplied by mins. Everything is in an unnamed namespace: no copy compiled with an ISA's
 // flags gets outside its file.
+
+#include <type_traits>
 
 #include "ops/linear/linear.h"
 
@@ -16,8 +18,10 @@ namespace {
 constexpr size_t kLowBitRows = 4;
 constexpr size_t kMostI4Blocks = kMaxI8Depth / kI4BlockColumns + 1;
 
-/// Up to kLowBitRows rows of x as int4 kernels read them: in whole blocks of columns, with what is to be taken from the
-/// sum of each.
+template <typename Block>
+constexpr bool kHasMin = std::is_same_v<Block, I4MinBlock>;
+
+/// Up to kLowBitRows rows of x as int4 kernels read them: in whole blocks of columns, with the sum of each.
 struct I4Rows {
   const int8_t* x = nullptr;
   size_t x_stride = 0;
@@ -25,7 +29,7 @@ struct I4Rows {
   size_t whole = 0;
   size_t blocks = 0;
   int8_t last[kLowBitRows][kI4BlockColumns];
-  int32_t offsets[kLowBitRows][kMostI4Blocks];
+  int32_t sums[kLowBitRows][kMostI4Blocks];
 
   const int8_t* columns(size_t row, size_t block) const {
     return block < whole ? x + row * x_stride + block * kI4BlockColumns : last[row];
@@ -38,8 +42,8 @@ inline int32_t sum_of(const int8_t* x, size_t count) {
   return sum;
 }
 
-inline void take_rows(const LinearSlice<int8_t, I4Block>& s, size_t row, size_t rows,
-                      I4Rows* taken) {
+template <typename W>
+inline void take_rows(const LinearSlice<int8_t, W>& s, size_t row, size_t rows, I4Rows* taken) {
   taken->x = s.x + row * s.x_stride;
   taken->x_stride = s.x_stride;
   taken->whole = s.depth / kI4BlockColumns;
@@ -52,7 +56,7 @@ inline void take_rows(const LinearSlice<int8_t, I4Block>& s, size_t row, size_t 
       __builtin_memcpy(taken->last[r], x + first, s.depth - first);
     }
     for (size_t b = 0; b < taken->blocks; ++b) {
-      taken->offsets[r][b] = kI4Offset * sum_of(taken->columns(r, b), kI4BlockColumns);
+      taken->sums[r][b] = sum_of(taken->columns(r, b), kI4BlockColumns);
     }
   }
 }

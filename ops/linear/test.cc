@@ -56,10 +56,10 @@ struct TypePair {
   DataType x, weight;
 };
 constexpr TypePair kTypePairs[] = {
-    {DataType::kF32, DataType::kF32},   {DataType::kF32, DataType::kI8},
-    {DataType::kI8, DataType::kI8},     {DataType::kF32, DataType::kF16},
-    {DataType::kF32, DataType::kBF16},  {DataType::kI8, DataType::kI4},
-    {DataType::kI8, DataType::kTernary}};
+    {DataType::kF32, DataType::kF32},  {DataType::kF32, DataType::kI8},
+    {DataType::kI8, DataType::kI8},    {DataType::kF32, DataType::kF16},
+    {DataType::kF32, DataType::kBF16}, {DataType::kI8, DataType::kI4},
+    {DataType::kI8, DataType::kI4Min}, {DataType::kI8, DataType::kTernary}};
 
 /// How steep an activation is at most near x.
 double steepness(schema::Activation activation, double x) {
@@ -121,12 +121,13 @@ TEST(Linear, AddsBiasAndResidualAroundTheActivation) {
   }
 }
 
-// A device has a shader for few rows and one for many.
+// A device may have a shader for few rows and one for many.
 TEST(Linear, FewRowsAndManyFollowTheFormula) {
   for (const uint32_t rows : {3u, 20u}) {
-    for (int pair = 0; pair < 3; ++pair) {
-      TestTensor x = pair == 2 ? i8_tensor("x", rows, 48) : f32_tensor("x", rows, 48);
-      TestTensor weight = pair == 0 ? f32_tensor("weight", 40, 48) : block_tensor("weight", 40, 48);
+    for (const TypePair& pair : kTypePairs) {
+      SCOPED_TRACE(type_name(pair.weight));
+      TestTensor x = pair.x == DataType::kI8 ? i8_tensor("x", rows, 48) : f32_tensor("x", rows, 48);
+      TestTensor weight = weight_tensor("weight", pair.weight, 40, 48);
       TestTensor y = f32_tensor("y", rows, 40);
       fill_uniform(x, 1);
       fill_uniform(weight, 2);
