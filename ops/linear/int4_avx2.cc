@@ -23,10 +23,10 @@ constexpr size_t kQuads = 4;
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(eight)));
 }
 
-/// acc += float(sum of eight channels) * their scales, + float(sum of x) * their mins.
+/// acc += (float(sum of eight channels) * their scales + float(sum of x) * their mins) * x_scale.
 template <typename Block>
 [[gnu::always_inline]] inline __m256 add_block(__m256 acc, __m256i low, __m256i high, int32_t x_sum,
-                                               const Block& block) {
+                                               float x_scale, const Block& block) {
   __m256i sums = _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
   if constexpr (!kHasMin<Block>) {
     sums = _mm256_sub_epi32(sums, _mm256_set1_epi32(kI4Offset * x_sum));
@@ -36,15 +36,15 @@ template <typename Block>
     const __m256 sums_of_x = _mm256_set1_ps(static_cast<float>(x_sum));
     part = _mm256_add_ps(part, _mm256_mul_ps(sums_of_x, load_f16(block.mins)));
   }
-  return _mm256_add_ps(acc, part);
+  return _mm256_add_ps(acc, _mm256_mul_ps(part, _mm256_set1_ps(x_scale)));
 }
 
-/// acc * x_scale + bias for the channels of one block.
+/// acc * row_scale + bias for the channels of one block.
 template <typename Block>
 void store(const LinearSlice<int8_t, Block>& s, size_t row, size_t channel, __m256 acc) {
   float* y = s.y + row * s.y_stride + channel;
   const size_t count = s.channels - channel;
-  const __m256 scaled = _mm256_mul_ps(acc, _mm256_set1_ps(s.x_scales[row]));
+  const __m256 scaled = _mm256_mul_ps(acc, _mm256_set1_ps(row_scale(s, row)));
   if (count >= kBlockRows) {
     const __m256 bias = s.bias == nullptr ? _mm256_setzero_ps() : _mm256_loadu_ps(s.bias + channel);
     _mm256_storeu_ps(y, _mm256_add_ps(scaled, bias));
@@ -86,7 +86,8 @@ template <typename Block, size_t kBlocks>
     }
 #pragma GCC unroll 4
     for (size_t b = 0; b < kBlocks; ++b) {
-      acc[b] = add_block(acc[b], low[b], high[b], x.sums[0][g], weight[b * distance + g]);
+      acc[b] = add_block(acc[b], low[b], high[b], x.sums[0][g], x.scales.of(0, g),
+                         weight[b * distance + g]);
     }
   }
 #pragma GCC unroll 4
@@ -122,7 +123,7 @@ template <typename Block, size_t kRows>
         l = j == 0 ? next_l : _mm256_add_epi16(l, next_l);
         h = j == 0 ? next_h : _mm256_add_epi16(h, next_h);
       }
-      acc[r] = add_block(acc[r], l, h, x.sums[r][g], block);
+      acc[r] = add_block(acc[r], l, h, x.sums[r][g], x.scales.of(r, g), block);
     }
   };
   for (size_t g = 0; g < x.whole; ++g) add(g, x.x + g * kI4BlockColumns, x.x_stride);

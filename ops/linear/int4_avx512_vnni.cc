@@ -31,6 +31,7 @@ struct CodeRows {
   size_t blocks;
   int8_t last[kTileRows][kI4BlockColumns];
   int32_t offsets[kTileRows][kMostBlocks];
+  BlockScales scales;
 
   [[gnu::always_inline]] const int8_t* columns(size_t row, size_t block) const {
     return block < whole ? x + row * x_stride + block * kI4BlockColumns : last[row];
@@ -49,6 +50,7 @@ template <typename Block>
 void take_rows(const LinearSlice<int8_t, Block>& s, size_t first, size_t rows, CodeRows* taken) {
   taken->x = s.x + first * s.x_stride;
   taken->x_stride = s.x_stride;
+  taken->scales = block_scales(s, first);
   taken->whole = s.depth / kI4BlockColumns;
   taken->blocks = (s.depth + kI4BlockColumns - 1) / kI4BlockColumns;
   for (size_t r = 0; r < rows; ++r) {
@@ -79,12 +81,12 @@ void take_rows(const LinearSlice<int8_t, Block>& s, size_t first, size_t rows, C
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(halves));
 }
 
-/// acc * x_scale + bias for the channels of one block.
+/// acc * row_scale + bias for the channels of one block.
 template <typename Block>
 void store(const LinearSlice<int8_t, Block>& s, size_t row, size_t channel, __m256 acc) {
   const size_t count = s.channels - channel;
   const auto mask = static_cast<__mmask8>(count >= kBlockRows ? 0xff : (1u << count) - 1);
-  const __m256 scaled = _mm256_mul_ps(acc, _mm256_set1_ps(s.x_scales[row]));
+  const __m256 scaled = _mm256_mul_ps(acc, _mm256_set1_ps(row_scale(s, row)));
   const __m256 bias =
       s.bias == nullptr ? _mm256_setzero_ps() : _mm256_maskz_loadu_ps(mask, s.bias + channel);
   _mm256_mask_storeu_ps(s.y + row * s.y_stride + channel, mask, _mm256_add_ps(scaled, bias));
@@ -108,6 +110,7 @@ template <typename Block, size_t kBlocks>
     const __m512i offset = kHasMin<Block>
                                ? _mm512_setzero_si512()
                                : _mm512_zextsi256_si512(_mm256_set1_epi32(x.offsets[0][g]));
+    const __m256 x_scale = _mm256_set1_ps(x.scales.of(0, g));
 #pragma GCC unroll 4
     for (size_t b = 0; b < kBlocks; ++b) {
       const Block& block = weight[b * distance + g];
@@ -127,7 +130,7 @@ template <typename Block, size_t kBlocks>
         const __m256 sum_of_x = _mm256_set1_ps(static_cast<float>(x.offsets[0][g]));
         part = _mm256_add_ps(part, _mm256_mul_ps(sum_of_x, mins));
       }
-      acc[b] = _mm256_add_ps(acc[b], part);
+      acc[b] = _mm256_add_ps(acc[b], _mm256_mul_ps(part, x_scale));
     }
   }
 #pragma GCC unroll 4
@@ -188,7 +191,7 @@ template <typename Block, size_t kRows>
         const __m512 sum_of_x = _mm512_set1_ps(static_cast<float>(offset));
         part = _mm512_add_ps(part, _mm512_mul_ps(sum_of_x, mins));
       }
-      acc[r] = _mm512_add_ps(acc[r], part);
+      acc[r] = _mm512_add_ps(acc[r], _mm512_mul_ps(part, _mm512_set1_ps(x.scales.of(r, g))));
     }
   };
   for (size_t g = 0; g < x.whole; ++g) add(g, x.x + g * kI4BlockColumns, x.x_stride);

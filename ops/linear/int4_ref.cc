@@ -29,6 +29,7 @@ float bias_of(const float* bias, size_t channel) { return bias == nullptr ? 0.0f
 template <typename Block>
 void linear(const LinearSlice<int8_t, Block>& s) {
   const size_t blocks = ceil_div(s.depth, kI4BlockColumns);
+  const bool grouped = s.x_groups != 1;
   for (size_t n = 0; n < s.channels; ++n) {
     const Block* weight = s.weight + n / kBlockRows * blocks;
     const size_t row = n % kBlockRows;
@@ -43,9 +44,9 @@ void linear(const LinearSlice<int8_t, Block>& s) {
         if constexpr (std::is_same_v<Block, I4MinBlock>) {
           part = part + static_cast<float>(sum_of(columns, count)) * to_f32(weight[b].mins[row]);
         }
-        sum = sum + part;
+        sum = sum + (grouped ? part * s.x_scales[m * s.x_groups + b] : part);
       }
-      s.y[m * s.y_stride + n] = sum * s.x_scales[m] + bias_of(s.bias, n);
+      s.y[m * s.y_stride + n] = (grouped ? sum : sum * s.x_scales[m]) + bias_of(s.bias, n);
     }
   }
 }

@@ -42,8 +42,8 @@ std::vector<Variant<X, W>> variants() {
 }
 
 template <typename Element>
-TestTensor rows_of(const char* name, uint32_t rows, uint32_t width) {
-  if constexpr (std::is_same_v<Element, int8_t>) return i8_tensor(name, rows, width);
+TestTensor rows_of(const char* name, uint32_t rows, uint32_t width, uint32_t groups) {
+  if constexpr (std::is_same_v<Element, int8_t>) return i8_tensor(name, rows, width, groups);
   return f32_tensor(name, rows, width);
 }
 
@@ -74,15 +74,17 @@ float exact_i4(const TestTensor& x, size_t row, const TestTensor& weight, size_t
       part += x.code(row, k) * weight.code(channel, k);
       sum_of_x += x.code(row, k);
     }
+    const size_t block = first / kI4BlockColumns;
     float product = static_cast<float>(part) * to_f32(blocks->scales[channel % kBlockRows]);
     if constexpr (std::is_same_v<Block, I4MinBlock>) {
       const float of_min =
           static_cast<float>(sum_of_x) * to_f32(blocks->mins[channel % kBlockRows]);
       product += of_min;
     }
+    if (x.scale_groups != 1) product *= x.row_scales(row)[block];
     sum += product;
   }
-  const float scaled = sum * x.scales[row];
+  const float scaled = x.scale_groups == 1 ? sum * x.scales[row] : sum;
   return scaled + (bias == nullptr ? 0.0f : bias->f32()[channel]);
 }
 
@@ -106,6 +108,7 @@ LinearSlice<X, W> slice_of(const TestTensor& x, const TestTensor& weight, const 
           .x = reinterpret_cast<const X*>(x.data),
           .x_stride = x.stride() / sizeof(X),
           .x_scales = x.scales,
+          .x_groups = x.scale_groups,
           .weight = reinterpret_cast<const W*>(weight.data),
           .weight_scales = weight.scales,
           .bias = bias == nullptr ? nullptr : bias->f32(),
@@ -114,9 +117,10 @@ LinearSlice<X, W> slice_of(const TestTensor& x, const TestTensor& weight, const 
 }
 
 template <typename X, typename W>
-void check_kernels(uint32_t rows, uint32_t channels, uint32_t depth, bool has_bias) {
+void check_kernels(uint32_t rows, uint32_t channels, uint32_t depth, bool has_bias,
+                   uint32_t groups = 1) {
   SCOPED_TRACE(::testing::Message() << rows << " x " << channels << " x " << depth);
-  TestTensor x = rows_of<X>("x", rows, depth), weight = weight_of<W>(channels, depth);
+  TestTensor x = rows_of<X>("x", rows, depth, groups), weight = weight_of<W>(channels, depth);
   TestTensor bias = f32_tensor("bias", 1, channels), expected = f32_tensor("y", rows, channels);
   fill_uniform(x, depth);
   fill_uniform(weight, depth + 1);
@@ -189,6 +193,16 @@ TEST(LinearKernels, FloatsAgreeInPartsOfADepth) {
 }
 TEST(LinearKernels, Int4AreExact) { check_all_sizes<int8_t, I4Block>(); }
 TEST(LinearKernels, Int4WithMinsAreExact) { check_all_sizes<int8_t, I4MinBlock>(); }
+TEST(LinearKernels, Int4OfRowsWithAScaleForEachGroupAreExact) {
+  for (const uint32_t groups : {2u, 3u, 18u}) {
+    for (const uint32_t rows : {1u, 2u, 3u, 4u, 7u, 12u, 13u, 25u}) {
+      check_kernels<int8_t, I4Block>(rows, 41, 32 * groups, true, groups);
+      check_kernels<int8_t, I4MinBlock>(rows, 41, 32 * groups, false, groups);
+    }
+  }
+  // Deeper than VNNI has room for.
+  check_kernels<int8_t, I4Block>(2, 9, 32 * 600, true, 600);
+}
 TEST(LinearKernels, TernaryAreExact) { check_all_sizes<int8_t, TernaryBlock>(); }
 
 TEST(LinearKernels, SixteenBitsAgreeForAnyNumberOfRows) {

@@ -9,6 +9,8 @@
 // integers and are added in order, so a sum stays with its thread. Values: rows.
 
 layout(constant_id = 9) const bool has_mins = false;
+// Scales of a row of x: 1, or one for each block.
+layout(constant_id = 10) const uint x_groups = 1;
 
 const uint row_tile = 4u;
 // Of a block of 8 channels by 32 columns: words of scales, and those of mins, then the codes.
@@ -59,11 +61,13 @@ void main() {
         precise float of_min = float(x_sum) * least;
         part = part + of_min;
       }
+      if (x_groups != 1u) part = part * x[word_at(1u, x_scales + (first_row + r) * x_groups + block)];
       sums[r] = sums[r] + part;
     }
   }
   for (uint r = 0u; r < rows; ++r) {
-    precise float dot = sums[r] * x[word_at(1u, x_scales + first_row + r)];
+    precise float dot = sums[r];
+    if (x_groups == 1u) dot = dot * x[word_at(1u, x_scales + first_row + r)];
     finish(first_row + r, channel, dot);
   }
 }

@@ -21,6 +21,29 @@ constexpr size_t kMostI4Blocks = kMaxI8Depth / kI4BlockColumns + 1;
 template <typename Block>
 constexpr bool kHasMin = std::is_same_v<Block, I4MinBlock>;
 
+/// What each part of a sum is multiplied by: the scale of its block of columns, or 1, which changes no bit.
+struct BlockScales {
+  const float* first;
+  size_t row_step, block_step;
+
+  [[gnu::always_inline]] float of(size_t row, size_t block) const {
+    return first[row * row_step + block * block_step];
+  }
+};
+
+template <typename W>
+inline BlockScales block_scales(const LinearSlice<int8_t, W>& s, size_t row) {
+  static constexpr float kOne = 1.0f;
+  if (s.x_groups == 1) return {&kOne, 0, 0};
+  return {s.x_scales + row * s.x_groups, s.x_groups, 1};
+}
+
+/// And what the whole sum is multiplied by.
+template <typename W>
+inline float row_scale(const LinearSlice<int8_t, W>& s, size_t row) {
+  return s.x_groups == 1 ? s.x_scales[row] : 1.0f;
+}
+
 /// Up to kLowBitRows rows of x as int4 kernels read them: in whole blocks of columns, with the sum of each.
 struct I4Rows {
   const int8_t* x = nullptr;
@@ -30,6 +53,7 @@ struct I4Rows {
   size_t blocks = 0;
   int8_t last[kLowBitRows][kI4BlockColumns];
   int32_t sums[kLowBitRows][kMostI4Blocks];
+  BlockScales scales;
 
   const int8_t* columns(size_t row, size_t block) const {
     return block < whole ? x + row * x_stride + block * kI4BlockColumns : last[row];
@@ -46,6 +70,7 @@ template <typename W>
 inline void take_rows(const LinearSlice<int8_t, W>& s, size_t row, size_t rows, I4Rows* taken) {
   taken->x = s.x + row * s.x_stride;
   taken->x_stride = s.x_stride;
+  taken->scales = block_scales(s, row);
   taken->whole = s.depth / kI4BlockColumns;
   taken->blocks = (s.depth + kI4BlockColumns - 1) / kI4BlockColumns;
   for (size_t r = 0; r < rows; ++r) {

@@ -65,17 +65,17 @@ inline void store_eight(float32x4_t low, float32x4_t high, const float* bias, si
 struct I4Slice : LinearSlice<int8_t, uint8_t> {
   template <typename Block>
   explicit I4Slice(const LinearSlice<int8_t, Block>& s)
-      : LinearSlice<int8_t, uint8_t>{s.rows,
-                                     s.channels,
-                                     s.depth,
-                                     s.x,
-                                     s.x_stride,
-                                     s.x_scales,
-                                     reinterpret_cast<const uint8_t*>(s.weight),
-                                     nullptr,
-                                     s.bias,
-                                     s.y,
-                                     s.y_stride},
+      : LinearSlice<int8_t, uint8_t>{.rows = s.rows,
+                                     .channels = s.channels,
+                                     .depth = s.depth,
+                                     .x = s.x,
+                                     .x_stride = s.x_stride,
+                                     .x_scales = s.x_scales,
+                                     .x_groups = s.x_groups,
+                                     .weight = reinterpret_cast<const uint8_t*>(s.weight),
+                                     .bias = s.bias,
+                                     .y = s.y,
+                                     .y_stride = s.y_stride},
         block_bytes(sizeof(Block)),
         has_mins(kHasMin<Block>) {}
 
@@ -131,7 +131,7 @@ void i4_tile(const I4Slice& s, const I4Rows& x, size_t row, size_t block, size_t
           if (s.has_mins) {
             part = vaddq_f32(part, vmulq_n_f32(mins.val[h], static_cast<float>(x_sum)));
           }
-          acc[r][b][h] = vaddq_f32(acc[r][b][h], part);
+          acc[r][b][h] = vaddq_f32(acc[r][b][h], vmulq_n_f32(part, x.scales.of(r, g)));
         }
       }
     }
@@ -141,7 +141,7 @@ void i4_tile(const I4Slice& s, const I4Rows& x, size_t row, size_t block, size_t
 #pragma GCC unroll 4
     for (size_t b = 0; b < kBlocks; ++b) {
       const size_t channel = (block + b * distance) * kBlockRows;
-      const float scale = s.x_scales[row + r];
+      const float scale = row_scale(s, row + r);
       store_eight(vmulq_n_f32(acc[r][b][0], scale), vmulq_n_f32(acc[r][b][1], scale),
                   s.bias == nullptr ? nullptr : s.bias + channel, s.channels - channel,
                   s.y + (row + r) * s.y_stride + channel);

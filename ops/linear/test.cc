@@ -146,6 +146,32 @@ TEST(Linear, FewRowsAndManyFollowTheFormula) {
   }
 }
 
+// Also on a device.
+TEST(Linear, RowsMayHaveAScaleForEachGroupOfFourBits) {
+  for (const DataType type : {DataType::kI4, DataType::kI4Min}) {
+    for (const uint32_t rows : {1u, 3u, 20u}) {
+      TestTensor x = i8_tensor("x", rows, 96, 3), y = f32_tensor("y", rows, 70);
+      TestTensor weight = weight_tensor("weight", type, 70, 96);
+      fill_uniform(x, 1);
+      fill_uniform(weight, 2);
+      for (const bool reference : {true, false}) {
+        OpRunner op(bind_linear);
+        op.options(schema::LinearOptionsT());
+        op.inputs = {&x, &weight};
+        op.outputs = {&y};
+        op.reference_only = reference;
+        ASSERT_EQ(op.bind_and_run(), Status::kOk) << op.message();
+        for (size_t m = 0; m < rows; ++m) {
+          for (size_t n = 0; n < 70; ++n) {
+            const Expected e = formula(x, m, weight, n, nullptr);
+            ASSERT_NEAR(y.f32(m)[n], e.value, e.tolerance + 0x1p-22) << m << ", " << n;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Linear, ToInt8IsTheFloatRowQuantised) {
   for (const TypePair& pair : kTypePairs) {
     Fixture f32, i8;
@@ -267,6 +293,13 @@ TEST(Linear, RefusesStepsThatMakeNoSense) {
          s.x8.scale_groups = 37;
        },
        "one scale a row"},
+      {"x groups of another size",
+       [](F& s) {
+         s.weight.type = DataType::kI4, s.weight.layout = Layout::kBlock8x32;
+         s.op.inputs[0] = &s.x8;
+         s.x8.scale_groups = 37;
+       },
+       "'x8' has 37 scales a row, expected one scale a row, or one for each 32 columns"},
       {"i8 x, f32 weight", [](F& s) { s.op.inputs[0] = &s.x8; }, "since 'x8' is I8"},
       {"f32 x, int4 weight",
        [](F& s) { s.weight.type = DataType::kI4, s.weight.layout = Layout::kBlock8x32; },

@@ -105,12 +105,13 @@ Status bind_linear_vulkan(VulkanBindContext& context) {
                                 static_cast<uint32_t>(x.stride() / 4),
                                 scale_word(x),
                                 scale_word(weight),
-                                weight.type == DataType::kI4Min};
-  const std::span<const uint32_t> all(constants);
-  OXB_TRY(context.dispatch(shaders.row, operands,
-                           has_four_bits(weight) ? all : all.first(all.size() - 1)));
+                                weight.type == DataType::kI4Min,
+                                x.scale_groups};
+  // The last two are those of four bits.
+  const std::span<const uint32_t> all(constants), common = all.first(all.size() - 2);
+  OXB_TRY(context.dispatch(shaders.row, operands, has_four_bits(weight) ? all : common));
   if (may_tile(p)) {
-    OXB_TRY(context.dispatch(*shaders.tile, operands, all.first(all.size() - 1)));
+    OXB_TRY(context.dispatch(*shaders.tile, operands, common));
   }
   return to_i8 ? dispatch_row_output(context, shader_quantize, y, {to}, {}) : Status::kOk;
 }
