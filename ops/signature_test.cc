@@ -419,6 +419,8 @@ TEST(Storage, TypesAndLayoutsAreThoseOfTheFileFormat) {
   EXPECT_EQ(static_cast<int>(Layout::kBlock8x4), static_cast<int>(schema::Layout::Block8x4));
   EXPECT_EQ(static_cast<int>(Layout::kBlock8x32), static_cast<int>(schema::Layout::Block8x32));
   EXPECT_EQ(static_cast<int>(Layout::kBlock8x16), static_cast<int>(schema::Layout::Block8x16));
+  EXPECT_EQ(static_cast<int>(Layout::kBlock8x32Min),
+            static_cast<int>(schema::Layout::Block8x32Min));
 }
 
 }  // namespace

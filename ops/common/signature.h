@@ -47,6 +47,8 @@ enum TypeSet : uint16_t {
   kI4 = 128,
   /// Layout::kBlock8x16, one scale a row.
   kTernary = 256,
+  /// Layout::kBlock8x32Min.
+  kI4Min = 512,
 };
 /// What each of these bits means. The first of a type has its name.
 struct Storage {
@@ -65,7 +67,8 @@ inline constexpr Storage kStorages[] = {
     {kF16, "F16", DataType::kF16},
     {kBF16, "BF16", DataType::kBF16},
     {kI4, "I4", DataType::kI4, Layout::kBlock8x32},
-    {kTernary, "ternary", DataType::kTernary, Layout::kBlock8x16, true}};
+    {kTernary, "ternary", DataType::kTernary, Layout::kBlock8x16, true},
+    {kI4Min, "I4Min", DataType::kI4Min, Layout::kBlock8x32Min}};
 constexpr TypeSet operator|(TypeSet a, TypeSet b) {
   return static_cast<TypeSet>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }

@@ -19,22 +19,32 @@ constexpr size_t kQuads = 4;
   return _mm256_set1_epi32(four);
 }
 
-/// acc += float(sum of eight channels) * their scales.
-[[gnu::always_inline]] inline __m256 add_block(__m256 acc, __m256i low, __m256i high,
-                                               int32_t offset, const I4Block& block) {
-  const __m256i sums =
-      _mm256_sub_epi32(_mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1)),
-                       _mm256_set1_epi32(offset));
-  const __m256 scales =
-      _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(block.scales)));
-  return _mm256_add_ps(acc, _mm256_mul_ps(_mm256_cvtepi32_ps(sums), scales));
+[[gnu::always_inline]] inline __m256 load_f16(const F16* eight) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(eight)));
 }
 
-/// acc * x_scale + bias for the channels of one block.
-void store(const LinearSlice<int8_t, I4Block>& s, size_t row, size_t channel, __m256 acc) {
+/// acc += (float(sum of eight channels) * their scales + float(sum of x) * their mins) * x_scale.
+template <typename Block>
+[[gnu::always_inline]] inline __m256 add_block(__m256 acc, __m256i low, __m256i high, int32_t x_sum,
+                                               float x_scale, const Block& block) {
+  __m256i sums = _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
+  if constexpr (!kHasMin<Block>) {
+    sums = _mm256_sub_epi32(sums, _mm256_set1_epi32(kI4Offset * x_sum));
+  }
+  __m256 part = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), load_f16(block.scales));
+  if constexpr (kHasMin<Block>) {
+    const __m256 sums_of_x = _mm256_set1_ps(static_cast<float>(x_sum));
+    part = _mm256_add_ps(part, _mm256_mul_ps(sums_of_x, load_f16(block.mins)));
+  }
+  return _mm256_add_ps(acc, _mm256_mul_ps(part, _mm256_set1_ps(x_scale)));
+}
+
+/// acc * row_scale + bias for the channels of one block.
+template <typename Block>
+void store(const LinearSlice<int8_t, Block>& s, size_t row, size_t channel, __m256 acc) {
   float* y = s.y + row * s.y_stride + channel;
   const size_t count = s.channels - channel;
-  const __m256 scaled = _mm256_mul_ps(acc, _mm256_set1_ps(s.x_scales[row]));
+  const __m256 scaled = _mm256_mul_ps(acc, _mm256_set1_ps(row_scale(s, row)));
   if (count >= kBlockRows) {
     const __m256 bias = s.bias == nullptr ? _mm256_setzero_ps() : _mm256_loadu_ps(s.bias + channel);
     _mm256_storeu_ps(y, _mm256_add_ps(scaled, bias));
@@ -48,8 +58,8 @@ void store(const LinearSlice<int8_t, I4Block>& s, size_t row, size_t channel, __
 }
 
 /// One row by kBlocks blocks of channels, `distance` blocks apart.
-template <size_t kBlocks>
-[[gnu::noinline]] void one_row(const I4Rows& x, const I4Block* weight, size_t distance,
+template <typename Block, size_t kBlocks>
+[[gnu::noinline]] void one_row(const I4Rows& x, const Block* weight, size_t distance,
                                __m256* sums) {
   const __m256i mask = _mm256_set1_epi8(15);
   __m256 acc[kBlocks];
@@ -64,7 +74,7 @@ template <size_t kBlocks>
                     x_high = repeat_four(columns + 16 + 4 * j);
 #pragma GCC unroll 4
       for (size_t b = 0; b < kBlocks; ++b) {
-        const I4Block* block = weight + b * distance + g;
+        const Block* block = weight + b * distance + g;
         const __m256i codes =
             _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block->codes + 32 * j));
         const __m256i l = _mm256_maddubs_epi16(_mm256_and_si256(codes, mask), x_low);
@@ -76,7 +86,8 @@ template <size_t kBlocks>
     }
 #pragma GCC unroll 4
     for (size_t b = 0; b < kBlocks; ++b) {
-      acc[b] = add_block(acc[b], low[b], high[b], x.offsets[0][g], weight[b * distance + g]);
+      acc[b] = add_block(acc[b], low[b], high[b], x.sums[0][g], x.scales.of(0, g),
+                         weight[b * distance + g]);
     }
   }
 #pragma GCC unroll 4
@@ -84,8 +95,8 @@ template <size_t kBlocks>
 }
 
 /// kRows rows by one block of channels.
-template <size_t kRows>
-[[gnu::noinline]] void some_rows(const I4Rows& x, const I4Block* weight, __m256* sums) {
+template <typename Block, size_t kRows>
+[[gnu::noinline]] void some_rows(const I4Rows& x, const Block* weight, __m256* sums) {
   const __m256i mask = _mm256_set1_epi8(15);
   __m256 acc[kRows];
 #pragma GCC unroll 4
@@ -93,7 +104,7 @@ template <size_t kRows>
   // Columns of the rows lie `stride` apart.
   const auto add = [&](size_t g, const int8_t* columns, size_t stride)
       __attribute__((always_inline)) {
-    const I4Block& block = weight[g];
+    const Block& block = weight[g];
     __m256i low[kQuads], high[kQuads];
 #pragma GCC unroll 4
     for (size_t j = 0; j < kQuads; ++j) {
@@ -112,7 +123,7 @@ template <size_t kRows>
         l = j == 0 ? next_l : _mm256_add_epi16(l, next_l);
         h = j == 0 ? next_h : _mm256_add_epi16(h, next_h);
       }
-      acc[r] = add_block(acc[r], l, h, x.offsets[r][g], block);
+      acc[r] = add_block(acc[r], l, h, x.sums[r][g], x.scales.of(r, g), block);
     }
   };
   for (size_t g = 0; g < x.whole; ++g) add(g, x.x + g * kI4BlockColumns, x.x_stride);
@@ -121,20 +132,21 @@ template <size_t kRows>
   for (size_t r = 0; r < kRows; ++r) sums[r] = acc[r];
 }
 
-constexpr decltype(&some_rows<1>) kSomeRows[kLowBitRows] = {some_rows<1>, some_rows<2>,
-                                                            some_rows<3>, some_rows<4>};
+template <typename Block>
+constexpr decltype(&some_rows<Block, 1>) kSomeRows[kLowBitRows] = {
+    some_rows<Block, 1>, some_rows<Block, 2>, some_rows<Block, 3>, some_rows<Block, 4>};
 
-void linear_one_row(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x) {
+template <typename Block>
+void linear_one_row(const LinearSlice<int8_t, Block>& s, const I4Rows& x) {
   for_distant_blocks<kStreams>(s.channels, [&]<size_t kCount>(size_t first, size_t distance) {
     __m256 sums[kCount];
-    one_row<kCount>(x, s.weight + first * x.blocks, distance * x.blocks, sums);
+    one_row<Block, kCount>(x, s.weight + first * x.blocks, distance * x.blocks, sums);
     for (size_t b = 0; b < kCount; ++b) store(s, 0, (first + b * distance) * kBlockRows, sums[b]);
   });
 }
 
-}  // namespace
-
-void linear_i8_i4_f32_avx2(const LinearSlice<int8_t, I4Block>& s) {
+template <typename Block>
+void linear(const LinearSlice<int8_t, Block>& s) {
   I4Rows x;
   if (s.rows == 1) {
     take_rows(s, 0, 1, &x);
@@ -146,10 +158,15 @@ void linear_i8_i4_f32_avx2(const LinearSlice<int8_t, I4Block>& s) {
     take_rows(s, m, rows, &x);
     for (size_t n = 0; n < s.channels; n += kBlockRows) {
       __m256 sums[kLowBitRows];
-      kSomeRows[rows - 1](x, s.weight + n / kBlockRows * x.blocks, sums);
+      kSomeRows<Block>[rows - 1](x, s.weight + n / kBlockRows * x.blocks, sums);
       for (size_t r = 0; r < rows; ++r) store(s, m + r, n, sums[r]);
     }
   }
 }
+
+}  // namespace
+
+void linear_i8_i4_f32_avx2(const LinearSlice<int8_t, I4Block>& s) { linear(s); }
+void linear_i8_i4min_f32_avx2(const LinearSlice<int8_t, I4MinBlock>& s) { linear(s); }
 
 }  // namespace oxbow

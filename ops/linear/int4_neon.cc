@@ -39,7 +39,12 @@ struct Products {
 
 }  // namespace
 
-void linear_i8_i4_f32_neon(const LinearSlice<int8_t, I4Block>& s) { linear_i4<Products>(s); }
+void linear_i8_i4_f32_neon(const LinearSlice<int8_t, I4Block>& s) {
+  linear_i4<Products>(I4Slice(s));
+}
+void linear_i8_i4min_f32_neon(const LinearSlice<int8_t, I4MinBlock>& s) {
+  linear_i4<Products>(I4Slice(s));
+}
 void linear_i8_ternary_f32_neon(const LinearSlice<int8_t, TernaryBlock>& s) {
   linear_ternary<Products>(s);
 }

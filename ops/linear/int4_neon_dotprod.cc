@@ -28,7 +28,10 @@ struct DotProducts {
 }  // namespace
 
 void linear_i8_i4_f32_neon_dotprod(const LinearSlice<int8_t, I4Block>& s) {
-  linear_i4<DotProducts>(s);
+  linear_i4<DotProducts>(I4Slice(s));
+}
+void linear_i8_i4min_f32_neon_dotprod(const LinearSlice<int8_t, I4MinBlock>& s) {
+  linear_i4<DotProducts>(I4Slice(s));
 }
 void linear_i8_ternary_f32_neon_dotprod(const LinearSlice<int8_t, TernaryBlock>& s) {
   linear_ternary<DotProducts>(s);

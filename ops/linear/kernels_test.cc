@@ -42,8 +42,8 @@ std::vector<Variant<X, W>> variants() {
 }
 
 template <typename Element>
-TestTensor rows_of(const char* name, uint32_t rows, uint32_t width) {
-  if constexpr (std::is_same_v<Element, int8_t>) return i8_tensor(name, rows, width);
+TestTensor rows_of(const char* name, uint32_t rows, uint32_t width, uint32_t groups) {
+  if constexpr (std::is_same_v<Element, int8_t>) return i8_tensor(name, rows, width, groups);
   return f32_tensor(name, rows, width);
 }
 
@@ -52,6 +52,7 @@ constexpr DataType kTypeOf = std::is_same_v<Element, int8_t>         ? DataType:
                              : std::is_same_v<Element, F16>          ? DataType::kF16
                              : std::is_same_v<Element, BF16>         ? DataType::kBF16
                              : std::is_same_v<Element, I4Block>      ? DataType::kI4
+                             : std::is_same_v<Element, I4MinBlock>   ? DataType::kI4Min
                              : std::is_same_v<Element, TernaryBlock> ? DataType::kTernary
                                                                      : DataType::kF32;
 
@@ -61,27 +62,37 @@ TestTensor weight_of(uint32_t channels, uint32_t depth) {
 }
 
 /// What int4 must give to the bit: groups one after the other.
+template <typename Block>
 float exact_i4(const TestTensor& x, size_t row, const TestTensor& weight, size_t channel,
                const TestTensor* bias) {
   float sum = 0;
-  const auto* blocks = reinterpret_cast<const I4Block*>(weight.data) +
+  const auto* blocks = reinterpret_cast<const Block*>(weight.data) +
                        channel / kBlockRows * ceil_div(weight.width, kI4BlockColumns);
   for (size_t first = 0; first < x.width; first += kI4BlockColumns, ++blocks) {
-    int32_t part = 0;
+    int32_t part = 0, sum_of_x = 0;
     for (size_t k = first; k < first + kI4BlockColumns && k < x.width; ++k) {
       part += x.code(row, k) * weight.code(channel, k);
+      sum_of_x += x.code(row, k);
     }
-    const float product = static_cast<float>(part) * to_f32(blocks->scales[channel % kBlockRows]);
+    const size_t block = first / kI4BlockColumns;
+    float product = static_cast<float>(part) * to_f32(blocks->scales[channel % kBlockRows]);
+    if constexpr (std::is_same_v<Block, I4MinBlock>) {
+      const float of_min =
+          static_cast<float>(sum_of_x) * to_f32(blocks->mins[channel % kBlockRows]);
+      product += of_min;
+    }
+    if (x.scale_groups != 1) product *= x.row_scales(row)[block];
     sum += product;
   }
-  const float scaled = sum * x.scales[row];
+  const float scaled = x.scale_groups == 1 ? sum * x.scales[row] : sum;
   return scaled + (bias == nullptr ? 0.0f : bias->f32()[channel]);
 }
 
 /// What int8 must give to the bit.
 float exact_i8(const TestTensor& x, size_t row, const TestTensor& weight, size_t channel,
                const TestTensor* bias) {
-  if (weight.type == DataType::kI4) return exact_i4(x, row, weight, channel, bias);
+  if (weight.type == DataType::kI4) return exact_i4<I4Block>(x, row, weight, channel, bias);
+  if (weight.type == DataType::kI4Min) return exact_i4<I4MinBlock>(x, row, weight, channel, bias);
   int64_t sum = 0;
   for (size_t k = 0; k < x.width; ++k) sum += x.code(row, k) * weight.code(channel, k);
   const float scale = x.scales[row] * weight.scales[channel];
@@ -97,6 +108,7 @@ LinearSlice<X, W> slice_of(const TestTensor& x, const TestTensor& weight, const 
           .x = reinterpret_cast<const X*>(x.data),
           .x_stride = x.stride() / sizeof(X),
           .x_scales = x.scales,
+          .x_groups = x.scale_groups,
           .weight = reinterpret_cast<const W*>(weight.data),
           .weight_scales = weight.scales,
           .bias = bias == nullptr ? nullptr : bias->f32(),
@@ -105,9 +117,10 @@ LinearSlice<X, W> slice_of(const TestTensor& x, const TestTensor& weight, const 
 }
 
 template <typename X, typename W>
-void check_kernels(uint32_t rows, uint32_t channels, uint32_t depth, bool has_bias) {
+void check_kernels(uint32_t rows, uint32_t channels, uint32_t depth, bool has_bias,
+                   uint32_t groups = 1) {
   SCOPED_TRACE(::testing::Message() << rows << " x " << channels << " x " << depth);
-  TestTensor x = rows_of<X>("x", rows, depth), weight = weight_of<W>(channels, depth);
+  TestTensor x = rows_of<X>("x", rows, depth, groups), weight = weight_of<W>(channels, depth);
   TestTensor bias = f32_tensor("bias", 1, channels), expected = f32_tensor("y", rows, channels);
   fill_uniform(x, depth);
   fill_uniform(weight, depth + 1);
@@ -179,6 +192,17 @@ TEST(LinearKernels, FloatsAgreeInPartsOfADepth) {
   check_kernels<float, F16>(13, 35, 1040, true);
 }
 TEST(LinearKernels, Int4AreExact) { check_all_sizes<int8_t, I4Block>(); }
+TEST(LinearKernels, Int4WithMinsAreExact) { check_all_sizes<int8_t, I4MinBlock>(); }
+TEST(LinearKernels, Int4OfRowsWithAScaleForEachGroupAreExact) {
+  for (const uint32_t groups : {2u, 3u, 18u}) {
+    for (const uint32_t rows : {1u, 2u, 3u, 4u, 7u, 12u, 13u, 25u}) {
+      check_kernels<int8_t, I4Block>(rows, 41, 32 * groups, true, groups);
+      check_kernels<int8_t, I4MinBlock>(rows, 41, 32 * groups, false, groups);
+    }
+  }
+  // Deeper than VNNI has room for.
+  check_kernels<int8_t, I4Block>(2, 9, 32 * 600, true, 600);
+}
 TEST(LinearKernels, TernaryAreExact) { check_all_sizes<int8_t, TernaryBlock>(); }
 
 TEST(LinearKernels, SixteenBitsAgreeForAnyNumberOfRows) {
@@ -187,6 +211,9 @@ TEST(LinearKernels, SixteenBitsAgreeForAnyNumberOfRows) {
 }
 TEST(LinearKernels, Int4AgreeForAnyNumberOfRows) {
   check_rows_and_random_shapes<int8_t, I4Block>();
+}
+TEST(LinearKernels, Int4WithMinsAgreeForAnyNumberOfRows) {
+  check_rows_and_random_shapes<int8_t, I4MinBlock>();
 }
 TEST(LinearKernels, TernaryAgreeForAnyNumberOfRows) {
   check_rows_and_random_shapes<int8_t, TernaryBlock>();
@@ -241,9 +268,10 @@ void check_worst_codes(int code) {
       TestTensor x = i8_tensor("x", rows, depth), weight = weight_of<W>(40, depth);
       std::memset(x.data, x_code, x.elements_bytes());
       fill_uniform(weight, 1);
-      if (weight.type == DataType::kI4) {
-        auto* blocks = reinterpret_cast<I4Block*>(weight.data);
-        for (size_t i = 0; i < weight.elements_bytes() / sizeof(I4Block); ++i) {
+      if constexpr (!std::is_same_v<W, TernaryBlock>) {
+        auto* blocks = reinterpret_cast<W*>(weight.data);
+        std::memset(weight.data, 0, weight.elements_bytes());
+        for (size_t i = 0; i < weight.elements_bytes() / sizeof(W); ++i) {
           std::memset(blocks[i].codes, 0xff, sizeof(blocks[i].codes));
           for (F16& scale : blocks[i].scales) scale = to_f16(1);
         }
@@ -275,6 +303,7 @@ void check_worst_codes(int code) {
 
 TEST(LinearKernels, Int4AndTernaryDoNotOverflowWithTheWorstCodes) {
   check_worst_codes<I4Block>(7);
+  check_worst_codes<I4MinBlock>(15);
   check_worst_codes<TernaryBlock>(2);
 }
 

@@ -65,7 +65,10 @@ void product(const Params& p, size_t row, size_t rows, size_t channel, size_t ch
   slice.weight =
       reinterpret_cast<const W*>(p.weight.data) + weights_before<W>(channel, slice.depth);
   if (p.weight.scales != nullptr) slice.weight_scales = p.weight.scales + channel;
-  if constexpr (std::is_same_v<X, int8_t>) slice.x_scales = p.x.row_scales(row);
+  if constexpr (std::is_same_v<X, int8_t>) {
+    slice.x_scales = p.x.row_scales(row);
+    slice.x_groups = p.x.scale_groups;
+  }
   if (p.bias != nullptr) slice.bias = p.bias + channel;
   slice.y = y + channel;
   slice.y_stride = p.weight.rows;
@@ -174,6 +177,11 @@ Status check_x_and_weight(BindContext& context, const Tensor& x, const Tensor& w
     return context.fail("tensor '%s' is %s, expected I8 in blocks, I4 or ternary since '%s' is I8",
                         weight.name, describe(weight).text, x.name);
   }
+  const bool has_groups = weight.type == DataType::kI4 || weight.type == DataType::kI4Min;
+  if (x.scale_groups != 1 && (!has_groups || x.width != x.scale_groups * kI4BlockColumns)) {
+    return context.fail("tensor '%s' has %u scales a row, expected one scale a row%s", x.name,
+                        x.scale_groups, has_groups ? ", or one for each 32 columns" : "");
+  }
   if (x.width > kMaxI8Depth) {
     return context.fail(
         "tensor '%s' is %s, expected at most %u wide so that int32 sums do not overflow", x.name,
@@ -198,10 +206,10 @@ size_t has_residual(const schema::Step& step) {
 constexpr OpSignature kLinearSignature = {
     .options = schema::OpOptions::LinearOptions,
     .by_row = true,
-    .inputs = {{.name = "x", .types = kF32 | kI8OneScale, .turns = true},
+    .inputs = {{.name = "x", .types = kF32 | kI8, .turns = true},
                {.name = "weight",
                 .role = Role::kWeight,
-                .types = kF32 | kI8Blocks | kF16 | kBF16 | kI4 | kTernary,
+                .types = kF32 | kI8Blocks | kF16 | kBF16 | kI4 | kI4Min | kTernary,
                 .width = Width::of(0),
                 .rows = Rows::fixed()},
                {.name = "bias",
@@ -269,6 +277,9 @@ Status bind_linear(BindContext& context, RunFunction* run) {
       break;
     case DataType::kI4:
       choose<int8_t, I4Block>(p, reference_only);
+      break;
+    case DataType::kI4Min:
+      choose<int8_t, I4MinBlock>(p, reference_only);
       break;
     case DataType::kTernary:
       choose<int8_t, TernaryBlock>(p, reference_only);

@@ -9,6 +9,8 @@
 //   F32       F16, BF16          dot(x, float(w_n)) + bias_n: the bits of the same numbers as F32
 //   I8        I4                 sum * scale_x + bias_n, where sum begins as 0 and sum = sum + float(dot_i32(qx, q_n)) *
 //                                scale_n of each 32 columns, from the first to the last
+//   I8        I4Min              the same with sum = sum + (float(dot_i32(qx, q_n)) * scale_n + float(sum_i32(qx)) * min_n)
+//   I8 with a scale for each 32 columns, I4 or I4Min: each part that is added is multiplied by it, and the sum by nothing
 //   I8        ternary            as I8 in blocks
 //
 // Float dots have the 8-lane order of runtime/base/math.h. Kernels do this much; activation,
@@ -34,11 +36,13 @@ struct LinearSlice {
   /// [rows][x_stride]. I8: round_up(depth, 16) elements of each row may be read; what is beyond depth is 0.
   const X* x = nullptr;
   size_t x_stride = 0;
-  /// One per row of x; I8 only.
+  /// [rows][x_groups]; I8 only.
   const float* x_scales = nullptr;
+  /// 1, or, of I4Block and I4MinBlock only, one for each 32 columns, which are then whole.
+  size_t x_groups = 1;
   /// F32: [channels][depth]. I8: [ceil(channels/8)][ceil(depth/4)][8][4], padding included. Quantising
   /// gives codes from -127 on; of -128, which only a strange file holds, AVX2 may mistake the sign.
-  /// F16, BF16: [channels][depth]. I4Block: [ceil(channels/8)][ceil(depth/32)]. TernaryBlock:
+  /// F16, BF16: [channels][depth]. I4Block, I4MinBlock: [ceil(channels/8)][ceil(depth/32)]. TernaryBlock:
   /// [ceil(channels/8)][ceil(depth/16)].
   const W* weight = nullptr;
   /// One per channel; I8 and ternary only.

@@ -4,8 +4,10 @@
 //
 //   dot(x, code) = dot(x, stored) - offset * sum(x)
 //
-// and the sums of x are made once for all channels. Everything is in an unnamed namespace: no copy compiled with an ISA's
+// and the sums of x are made once for all channels; those of I4MinBlock are multiplied by mins. Everything is in an unnamed namespace: no copy compiled with an ISA's
 // flags gets outside its file.
+
+#include <type_traits>
 
 #include "ops/linear/linear.h"
 
@@ -16,8 +18,33 @@ namespace {
 constexpr size_t kLowBitRows = 4;
 constexpr size_t kMostI4Blocks = kMaxI8Depth / kI4BlockColumns + 1;
 
-/// Up to kLowBitRows rows of x as int4 kernels read them: in whole blocks of columns, with what is to be taken from the
-/// sum of each.
+template <typename Block>
+constexpr bool kHasMin = std::is_same_v<Block, I4MinBlock>;
+
+/// What each part of a sum is multiplied by: the scale of its block of columns, or 1, which changes no bit.
+struct BlockScales {
+  const float* first;
+  size_t row_step, block_step;
+
+  [[gnu::always_inline]] float of(size_t row, size_t block) const {
+    return first[row * row_step + block * block_step];
+  }
+};
+
+template <typename W>
+inline BlockScales block_scales(const LinearSlice<int8_t, W>& s, size_t row) {
+  static constexpr float kOne = 1.0f;
+  if (s.x_groups == 1) return {&kOne, 0, 0};
+  return {s.x_scales + row * s.x_groups, s.x_groups, 1};
+}
+
+/// And what the whole sum is multiplied by.
+template <typename W>
+inline float row_scale(const LinearSlice<int8_t, W>& s, size_t row) {
+  return s.x_groups == 1 ? s.x_scales[row] : 1.0f;
+}
+
+/// Up to kLowBitRows rows of x as int4 kernels read them: in whole blocks of columns, with the sum of each.
 struct I4Rows {
   const int8_t* x = nullptr;
   size_t x_stride = 0;
@@ -25,7 +52,8 @@ struct I4Rows {
   size_t whole = 0;
   size_t blocks = 0;
   int8_t last[kLowBitRows][kI4BlockColumns];
-  int32_t offsets[kLowBitRows][kMostI4Blocks];
+  int32_t sums[kLowBitRows][kMostI4Blocks];
+  BlockScales scales;
 
   const int8_t* columns(size_t row, size_t block) const {
     return block < whole ? x + row * x_stride + block * kI4BlockColumns : last[row];
@@ -38,10 +66,11 @@ inline int32_t sum_of(const int8_t* x, size_t count) {
   return sum;
 }
 
-inline void take_rows(const LinearSlice<int8_t, I4Block>& s, size_t row, size_t rows,
-                      I4Rows* taken) {
+template <typename W>
+inline void take_rows(const LinearSlice<int8_t, W>& s, size_t row, size_t rows, I4Rows* taken) {
   taken->x = s.x + row * s.x_stride;
   taken->x_stride = s.x_stride;
+  taken->scales = block_scales(s, row);
   taken->whole = s.depth / kI4BlockColumns;
   taken->blocks = (s.depth + kI4BlockColumns - 1) / kI4BlockColumns;
   for (size_t r = 0; r < rows; ++r) {
@@ -52,7 +81,7 @@ inline void take_rows(const LinearSlice<int8_t, I4Block>& s, size_t row, size_t 
       __builtin_memcpy(taken->last[r], x + first, s.depth - first);
     }
     for (size_t b = 0; b < taken->blocks; ++b) {
-      taken->offsets[r][b] = kI4Offset * sum_of(taken->columns(r, b), kI4BlockColumns);
+      taken->sums[r][b] = sum_of(taken->columns(r, b), kI4BlockColumns);
     }
   }
 }

@@ -67,11 +67,32 @@ inline void store_eight(float32x4_t low, float32x4_t high, const float* bias, si
   store_last(low, high, bias, count, y);
 }
 
+/// Int4 weights with mins or without, of which one function for both takes the bytes: it is a branch against kilobytes.
+struct I4Slice : LinearSlice<int8_t, uint8_t> {
+  template <typename Block>
+  explicit I4Slice(const LinearSlice<int8_t, Block>& s)
+      : LinearSlice<int8_t, uint8_t>{.rows = s.rows,
+                                     .channels = s.channels,
+                                     .depth = s.depth,
+                                     .x = s.x,
+                                     .x_stride = s.x_stride,
+                                     .x_scales = s.x_scales,
+                                     .x_groups = s.x_groups,
+                                     .weight = reinterpret_cast<const uint8_t*>(s.weight),
+                                     .bias = s.bias,
+                                     .y = s.y,
+                                     .y_stride = s.y_stride},
+        block_bytes(sizeof(Block)),
+        has_mins(kHasMin<Block>) {}
+
+  size_t block_bytes;
+  bool has_mins;
+};
+
 /// kRows rows by kBlocks blocks of channels, which are `distance` blocks apart; x has the rows from `row` on.
 template <typename Dot, size_t kRows, size_t kBlocks>
-void i4_tile(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x, size_t row, size_t block,
-             size_t distance) {
-  const I4Block* weight = s.weight + block * x.blocks;
+void i4_tile(const I4Slice& s, const I4Rows& x, size_t row, size_t block, size_t distance) {
+  const uint8_t* weight = s.weight + block * x.blocks * s.block_bytes;
   float32x4_t acc[kRows][kBlocks][kHalves];
 #pragma GCC unroll 8
   for (size_t i = 0; i < kRows * kBlocks; ++i) {
@@ -87,9 +108,12 @@ void i4_tile(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x, size_t row,
     }
 #pragma GCC unroll 4
     for (size_t b = 0; b < kBlocks; ++b) {
-      const I4Block& at = weight[b * distance * x.blocks + g];
-      const float32x4x2_t scales = load_f16(at.scales);
+      const uint8_t* at = weight + (b * distance * x.blocks + g) * s.block_bytes;
+      const uint8_t* codes = at + s.block_bytes - sizeof(I4Block::codes);
+      const float32x4x2_t scales = load_f16(reinterpret_cast<const F16*>(at));
       const float32x4_t(&wide)[kHalves] = scales.val;
+      float32x4x2_t mins = {};
+      if (s.has_mins) mins = load_f16(reinterpret_cast<const F16*>(at) + kBlockRows);
 #pragma GCC unroll 2
       for (size_t h = 0; h < kHalves; ++h) {
         typename Dot::Sum sums[kRows];
@@ -97,7 +121,7 @@ void i4_tile(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x, size_t row,
         for (size_t r = 0; r < kRows; ++r) sums[r] = Dot::zero();
 #pragma GCC unroll 4
         for (size_t j = 0; j < kQuads; ++j) {
-          const uint8x16_t bytes = vld1q_u8(at.codes + j * 32 + h * 16);
+          const uint8x16_t bytes = vld1q_u8(codes + j * 32 + h * 16);
           const int8x16_t low_codes = low_half(bytes), high_codes = high_half(bytes);
 #pragma GCC unroll 4
           for (size_t r = 0; r < kRows; ++r) {
@@ -107,8 +131,13 @@ void i4_tile(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x, size_t row,
         }
 #pragma GCC unroll 4
         for (size_t r = 0; r < kRows; ++r) {
-          const int32x4_t exact = vsubq_s32(Dot::finish(sums[r]), vdupq_n_s32(x.offsets[r][g]));
-          acc[r][b][h] = vaddq_f32(acc[r][b][h], vmulq_f32(vcvtq_f32_s32(exact), wide[h]));
+          const int32_t x_sum = x.sums[r][g], offset = s.has_mins ? 0 : kI4Offset * x_sum;
+          const int32x4_t exact = vsubq_s32(Dot::finish(sums[r]), vdupq_n_s32(offset));
+          float32x4_t part = vmulq_f32(vcvtq_f32_s32(exact), wide[h]);
+          if (s.has_mins) {
+            part = vaddq_f32(part, vmulq_n_f32(mins.val[h], static_cast<float>(x_sum)));
+          }
+          acc[r][b][h] = vaddq_f32(acc[r][b][h], vmulq_n_f32(part, x.scales.of(r, g)));
         }
       }
     }
@@ -118,7 +147,7 @@ void i4_tile(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x, size_t row,
 #pragma GCC unroll 4
     for (size_t b = 0; b < kBlocks; ++b) {
       const size_t channel = (block + b * distance) * kBlockRows;
-      const float scale = s.x_scales[row + r];
+      const float scale = row_scale(s, row + r);
       store_eight(vmulq_n_f32(acc[r][b][0], scale), vmulq_n_f32(acc[r][b][1], scale),
                   s.bias == nullptr ? nullptr : s.bias + channel, s.channels - channel,
                   s.y + (row + r) * s.y_stride + channel);
@@ -128,14 +157,14 @@ void i4_tile(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x, size_t row,
 
 /// All channels of kRows rows, kBlocks distant blocks at a time as far as they go.
 template <typename Dot, size_t kRows, size_t kBlocks>
-void i4_rows(const LinearSlice<int8_t, I4Block>& s, const I4Rows& x, size_t row) {
+void i4_rows(const I4Slice& s, const I4Rows& x, size_t row) {
   for_distant_blocks<kBlocks>(s.channels, [&]<size_t kCount>(size_t first, size_t distance) {
     i4_tile<Dot, kRows, kCount>(s, x, row, first, distance);
   });
 }
 
 template <typename Dot>
-void linear_i4(const LinearSlice<int8_t, I4Block>& s) {
+void linear_i4(const I4Slice& s) {
   I4Rows x;
   size_t m = 0;
   for (; m + kLowBitRows <= s.rows; m += kLowBitRows) {

@@ -38,7 +38,7 @@ static_assert(kTaskChannels % kBlockRows == 0 && kFewRowsChannels % kBlockRows =
 template <typename W>
 constexpr size_t weights_before(size_t channel, size_t depth) {
   if constexpr (std::is_same_v<W, int8_t>) return channel * round_up(depth, kBlockColumns);
-  if constexpr (std::is_same_v<W, I4Block>) {
+  if constexpr (std::is_same_v<W, I4Block> || std::is_same_v<W, I4MinBlock>) {
     return channel / kBlockRows * ceil_div(depth, kI4BlockColumns);
   }
   if constexpr (std::is_same_v<W, TernaryBlock>) {

@@ -56,10 +56,10 @@ struct TypePair {
   DataType x, weight;
 };
 constexpr TypePair kTypePairs[] = {
-    {DataType::kF32, DataType::kF32},   {DataType::kF32, DataType::kI8},
-    {DataType::kI8, DataType::kI8},     {DataType::kF32, DataType::kF16},
-    {DataType::kF32, DataType::kBF16},  {DataType::kI8, DataType::kI4},
-    {DataType::kI8, DataType::kTernary}};
+    {DataType::kF32, DataType::kF32},  {DataType::kF32, DataType::kI8},
+    {DataType::kI8, DataType::kI8},    {DataType::kF32, DataType::kF16},
+    {DataType::kF32, DataType::kBF16}, {DataType::kI8, DataType::kI4},
+    {DataType::kI8, DataType::kI4Min}, {DataType::kI8, DataType::kTernary}};
 
 /// How steep an activation is at most near x.
 double steepness(schema::Activation activation, double x) {
@@ -121,12 +121,13 @@ TEST(Linear, AddsBiasAndResidualAroundTheActivation) {
   }
 }
 
-// A device has a shader for few rows and one for many.
+// A device may have a shader for few rows and one for many.
 TEST(Linear, FewRowsAndManyFollowTheFormula) {
   for (const uint32_t rows : {3u, 20u}) {
-    for (int pair = 0; pair < 3; ++pair) {
-      TestTensor x = pair == 2 ? i8_tensor("x", rows, 48) : f32_tensor("x", rows, 48);
-      TestTensor weight = pair == 0 ? f32_tensor("weight", 40, 48) : block_tensor("weight", 40, 48);
+    for (const TypePair& pair : kTypePairs) {
+      SCOPED_TRACE(type_name(pair.weight));
+      TestTensor x = pair.x == DataType::kI8 ? i8_tensor("x", rows, 48) : f32_tensor("x", rows, 48);
+      TestTensor weight = weight_tensor("weight", pair.weight, 40, 48);
       TestTensor y = f32_tensor("y", rows, 40);
       fill_uniform(x, 1);
       fill_uniform(weight, 2);
@@ -139,6 +140,32 @@ TEST(Linear, FewRowsAndManyFollowTheFormula) {
         for (size_t n = 0; n < 40; ++n) {
           const Expected e = formula(x, m, weight, n, nullptr);
           ASSERT_NEAR(y.f32(m)[n], e.value, e.tolerance + 0x1p-22) << m << ", " << n;
+        }
+      }
+    }
+  }
+}
+
+// Also on a device.
+TEST(Linear, RowsMayHaveAScaleForEachGroupOfFourBits) {
+  for (const DataType type : {DataType::kI4, DataType::kI4Min}) {
+    for (const uint32_t rows : {1u, 3u, 20u}) {
+      TestTensor x = i8_tensor("x", rows, 96, 3), y = f32_tensor("y", rows, 70);
+      TestTensor weight = weight_tensor("weight", type, 70, 96);
+      fill_uniform(x, 1);
+      fill_uniform(weight, 2);
+      for (const bool reference : {true, false}) {
+        OpRunner op(bind_linear);
+        op.options(schema::LinearOptionsT());
+        op.inputs = {&x, &weight};
+        op.outputs = {&y};
+        op.reference_only = reference;
+        ASSERT_EQ(op.bind_and_run(), Status::kOk) << op.message();
+        for (size_t m = 0; m < rows; ++m) {
+          for (size_t n = 0; n < 70; ++n) {
+            const Expected e = formula(x, m, weight, n, nullptr);
+            ASSERT_NEAR(y.f32(m)[n], e.value, e.tolerance + 0x1p-22) << m << ", " << n;
+          }
         }
       }
     }
@@ -266,6 +293,13 @@ TEST(Linear, RefusesStepsThatMakeNoSense) {
          s.x8.scale_groups = 37;
        },
        "one scale a row"},
+      {"x groups of another size",
+       [](F& s) {
+         s.weight.type = DataType::kI4, s.weight.layout = Layout::kBlock8x32;
+         s.op.inputs[0] = &s.x8;
+         s.x8.scale_groups = 37;
+       },
+       "'x8' has 37 scales a row, expected one scale a row, or one for each 32 columns"},
       {"i8 x, f32 weight", [](F& s) { s.op.inputs[0] = &s.x8; }, "since 'x8' is I8"},
       {"f32 x, int4 weight",
        [](F& s) { s.weight.type = DataType::kI4, s.weight.layout = Layout::kBlock8x32; },

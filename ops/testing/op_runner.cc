@@ -49,6 +49,9 @@ int TestTensor::code(size_t row, size_t column) const {
   if (type == DataType::kI4) {
     return code_of(*block_of<I4Block>(row, column), row % kBlockRows, column % kI4BlockColumns);
   }
+  if (type == DataType::kI4Min) {
+    return code_of(*block_of<I4MinBlock>(row, column), row % kBlockRows, column % kI4BlockColumns);
+  }
   if (type == DataType::kTernary) {
     return code_of(*block_of<TernaryBlock>(row, column), row % kBlockRows,
                    column % kTernaryBlockColumns);
@@ -59,6 +62,9 @@ int TestTensor::code(size_t row, size_t column) const {
 void TestTensor::set_code(size_t row, size_t column, int value) {
   if (type == DataType::kI4) {
     oxbow::set_code(*block_of<I4Block>(row, column), row % kBlockRows, column % kI4BlockColumns,
+                    value);
+  } else if (type == DataType::kI4Min) {
+    oxbow::set_code(*block_of<I4MinBlock>(row, column), row % kBlockRows, column % kI4BlockColumns,
                     value);
   } else if (type == DataType::kTernary) {
     oxbow::set_code(*block_of<TernaryBlock>(row, column), row % kBlockRows,
@@ -85,6 +91,11 @@ double TestTensor::value(size_t row, size_t column) const {
     const I4Block& block = *block_of<const I4Block>(row, column);
     return double{to_f32(block.scales[row % kBlockRows])} * code(row, column);
   }
+  if (type == DataType::kI4Min) {
+    const I4MinBlock& block = *block_of<const I4MinBlock>(row, column);
+    return double{to_f32(block.scales[row % kBlockRows])} * code(row, column) +
+           to_f32(block.mins[row % kBlockRows]);
+  }
   const size_t group = column / (width / scale_groups);
   return double{row_scales(row)[group]} * code(row, column);
 }
@@ -110,6 +121,7 @@ TestTensor block_tensor(std::string name, uint32_t rows, uint32_t width) {
 TestTensor weight_tensor(std::string name, DataType type, uint32_t rows, uint32_t width) {
   if (type == DataType::kI8) return block_tensor(std::move(name), rows, width);
   const Layout layout = type == DataType::kI4        ? Layout::kBlock8x32
+                        : type == DataType::kI4Min   ? Layout::kBlock8x32Min
                         : type == DataType::kTernary ? Layout::kBlock8x16
                                                      : Layout::kRowMajor;
   return TestTensor(std::move(name), type, layout, rows, width, has_scales(type) ? 1 : 0);
@@ -147,8 +159,11 @@ void fill_uniform(TestTensor& tensor, uint64_t seed, float low, float high) {
     return;
   }
   ASSERT_NE(tensor.type, DataType::kI32);
-  const int most = tensor.type == DataType::kI8 ? 127 : tensor.type == DataType::kI4 ? 7 : 1;
-  const int least = tensor.type == DataType::kI4 ? -8 : -most;
+  const int most = tensor.type == DataType::kI8      ? 127
+                   : tensor.type == DataType::kI4    ? 7
+                   : tensor.type == DataType::kI4Min ? 15
+                                                     : 1;
+  const int least = tensor.type == DataType::kI4 ? -8 : tensor.type == DataType::kI4Min ? 0 : -most;
   if (tensor.type == DataType::kI4) {
     auto* blocks = reinterpret_cast<I4Block*>(tensor.data);
     for (size_t i = 0; i < tensor.elements.size() / sizeof(I4Block); ++i) {
@@ -156,6 +171,16 @@ void fill_uniform(TestTensor& tensor, uint64_t seed, float low, float high) {
         scale = to_f16(high / 8.0f * (0.25f + 0.75f * next_unit(&state)));
       }
       std::memset(blocks[i].codes, 0x88, sizeof(blocks[i].codes));
+    }
+  } else if (tensor.type == DataType::kI4Min) {
+    auto* blocks = reinterpret_cast<I4MinBlock*>(tensor.data);
+    for (size_t i = 0; i < tensor.elements.size() / sizeof(I4MinBlock); ++i) {
+      for (size_t row = 0; row < kBlockRows; ++row) {
+        const float scale = high / 8.0f * (0.25f + 0.75f * next_unit(&state));
+        blocks[i].scales[row] = to_f16(scale);
+        blocks[i].mins[row] = to_f16(scale * (-10.0f * next_unit(&state) - 2.0f));
+      }
+      std::memset(blocks[i].codes, 0, sizeof(blocks[i].codes));
     }
   } else {
     std::memset(tensor.data, tensor.type == DataType::kI8 ? 0 : 0x55, tensor.elements.size());

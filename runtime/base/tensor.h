@@ -10,8 +10,9 @@
 //                                    then rows x scale_groups F32 scales
 // Weights of fewer bits              F16, BF16: rows x width elements
 //                                    I4:        I4Block[ceil(rows/8)][ceil(width/32)], scales among them
+//                                    I4Min:     I4MinBlock[ceil(rows/8)][ceil(width/32)], scales and mins among them
 //                                    Ternary:   TernaryBlock[ceil(rows/8)][ceil(width/16)], then rows F32 scales
-// value = element * scale of its row and group.
+// value = element * scale of its row and group, plus min where there is one.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,9 +29,16 @@ enum class DataType : uint8_t {
   kF16 = 3,
   kBF16 = 4,
   kI4 = 5,
-  kTernary = 6
+  kTernary = 6,
+  kI4Min = 7
 };
-enum class Layout : uint8_t { kRowMajor = 0, kBlock8x4 = 1, kBlock8x32 = 2, kBlock8x16 = 3 };
+enum class Layout : uint8_t {
+  kRowMajor = 0,
+  kBlock8x4 = 1,
+  kBlock8x32 = 2,
+  kBlock8x16 = 3,
+  kBlock8x32Min = 4
+};
 
 inline constexpr size_t kBlockColumns = 4;
 inline constexpr size_t kTensorAlignment = 64;
@@ -66,6 +74,8 @@ constexpr BlockSize block_size(Layout layout) {
       return {kBlockColumns, kBlockRows * kBlockColumns};
     case Layout::kBlock8x32:
       return {kI4BlockColumns, sizeof(I4Block)};
+    case Layout::kBlock8x32Min:
+      return {kI4BlockColumns, sizeof(I4MinBlock)};
     case Layout::kBlock8x16:
       return {kTernaryBlockColumns, sizeof(TernaryBlock)};
     case Layout::kRowMajor:
@@ -81,6 +91,8 @@ constexpr bool can_lie(DataType type, Layout layout) {
       return layout == Layout::kRowMajor || layout == Layout::kBlock8x4;
     case DataType::kI4:
       return layout == Layout::kBlock8x32;
+    case DataType::kI4Min:
+      return layout == Layout::kBlock8x32Min;
     case DataType::kTernary:
       return layout == Layout::kBlock8x16;
     default:

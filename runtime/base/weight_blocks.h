@@ -28,6 +28,14 @@ struct I4Block {
 };
 static_assert(sizeof(I4Block) == 144);
 
+/// Codes have no sign; min is what code 0 stands for.
+struct I4MinBlock {
+  F16 scales[kBlockRows];
+  F16 mins[kBlockRows];
+  uint8_t codes[kBlockRows * kI4BlockColumns / 2];
+};
+static_assert(sizeof(I4MinBlock) == 160);
+
 inline constexpr size_t kTernaryBlockColumns = 16;
 inline constexpr int kTernaryOffset = 1;
 struct TernaryBlock {
@@ -71,18 +79,32 @@ inline BF16 to_bf16(float value) {
   return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
 
+/// Four bits of a row and a column of a block of 32 columns.
+inline int four_bits(const uint8_t* codes, size_t row, size_t column) {
+  const uint8_t byte = codes[(column % 16 / 4 * kBlockRows + row) * 4 + column % 4];
+  return column < 16 ? byte & 15 : byte >> 4;
+}
+inline void set_four_bits(uint8_t* codes, size_t row, size_t column, int bits) {
+  uint8_t& byte = codes[(column % 16 / 4 * kBlockRows + row) * 4 + column % 4];
+  bits &= 15;
+  byte = static_cast<uint8_t>(column < 16 ? (byte & 0xf0) | bits : (byte & 0x0f) | bits << 4);
+}
+
 /// The code of a row and a column of a block.
 inline int code_of(const I4Block& block, size_t row, size_t column) {
-  const uint8_t byte = block.codes[(column % 16 / 4 * kBlockRows + row) * 4 + column % 4];
-  return (column < 16 ? byte & 15 : byte >> 4) - kI4Offset;
+  return four_bits(block.codes, row, column) - kI4Offset;
+}
+inline int code_of(const I4MinBlock& block, size_t row, size_t column) {
+  return four_bits(block.codes, row, column);
 }
 inline int code_of(const TernaryBlock& block, size_t row, size_t column) {
   return (block.codes[row * 4 + column % 4] >> column / 4 * 2 & 3) - kTernaryOffset;
 }
 inline void set_code(I4Block& block, size_t row, size_t column, int code) {
-  uint8_t& byte = block.codes[(column % 16 / 4 * kBlockRows + row) * 4 + column % 4];
-  const int stored = (code + kI4Offset) & 15;
-  byte = static_cast<uint8_t>(column < 16 ? (byte & 0xf0) | stored : (byte & 0x0f) | stored << 4);
+  set_four_bits(block.codes, row, column, code + kI4Offset);
+}
+inline void set_code(I4MinBlock& block, size_t row, size_t column, int code) {
+  set_four_bits(block.codes, row, column, code);
 }
 inline void set_code(TernaryBlock& block, size_t row, size_t column, int code) {
   uint8_t& byte = block.codes[row * 4 + column % 4];

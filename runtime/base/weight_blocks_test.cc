@@ -47,10 +47,12 @@ TEST(Halves, RoundToTheNearestAndTiesToEven) {
 
 TEST(Blocks, CodesAreWhereTheyWerePut) {
   I4Block four = {};
+  I4MinBlock four_min = {};
   TernaryBlock two = {};
   for (size_t row = 0; row < kBlockRows; ++row) {
     for (size_t i = 0; i < kI4BlockColumns; ++i) {
       set_code(four, row, i, static_cast<int>((row * 7 + i * 5) % 16) - 8);
+      set_code(four_min, row, i, static_cast<int>((row * 7 + i * 5) % 16));
     }
     for (size_t i = 0; i < kTernaryBlockColumns; ++i) {
       set_code(two, row, i, static_cast<int>((row * 7 + i * 5) % 3) - 1);
@@ -59,6 +61,7 @@ TEST(Blocks, CodesAreWhereTheyWerePut) {
   for (size_t row = 0; row < kBlockRows; ++row) {
     for (size_t i = 0; i < kI4BlockColumns; ++i) {
       EXPECT_EQ(code_of(four, row, i), static_cast<int>((row * 7 + i * 5) % 16) - 8);
+      EXPECT_EQ(code_of(four_min, row, i), static_cast<int>((row * 7 + i * 5) % 16));
     }
     for (size_t i = 0; i < kTernaryBlockColumns; ++i) {
       EXPECT_EQ(code_of(two, row, i), static_cast<int>((row * 7 + i * 5) % 3) - 1);
@@ -67,6 +70,8 @@ TEST(Blocks, CodesAreWhereTheyWerePut) {
   // As schema/model.fbs draws them.
   EXPECT_EQ(four.codes[(2 * 8 + 3) * 4 + 1] & 15, code_of(four, 3, 9) + 8);
   EXPECT_EQ(four.codes[(2 * 8 + 3) * 4 + 1] >> 4, code_of(four, 3, 25) + 8);
+  EXPECT_EQ(four_min.codes[(2 * 8 + 3) * 4 + 1] & 15, code_of(four_min, 3, 9));
+  EXPECT_EQ(four_min.codes[(2 * 8 + 3) * 4 + 1] >> 4, code_of(four_min, 3, 25));
   EXPECT_EQ(two.codes[3 * 4 + 1] >> 4 & 3, code_of(two, 3, 9) + 1);
 }
 
@@ -80,6 +85,14 @@ TEST(TensorBytes, OnlyWhatAFileMayHoldHasASize) {
   EXPECT_EQ(bytes, 4u * 32 + 9 * 4);
   EXPECT_TRUE(tensor_bytes(DataType::kI4, Layout::kBlock8x32, 0x7fffffff, 0x3fffffff, 0, &bytes));
   EXPECT_EQ(bytes, (uint64_t{1} << 53) * 144);
+  EXPECT_TRUE(tensor_bytes(DataType::kI4Min, Layout::kBlock8x32Min, 9, 33, 0, &bytes));
+  EXPECT_EQ(bytes, 4u * 160);
+  EXPECT_TRUE(
+      tensor_bytes(DataType::kI4Min, Layout::kBlock8x32Min, 0x7fffffff, 0x3fffffff, 0, &bytes));
+  EXPECT_EQ(bytes, (uint64_t{1} << 53) * 160);
+  EXPECT_FALSE(tensor_bytes(DataType::kI4Min, Layout::kBlock8x32, 9, 33, 0, &bytes));
+  EXPECT_FALSE(tensor_bytes(DataType::kI4, Layout::kBlock8x32Min, 9, 33, 0, &bytes));
+  EXPECT_FALSE(tensor_bytes(DataType::kI4Min, Layout::kBlock8x32Min, 9, 33, 1, &bytes));
   EXPECT_FALSE(tensor_bytes(DataType::kI4, Layout::kRowMajor, 9, 33, 0, &bytes));
   EXPECT_FALSE(tensor_bytes(DataType::kI4, Layout::kBlock8x16, 9, 33, 0, &bytes));
   EXPECT_FALSE(tensor_bytes(DataType::kI4, Layout::kBlock8x32, 9, 33, 1, &bytes));
