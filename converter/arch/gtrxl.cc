@@ -114,11 +114,10 @@ class Builder {
   struct Half {
     std::vector<float> weight, bias;
   };
-  Half half(const std::string& of, uint32_t first) const {
-    const uint32_t all = 2 * attention_width_;
-    return {rows_of(checkpoint_.matrix(of + ".weight", all, config_.width), config_.width, first,
-                    attention_width_),
-            rows_of(checkpoint_.vector(of + ".bias", all), 1, first, attention_width_)};
+  Half half(const std::string& of, uint32_t first) {
+    const auto& both = parts_.packed(of, 2 * attention_width_, config_.width, true);
+    return {rows_of(both.weight, config_.width, first, attention_width_),
+            rows_of(both.bias, 1, first, attention_width_)};
   }
 
   uint32_t attend(uint32_t index, const std::string& name, uint32_t x, const std::string& of) {

@@ -159,11 +159,11 @@ class Decoder {
 
   /// Rows of the packed matrix for keys and values.
   uint32_t half(uint32_t layer, const std::string& name, size_t index) {
-    const std::string packed = attention_prefix(layer) + "to_kv.weight";
-    const std::vector<float> values =
-        checkpoint_.matrix(packed, uint64_t{2} * config_.width, config_.width);
-    return builder_.weight(attention_prefix(layer) + name, config_.width, config_.width,
-                           rows_of(values, config_.width, index * config_.width, config_.width));
+    const auto& packed =
+        parts_.packed(attention_prefix(layer) + "to_kv", 2 * config_.width, config_.width, false);
+    return builder_.weight(
+        attention_prefix(layer) + name, config_.width, config_.width,
+        rows_of(packed.weight, config_.width, index * config_.width, config_.width));
   }
 
   Memory make_memory(uint32_t layer) {

@@ -109,15 +109,14 @@ class Builder {
   uint32_t query_part(const std::string& name, uint32_t z, const std::string& of, uint32_t part) {
     const uint32_t width = config_.width, head_width = config_.heads.width;
     const uint32_t all = 2 * config_.heads.count * head_width;
-    const std::vector<float> packed = checkpoint_.matrix(of + ".weight", all, width);
-    const std::vector<float> packed_bias =
-        config_.attention_bias ? checkpoint_.vector(of + ".bias", all) : std::vector<float>(all);
+    const auto& packed = parts().packed(of, all, width, config_.attention_bias);
     std::vector<float> matrix, bias;
     for (uint32_t head = 0; head < config_.heads.count; ++head) {
       const size_t first = size_t{2 * head + part} * head_width;
-      const std::vector<float> rows = rows_of(packed, width, first, head_width);
-      const std::vector<float> biases = rows_of(packed_bias, 1, first, head_width);
+      const std::vector<float> rows = rows_of(packed.weight, width, first, head_width);
       matrix.insert(matrix.end(), rows.begin(), rows.end());
+      if (!config_.attention_bias) continue;
+      const std::vector<float> biases = rows_of(packed.bias, 1, first, head_width);
       bias.insert(bias.end(), biases.begin(), biases.end());
     }
     const std::string suffix = "." + std::to_string(part);

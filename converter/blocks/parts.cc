@@ -310,15 +310,23 @@ uint32_t Parts::causal_convolution(const std::string& name, uint32_t x, const st
   return y;
 }
 
+const Parts::Packed& Parts::packed(const std::string& prefix, uint32_t all, uint32_t in,
+                                   bool bias) {
+  if (packed_.prefix != prefix) {
+    packed_ = {prefix, checkpoint_.matrix(prefix + ".weight", all, in), {}};
+    if (bias) packed_.bias = checkpoint_.vector(prefix + ".bias", all);
+  }
+  return packed_;
+}
+
 uint32_t Parts::linear_rows(const std::string& name, uint32_t x, const std::string& prefix,
                             uint32_t in, uint32_t all, uint32_t first, uint32_t out, bool bias) {
+  const Packed& packed = this->packed(prefix, all, in, bias);
   const std::string suffix = ":" + std::to_string(first);
   const uint32_t weight =
-      builder_.weight(prefix + ".weight" + suffix, out, in,
-                      rows_of(checkpoint_.matrix(prefix + ".weight", all, in), in, first, out));
+      builder_.weight(prefix + ".weight" + suffix, out, in, rows_of(packed.weight, in, first, out));
   const uint32_t offset =
-      bias ? builder_.weight(prefix + ".bias" + suffix, 1, out,
-                             rows_of(checkpoint_.vector(prefix + ".bias", all), 1, first, out))
+      bias ? builder_.weight(prefix + ".bias" + suffix, 1, out, rows_of(packed.bias, 1, first, out))
            : GraphBuilder::kNone;
   return builder_.linear(name, x, weight, offset);
 }

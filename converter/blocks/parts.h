@@ -94,6 +94,13 @@ class Parts {
   /// [width, 1, taps], and prefix.bias if `bias`. The rows before are kept in the state `state`.
   uint32_t causal_convolution(const std::string& name, uint32_t x, const std::string& prefix,
                               uint32_t width, uint32_t taps, bool bias, const std::string& state);
+  /// A linear layer whose rows are several layers'. It is kept until another is asked for: its parts come one after the
+  /// other, and it is read once.
+  struct Packed {
+    std::string prefix;
+    std::vector<float> weight, bias;
+  };
+  const Packed& packed(const std::string& prefix, uint32_t all, uint32_t in, bool bias);
   /// The rows of a linear layer's matrix [first, first + out) as a layer of their own.
   uint32_t linear_rows(const std::string& name, uint32_t x, const std::string& prefix, uint32_t in,
                        uint32_t all, uint32_t first, uint32_t out, bool bias);
@@ -101,6 +108,7 @@ class Parts {
  private:
   const Checkpoint& checkpoint_;
   GraphBuilder& builder_;
+  Packed packed_;
   std::map<std::string, uint32_t> weights_;
 };
 
