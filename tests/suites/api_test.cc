@@ -11,6 +11,8 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -281,6 +283,61 @@ TEST(Api, WhatWasMovedFromIsEmptyAndRefused) {
   EXPECT_EQ(decoder->run(0).status().code(), OXB_INVALID_ARGUMENT);
   EXPECT_EQ(sampler->pick(std::vector<float>(3)).status().code(), OXB_INVALID_ARGUMENT);
   EXPECT_EQ(session.run(std::vector<int32_t>{1}).code(), OXB_INVALID_ARGUMENT);
+}
+
+TEST(Api, AnObjectThatIsReplacedEndsBeforeItsMemoryGoes) {
+  const oxb::Model model = open(kGenerator);
+  oxb::Session session = start(model), other_session = start(model);
+  auto generator = oxb::Generator::create(session);
+  auto other = oxb::Generator::create(other_session);
+  ASSERT_TRUE(generator.ok() && other.ok());
+  ASSERT_TRUE(generator->add(std::vector<int32_t>{1, 2}).ok());
+  ASSERT_TRUE(generator->next().ok());
+  *generator = std::move(*other);
+  EXPECT_EQ(other->get(), nullptr);
+  EXPECT_EQ(other->next().status().code(), OXB_INVALID_ARGUMENT);
+  ASSERT_TRUE(generator->add(std::vector<int32_t>{3}).ok());
+  ASSERT_TRUE(generator->next().ok());
+  EXPECT_EQ(generator->progress().prompt_tokens, 1u);
+  session = start(model);
+  EXPECT_TRUE(session.run(std::vector<int32_t>{1}).ok());
+}
+
+TEST(Api, TheVersionAndTheBackendsHaveNames) {
+  EXPECT_EQ(oxb::version(), oxb_version());
+  EXPECT_STREQ(oxb::backend_name(OXB_BACKEND_CPU), "cpu");
+  EXPECT_EQ(oxb::backend_name(99), nullptr);
+  EXPECT_TRUE(oxb::is_built_in(OXB_BACKEND_REFERENCE));
+  EXPECT_FALSE(oxb::is_built_in(99));
+}
+
+TEST(Api, ATableOfVectorsIsMadeFilledAndSearched) {
+  constexpr uint32_t kWidth = 8;
+  const auto bytes = oxb::index::bytes(3, kWidth, OXB_METRIC_DOT);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().text();
+  std::vector<std::byte> memory(*bytes + 64);
+  void* place = memory.data();
+  size_t room = memory.size();
+  ASSERT_NE(std::align(64, *bytes, place, room), nullptr);
+  const std::span<std::byte> table(static_cast<std::byte*>(place), *bytes);
+  ASSERT_TRUE(oxb::index::create(table, 3, kWidth, OXB_METRIC_DOT).ok());
+  std::vector<float> vectors(3 * kWidth);
+  for (size_t i = 0; i < 3; ++i) vectors[i * kWidth + i] = 1.0f;
+  ASSERT_TRUE(oxb::index::put(table, 0, vectors).ok());
+  EXPECT_EQ(oxb::index::info(table)->count, 3u);
+  std::vector<uint64_t> ids(2);
+  std::vector<float> scores(2);
+  std::vector<float> query(kWidth);
+  query[2] = 1.0f;
+  query[1] = 0.5f;
+  ASSERT_TRUE(oxb::index::search(table, query, 0, 3, 2, ids, scores).ok());
+  EXPECT_EQ(ids, (std::vector<uint64_t>{2, 1}));
+  EXPECT_NEAR(scores[0], 1.0f, 0.02f);
+  EXPECT_EQ(oxb::index::search(table, query, 0, 3, 3, ids, scores).code(), OXB_BUFFER_TOO_SMALL);
+  query.pop_back();
+  EXPECT_EQ(oxb::index::search(table, query, 0, 3, 2, ids, scores).code(), OXB_INVALID_ARGUMENT);
+  EXPECT_EQ(oxb::index::put(table, 0, query).code(), OXB_INVALID_ARGUMENT);
+  EXPECT_FALSE(oxb::index::info(table.first(8)).ok());
 }
 
 TEST(Api, AnEncoderGivesAllTokensOfAText) {
