@@ -303,6 +303,51 @@ TEST(Api, AnObjectThatIsReplacedEndsBeforeItsMemoryGoes) {
   EXPECT_TRUE(session.run(std::vector<int32_t>{1}).ok());
 }
 
+/// What the manual lists as "any thread, at any time".
+void ask_a_model_everything(const oxb::Model& model, uint32_t thread) {
+  oxb::SessionOptions options;
+  options.threads = 1 + thread % 2;
+  for (int i = 0; i < 20; ++i) {
+    const oxb_model_info info = model.info();
+    EXPECT_EQ(info.hash, model.info().hash);
+    EXPECT_TRUE(model.check_weights().ok());
+    EXPECT_TRUE(model.plan().ok() && model.plan(options).ok());
+    EXPECT_TRUE(model.entry_info(0).ok() && model.input_info(0, 0).ok() &&
+                model.output_info(0, 0).ok());
+    EXPECT_TRUE(model.find_entry(model.entry_info(0)->name).ok());
+    EXPECT_TRUE(model.find_input(0, model.input_info(0, 0)->name).ok());
+    for (size_t k = 0; k < info.metadata_count; ++k) {
+      EXPECT_STREQ(model.find_metadata(model.metadata(k)->first), model.metadata(k)->second);
+    }
+    EXPECT_EQ(model.label(info.label_count), nullptr);
+    EXPECT_EQ(model.chat_before(), nullptr);
+    EXPECT_EQ(model.chat_after(), nullptr);
+    std::vector<char> text(64);
+    EXPECT_TRUE(model.token_bytes(1, text).ok());
+    EXPECT_FALSE(model.ends_text(-1));
+    (void)model.sampler_options();
+    (void)model.beam_options();
+    auto encoder = oxb::Encoder::create(model);
+    auto decoder = oxb::Decoder::create(model);
+    ASSERT_TRUE(encoder.ok() && decoder.ok());
+    EXPECT_EQ(encoder->encode("ab")->size(), 2u);
+    oxb::Session session = start(model, options);
+    EXPECT_TRUE(session.run(std::vector<int32_t>{1}).ok());
+    EXPECT_TRUE(oxb::Model::open(file(kClassifier).c_str()).ok());
+    EXPECT_STREQ(oxb::backend_name(OXB_BACKEND_AUTO), "auto");
+    EXPECT_STREQ(oxb_status_name(OXB_OK), "ok");
+  }
+}
+
+TEST(Api, AModelAnswersManyThreadsConcurrently) {
+  const oxb::Model model = open(kGenerator);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < 4; ++i) {
+    threads.emplace_back([&model, i] { ask_a_model_everything(model, i); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(Api, TheVersionAndTheBackendsHaveNames) {
   EXPECT_EQ(oxb::version(), oxb_version());
   EXPECT_STREQ(oxb::backend_name(OXB_BACKEND_CPU), "cpu");
