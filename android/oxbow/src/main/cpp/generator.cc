@@ -50,7 +50,7 @@ using Both = WithSession<Generator>;
 jlong create(JNIEnv* env, jobject, jobject, jlong session_handle, jboolean advised,
              jfloat temperature, jint top_k, jfloat top_p, jfloat penalty, jint window, jlong seed,
              jbyteArray stop_texts, jintArray stop_lengths, jlong max_tokens, jint undo_turns,
-             jboolean literal) {
+             jint max_word_bytes, jboolean literal, jboolean add_template) {
   const Use<Session> session(env, session_handle);
   Draft<Generator> generator(env);
   Memory words, texts;
@@ -67,7 +67,9 @@ jlong create(JNIEnv* env, jobject, jobject, jlong session_handle, jboolean advis
   options.stop_text_count = texts.size() / sizeof(const char*);
   options.max_tokens = static_cast<uint64_t>(max_tokens);
   options.undo_turns = static_cast<uint32_t>(undo_turns);
+  options.max_word_bytes = static_cast<uint32_t>(max_word_bytes);
   options.literal_text = literal == JNI_TRUE;
+  options.no_template = add_template != JNI_TRUE;
   size_t bytes = 0;
   oxb_error error = OXB_ERROR_INIT;
   if (!check(env, oxb_generator_bytes(session->session, &options, &bytes, &error), error) ||
@@ -291,7 +293,7 @@ void state(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jb
 
 bool register_generator(JNIEnv* env) {
   const JNINativeMethod methods[] = {
-      method("create", "(Ldev/oxbow/Session;JZFIFFIJ[B[IJIZ)J", create),
+      method("create", "(Ldev/oxbow/Session;JZFIFFIJ[B[IJIIZZ)J", create),
       method("generate", "(JLdev/oxbow/Session;JI[B[IJLdev/oxbow/Generator$Run;[B[J)I", generate),
       method("say", "(JLdev/oxbow/Session;JI[B)V", say),
       method("undo", "(JLdev/oxbow/Session;J)V", undo),

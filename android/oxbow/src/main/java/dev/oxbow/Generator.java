@@ -50,7 +50,9 @@ public final class Generator extends Resumable {
                         stops.lengths,
                         maxTokens,
                         options.undoTurns,
-                        options.literalText));
+                        options.maxWordBytes,
+                        options.literalText,
+                        options.addTemplate));
     }
 
     /** 200 tokens at most, picked as the model's makers advise. */
@@ -214,7 +216,9 @@ public final class Generator extends Resumable {
             int[] stopLengths,
             long maxTokens,
             int undoTurns,
-            boolean literalText);
+            int maxWordBytes,
+            boolean literalText,
+            boolean addTemplate);
 
     private native int generate(
             long handle,

@@ -66,6 +66,30 @@ public class GeneratorTest extends Fixture {
         }
     }
 
+    /** The tokens of the prompt are those of a tokenizer with the same options. */
+    @Test
+    public void whatTheModelWantsAroundATextCanBeLeftOut() throws IOException {
+        int[] counts = new int[2];
+        try (Model model = open("chat.oxb");
+                Session session = Session.create(model)) {
+            for (boolean on : new boolean[] {false, true}) {
+                session.reset();
+                try (Tokenizer tokenizer = Tokenizer.create(model, new TokenizerOptions().addTemplate(on));
+                        Generator generator =
+                                Generator.create(session, new GeneratorOptions().maxTokens(1).addTemplate(on))) {
+                    Generation result = generator.generate("Where is it?", piece -> true);
+                    counts[on ? 1 : 0] = tokenizer.encode("Where is it?").length;
+                    assertEquals(counts[on ? 1 : 0], result.getPromptTokens());
+                }
+            }
+            assertTrue(counts[0] < counts[1]);
+            refused(
+                    OxbowException.INVALID_ARGUMENT,
+                    () -> Generator.create(session, new GeneratorOptions().maxWordBytes(63)));
+            Generator.create(session, new GeneratorOptions().maxWordBytes(64)).close();
+        }
+    }
+
     @Test
     public void anEmptyPromptBeginsALine() throws IOException {
         try (Model model = demo();
