@@ -19,7 +19,6 @@ public final class MainActivity extends Activity {
 
     private WritingModel model;
     private EditText prompt;
-    private Settings settings;
     private Button button;
     private Button threads;
     private Button backend;
@@ -36,7 +35,6 @@ public final class MainActivity extends Activity {
         super.onCreate(state);
         prompt = new EditText(this);
         prompt.setHint("Prompt");
-        settings = new Settings(this);
         button = new Button(this);
         threads = new Button(this);
         backend = new Button(this);
@@ -71,7 +69,7 @@ public final class MainActivity extends Activity {
         if (model == null) {
             String before = state == null ? "" : state.getString(TEXT, "");
             boolean paused = state != null && state.getBoolean(PAUSED);
-            model = new WritingModel(this, settings.options(), before, paused);
+            model = new WritingModel(this, before, paused);
         }
         model.show(this::wantFrame);
         draw();
@@ -92,8 +90,8 @@ public final class MainActivity extends Activity {
 
     private void change(Change what) {
         try {
-            what.of(settings);
-            model.use(settings.options());
+            what.of(model.settings());
+            model.useSettings();
         } catch (LinkageError e) {
             // Without the native library there is nothing to choose; the status says so.
         }
@@ -121,8 +119,8 @@ public final class MainActivity extends Activity {
             shownCharacters += more.length();
         }
         button.setText(model.isBusy() ? "Stop" : "Write");
-        threads.setText("Threads: " + settings.threads());
-        backend.setText(settings.backend().name());
+        threads.setText("Threads: " + model.settings().threads());
+        backend.setText(model.settings().backend().name());
         status.setText(model.status() + ", native heap " + Debug.getNativeHeapAllocatedSize() / 1024 + " KiB");
     }
 

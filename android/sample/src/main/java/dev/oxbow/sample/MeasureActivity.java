@@ -35,7 +35,7 @@ public final class MeasureActivity extends Activity {
         setContentView(scroll);
         measurement = (Measurement) getLastNonConfigurationInstance();
         if (measurement == null) {
-            measurement = new Measurement(getApplicationContext(), new Settings(this).options());
+            measurement = new Measurement(getApplicationContext(), new Settings(this));
         }
         measurement.show(this::wantFrame);
         draw();
