@@ -234,11 +234,11 @@ jint generate(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle,
   Run run(env, both, listener, piece, numbers);
   // What is known of the text before is not of this one.
   if (!run.step_of_prompt(0)) return OXB_END_CANCELLED;
+  const jint size = env->GetArrayLength(text != nullptr ? jarray{text} : jarray{tokens});
   bool added = true;
   if (text != nullptr && role >= 0) added = add_message(env, both, role, text);
   if (text != nullptr && role < 0) added = add_text(env, both, run, text);
   if (tokens != nullptr) added = add_tokens(env, both, run, tokens);
-  const jint size = env->GetArrayLength(text != nullptr ? jarray{text} : jarray{tokens});
   const int32_t end = added && run.step_of_prompt(size) ? run.write(max_tokens) : OXB_END_CANCELLED;
   tell_progress(env, both, numbers);
   return end;

@@ -1,6 +1,7 @@
 package dev.oxbow.sample;
 
 import android.content.Context;
+import dev.oxbow.Oxbow;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
@@ -26,6 +27,8 @@ final class WritingModel {
     private Writing writing;
     private int textNumber;
     private boolean busy;
+    /** The native library is there. */
+    private boolean opened;
 
     /** The text before is what an earlier process had shown; when it was paused, {@link #resume} goes on with it. */
     WritingModel(Context context, String before, boolean paused) {
@@ -69,6 +72,9 @@ final class WritingModel {
         try {
             settings.load();
             writer = Writer.open(context, settings.options());
+            synchronized (this) {
+                opened = true;
+            }
             tell(writer.about());
         } catch (Exception | LinkageError e) {
             // An app for another processor has no native library for this one.
@@ -81,7 +87,8 @@ final class WritingModel {
     }
 
     synchronized String status() {
-        return busy ? writing.rate() + status : status;
+        String memory = opened ? ", library " + Oxbow.getNativeBytes() / 1024 + " KiB" : "";
+        return (busy ? writing.rate() + status : status) + memory;
     }
 
     synchronized boolean isBusy() {
