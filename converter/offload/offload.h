@@ -47,8 +47,10 @@ struct OffloadOptions {
   std::vector<std::string> targets;
   /// Numbers of rows to compile layers for; empty: 16 and 64.
   std::vector<uint32_t> rows;
-  /// The program `vela`, for Ethos-U.
+  /// The program `vela`, for Ethos-U, and the names of its system configuration and memory mode; empty: its own choice for
+  /// the chip.
   std::string vela = "vela";
+  std::string vela_system, vela_memory;
   /// A file of layers that were compiled before; empty: none.
   std::string cache;
 };

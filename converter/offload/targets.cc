@@ -27,19 +27,15 @@ class ExampleCompiler : public NpuCompiler {
   void check(const CompiledLayer&) const override {}
 };
 
-// The chips whose streams the tests run, to the bit.
-constexpr const char* kEthosu[] = {"ethos-u55-256", "ethos-u65-256"};
-
 }  // namespace
 
 std::unique_ptr<NpuCompiler> make_npu_compiler(const std::string& target,
                                                const OffloadOptions& options) {
   if (target == "example-i8") return std::make_unique<ExampleCompiler>();
-  for (const char* chip : kEthosu) {
-    if (target == chip) return make_ethosu_compiler(target, options.vela);
-  }
-  throw UsageError("--npu " + printable(target) +
-                   " does not exist; there are ethos-u55-256, ethos-u65-256 and example-i8");
+  auto ethosu = make_ethosu_compiler(target, options);
+  if (ethosu != nullptr) return ethosu;
+  throw UsageError("--npu " + printable(target) + " does not exist; there are " + ethosu_targets() +
+                   " and example-i8");
 }
 
 }  // namespace oxbow::convert
