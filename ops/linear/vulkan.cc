@@ -112,6 +112,7 @@ Status bind_linear_vulkan(VulkanBindContext& context) {
   OXB_TRY(context.dispatch(shaders.row, operands, has_four_bits(weight) ? all : common));
   if (may_tile(p)) {
     OXB_TRY(context.dispatch(*shaders.tile, operands, common));
+    context.for_many_rows();
   }
   return to_i8 ? dispatch_row_output(context, shader_quantize, y, {to}, {}) : Status::kOk;
 }
