@@ -20,6 +20,8 @@ constexpr const char* kText =
 Bytes table_of(const std::string& source, uint32_t vocabulary) {
   const convert::FoundTokenizer found = convert::read_tokenizer(source, {"", vocabulary});
   flatbuffers::FlatBufferBuilder builder;
+  // What is not there could not be changed.
+  builder.ForceDefaults(true);
   builder.Finish(schema::CreateTokenizer(builder, found.tokenizer.get()));
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
