@@ -65,7 +65,9 @@ enum {
   /* A run takes memory from the system. Sessions then cannot promise that they do not. */
   OXB_NPU_RUN_ALLOCATES = 1,
   /* Commands are executed as they are found, without a check of every address in them. */
-  OXB_NPU_TRUSTS_COMMANDS = 2
+  OXB_NPU_TRUSTS_COMMANDS = 2,
+  /* It takes memory from the system that check does not tell and taken_bytes does not count. */
+  OXB_NPU_HIDES_MEMORY = 4
 };
 
 enum { OXB_NPU_INFO = 0, OXB_NPU_WARNING = 1 };
