@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <span>
+#include <sstream>
 #include <string>
 
+#include "converter/offload/program.h"
 #include "converter/offload/tables.h"
 #include "host/errors.h"
+#include "host/io_file.h"
 #include "runtime/device/npu/litert/blob.h"
 
 namespace oxbow::convert {
@@ -171,7 +175,7 @@ class LitertCompiler : public NpuCompiler {
  public:
   std::string plugin() const override { return "litert"; }
   std::string name() const override { return "oxbow-convert, a .tflite graph for each chain"; }
-  bool makes_chains() const override { return true; }
+  schema::OffloadResult result() const override { return schema::OffloadResult::Formula; }
 
   CompiledLayer compile_chain(const Chain& chain, uint32_t rows) override {
     CompiledLayer compiled;
@@ -190,8 +194,47 @@ class LitertCompiler : public NpuCompiler {
   }
 };
 
+/// The same, for which a vendor's compiler has then made what its chip executes.
+class ChipCompiler : public LitertCompiler {
+ public:
+  explicit ChipCompiler(const std::string& tool) {
+    std::istringstream words(tool);
+    for (std::string word; words >> word;) tool_.push_back(word);
+    if (tool_.empty()) throw UsageError("--npu litert-compiled needs --litert-tool");
+  }
+
+  std::string name() const override {
+    std::string text = "LiteRT's tool:";
+    for (const std::string& word : tool_) text += " " + word;
+    return text;
+  }
+  schema::OffloadResult result() const override { return schema::OffloadResult::Tolerance; }
+
+  CompiledLayer compile_chain(const Chain& chain, uint32_t rows) override {
+    CompiledLayer compiled = LitertCompiler::compile_chain(chain, rows);
+    const WorkFolder folder;
+    const std::string from = (folder.path() / "chain.tflite").string(),
+                      to = (folder.path() / "compiled.tflite").string();
+    std::ofstream(from, std::ios::binary)
+        .write(reinterpret_cast<const char*>(compiled.weights.data()),
+               static_cast<std::streamsize>(compiled.weights.size()));
+    std::vector<std::string> words = tool_;
+    words.insert(words.end(), {"--model=" + from, "--o=" + to});
+    run_program(words, folder.path() / "log", "--litert-tool names LiteRT's apply_plugin_main");
+    const MappedFile file(to);
+    compiled.weights.assign(file.bytes().begin(), file.bytes().end());
+    return compiled;
+  }
+
+ private:
+  std::vector<std::string> tool_;
+};
+
 }  // namespace
 
 std::unique_ptr<NpuCompiler> make_litert_compiler() { return std::make_unique<LitertCompiler>(); }
+std::unique_ptr<NpuCompiler> make_litert_chip_compiler(const std::string& tool) {
+  return std::make_unique<ChipCompiler>(tool);
+}
 
 }  // namespace oxbow::convert

@@ -91,8 +91,7 @@ class Compiled {
       if (known == nullptr) cache_.add(key, layer);
       schema::OffloadT& offload = at->second;
       offload.rows = rows;
-      offload.result = compiler_.makes_chains() ? schema::OffloadResult::Formula
-                                                : schema::OffloadResult::ExactSums;
+      offload.result = compiler_.result();
       offload.commands = store_.add(layer.commands);
       offload.command_bytes = layer.commands.size();
       offload.weights = store_.add(layer.weights);

@@ -57,8 +57,9 @@ class NpuCompiler {
   virtual std::string plugin() const = 0;
   /// With version and settings.
   virtual std::string name() const = 0;
-  /// It makes chains with int8 results, and not single layers with int32 sums. Only the one of the two is called.
-  virtual bool makes_chains() const { return false; }
+  /// Exact sums of single layers, or chains with int8 results. Only the one of the two is called.
+  virtual schema::OffloadResult result() const { return schema::OffloadResult::ExactSums; }
+  bool makes_chains() const { return result() != schema::OffloadResult::ExactSums; }
   virtual CompiledLayer compile(const DenseCodes& layer, uint32_t rows);
   virtual CompiledLayer compile_chain(const Chain& chain, uint32_t rows);
   /// Throws InputError when the plug-in would not run the layer.
@@ -72,6 +73,8 @@ struct OffloadOptions {
   std::vector<uint32_t> rows;
   /// The program `vela`, for Ethos-U.
   std::string vela = "vela";
+  /// A program and its arguments, for "litert-compiled": with --model=FILE and --o=FILE behind them it compiles a .tflite file.
+  std::string litert_tool;
   /// A file of layers that were compiled before; empty: none.
   std::string cache;
 };

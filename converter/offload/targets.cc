@@ -37,7 +37,7 @@ class ExampleChainCompiler : public NpuCompiler {
  public:
   std::string plugin() const override { return "example"; }
   std::string name() const override { return "oxbow-convert, chains as they are"; }
-  bool makes_chains() const override { return true; }
+  schema::OffloadResult result() const override { return schema::OffloadResult::Formula; }
 
   CompiledLayer compile_chain(const Chain& chain, uint32_t rows) override {
     CompiledLayer compiled;
@@ -72,12 +72,13 @@ std::unique_ptr<NpuCompiler> make_npu_compiler(const std::string& target,
   if (target == "example-i8") return std::make_unique<ExampleCompiler>();
   if (target == "example-i8-chain") return std::make_unique<ExampleChainCompiler>();
   if (target == "litert") return make_litert_compiler();
+  if (target == "litert-compiled") return make_litert_chip_compiler(options.litert_tool);
   for (const char* chip : kEthosu) {
     if (target == chip) return make_ethosu_compiler(target, options.vela);
   }
   throw UsageError("--npu " + printable(target) +
-                   " does not exist; there are ethos-u55-256, ethos-u65-256, litert, example-i8 "
-                   "and example-i8-chain");
+                   " does not exist; there are ethos-u55-256, ethos-u65-256, litert, "
+                   "litert-compiled, example-i8 and example-i8-chain");
 }
 
 }  // namespace oxbow::convert

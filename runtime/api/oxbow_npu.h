@@ -51,9 +51,9 @@ typedef int32_t oxb_npu_result;
 enum {
   /* int32 sums of products of int8, exactly: the library's own scales follow, and the bits are its own. */
   OXB_NPU_EXACT_SUMS = 0,
-  /* int8 codes, rounded by a rule that the plug-in's manual states. */
+  /* int8 codes, by the formula of docs/npu.md. */
   OXB_NPU_FORMULA = 1,
-  /* int8 codes, near those of the CPU. */
+  /* int8 codes, near those of the formula. */
   OXB_NPU_TOLERANCE = 2
 };
 
@@ -112,7 +112,8 @@ typedef struct oxb_npu_bucket {
   size_t weight_bytes;
 } oxb_npu_bucket;
 
-/* x W^T for int8 rows x of `depth` elements: `channels` results for each row. Nothing lies between rows. */
+/* x W^T for int8 rows x of `depth` elements: `channels` results for each row. Nothing lies between rows. With int8 results it may
+ * be several dense layers, one after the other: `depth` is the first one's, `channels` the last one's. */
 typedef struct oxb_npu_layer {
   size_t size;
   const char* target;

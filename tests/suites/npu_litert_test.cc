@@ -92,10 +92,71 @@ TEST_P(LitertGolden, ThroughOpenvinoCodesAreWithinOneOfTheFormulas) {
   EXPECT_LE(report.largest_difference, 1.0f);
 }
 
+TEST_P(LitertGolden, CompiledAheadOfTimeByOpenvinoCodesAreWithinOneOfTheFormulas) {
+  const char* library = std::getenv("OXBOW_LITERT_LIBRARY");
+  const char* vendor = std::getenv("OXBOW_LITERT_OPENVINO");
+  const char* tool = std::getenv("OXBOW_LITERT_TOOL");
+  if (library == nullptr || vendor == nullptr || tool == nullptr) {
+    GTEST_SKIP() << "OXBOW_LITERT_TOOL names no apply_plugin_main of LiteRT";
+  }
+  const std::string file =
+      static_model(GetParam(), {"--npu", "litert-compiled", "--npu-rows", "16", "--litert-tool",
+                                std::string(tool) + " --cmd=apply --libs=" + vendor +
+                                    "/compiler --soc_manufacturer=IntelOpenVINO --soc_model=LNL "
+                                    "--intel_openvino_graph_backends=cpu"});
+  const oxb_npu_report report = report_of(file, {{"library", library},
+                                                 {"accelerator", "npu"},
+                                                 {"dispatch", std::string(vendor) + "/dispatch"}});
+  RecordProperty("different", std::to_string(report.different));
+  RecordProperty("compared", std::to_string(report.compared));
+  EXPECT_LE(report.largest_difference, 1.0f);
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, LitertGolden, ::testing::ValuesIn(static_cases()),
                          [](const auto& tested) {
                            return tested.param.substr(0, tested.param.find('/'));
                          });
+
+TEST(Litert, WhatAToolCompiledRunsOnItsChipAlone) {
+  const std::string file = static_model(kBert, {"--npu", "litert-compiled", "--litert-tool",
+                                                source_dir() + "/tests/npu/copy_graph 1"});
+  const Settings on_chip = {
+      {"library", fake_library()}, {"accelerator", "npu"}, {"dispatch", "/anywhere"}};
+  EXPECT_EQ(report_of(file, on_chip).different, 0u);
+  const auto npu = try_open({{"library", fake_library()}});
+  const auto model = oxb::Model::open(file.c_str());
+  oxb::SessionOptions options;
+  options.backend = OXB_BACKEND_NPU;
+  options.npu = npu->get();
+  EXPECT_EQ(model->plan(options).status().code(), OXB_NO_DEVICE);
+}
+
+TEST(Litert, AToolThatFailsOrIsMissingIsTold) {
+  const TemporaryDirectory directory;
+  const std::string pack = source_dir() + "/tests/golden/" + kBert;
+  const auto said = [&](const Words& more) {
+    Words words = {pack,
+                   "-o",
+                   directory / "none.oxb",
+                   "--weights",
+                   "int8",
+                   "--no-quality",
+                   "--activations",
+                   "static",
+                   "--calibrate",
+                   pack + "/io.safetensors",
+                   "--npu",
+                   "litert-compiled"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program("oxbow-convert", words).err;
+  };
+  EXPECT_NE(said({}).find("--npu litert-compiled needs --litert-tool"), std::string::npos);
+  EXPECT_NE(said({"--litert-tool", "/nowhere/tool"}).find("/nowhere/tool cannot be started"),
+            std::string::npos);
+  EXPECT_NE(said({"--litert-tool", source_dir() + "/tests/npu/copy_graph 0"})
+                .find("copy_graph failed: this chip is not known"),
+            std::string::npos);
+}
 
 TEST(Litert, WhatItBreaksIsSaidWhenItIsOpened) {
   std::vector<std::string> said;

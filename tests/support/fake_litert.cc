@@ -17,7 +17,9 @@
 
 namespace oxbow::litert {
 
-struct Environment {};
+struct Environment {
+  bool dispatches = false;
+};
 struct Options {
   int accelerators = 0;
 };
@@ -167,8 +169,10 @@ class Graph {
 
 }  // namespace
 
-OXB_EXPORT int LiteRtCreateEnvironment(int, const EnvironmentOption*, Environment** made) {
+OXB_EXPORT int LiteRtCreateEnvironment(int count, const EnvironmentOption* options,
+                                       Environment** made) {
   *made = new Environment();
+  for (int i = 0; i < count; ++i) (*made)->dispatches |= options[i].tag == kDispatchFolder;
   return 0;
 }
 OXB_EXPORT void LiteRtDestroyEnvironment(Environment* environment) { delete environment; }
@@ -199,10 +203,10 @@ OXB_EXPORT int LiteRtAddOpaqueOptions(Options*, OpaqueOptions* opaque) {
   delete opaque;
   return 0;
 }
-/// It has no vendor's libraries.
-OXB_EXPORT int LiteRtCreateCompiledModel(Environment*, Model* model, Options* options,
+/// Any folder will do for a vendor's libraries.
+OXB_EXPORT int LiteRtCreateCompiledModel(Environment* environment, Model* model, Options* options,
                                          CompiledModel** made) {
-  if (options->accelerators != kCpu) return 504;
+  if (options->accelerators != kCpu && !environment->dispatches) return 504;
   *made = new CompiledModel{model->data};
   return 0;
 }

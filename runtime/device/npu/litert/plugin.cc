@@ -181,13 +181,15 @@ oxb_npu_status open_device(const oxb_npu_host* host, oxb_npu_device** made, char
 void close_device(oxb_npu_device* device) { delete &of(device); }
 
 oxb_npu_status describe(oxb_npu_device* device, oxb_npu_caps* caps, char*, size_t) {
-  static constexpr const char* kTargets[] = {"litert"};
-  caps->name = of(device).on_npu ? "LiteRT with a vendor's NPU" : "LiteRT on the CPU";
-  caps->targets = kTargets;
-  caps->target_count = 1;
+  // What was compiled beforehand runs on its chip alone, and is what to take there.
+  static constexpr const char* kTargets[] = {"litert-compiled", "litert"};
+  const bool on_npu = of(device).on_npu;
+  caps->name = on_npu ? "LiteRT with a vendor's NPU" : "LiteRT on the CPU";
+  caps->targets = on_npu ? kTargets : kTargets + 1;
+  caps->target_count = on_npu ? 2 : 1;
   caps->memory = OXB_NPU_MEMORY_HOST;
   caps->flags = OXB_NPU_RUN_ALLOCATES | OXB_NPU_TRUSTS_COMMANDS | OXB_NPU_HIDES_MEMORY;
-  caps->result = of(device).on_npu ? OXB_NPU_TOLERANCE : OXB_NPU_FORMULA;
+  caps->result = on_npu ? OXB_NPU_TOLERANCE : OXB_NPU_FORMULA;
   caps->alignment = kAlignment;
   return OXB_NPU_OK;
 }
