@@ -3,25 +3,17 @@
 
 #include "converter/offload/ethosu.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "converter/formats/zip.h"
+#include "converter/offload/program.h"
 #include "converter/offload/tosa.h"
 #include "host/errors.h"
 #include "host/io_file.h"
 #include "runtime/device/npu/ethosu/stream.h"
-
-extern char** environ;
 
 namespace oxbow::convert {
 namespace {
@@ -39,54 +31,6 @@ const Family kFamilies[] = {
     {"ethos-u55-", {32, 64, 128, 256}, "Ethos_U55_High_End_Embedded", "Shared_Sram"},
     {"ethos-u65-", {256, 512}, "Ethos_U65_Client_Server", "Dedicated_Sram_384KB"},
     {"ethos-u85-", {128, 256, 512, 1024, 2048}, "Ethos_U85_SYS_DRAM_Mid", "Dedicated_Sram_384KB"}};
-
-/// A folder that goes with the object.
-class WorkFolder {
- public:
-  WorkFolder() {
-    std::string pattern = (fs::temp_directory_path() / "oxbow-npu-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) {
-      throw InputError("no temporary folder: " + std::string(std::strerror(errno)));
-    }
-    path_ = pattern;
-  }
-  ~WorkFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-/// Runs a program with both outputs in a file; throws InputError with the last line when it fails.
-void run(const std::vector<std::string>& words, const fs::path& log) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  pid_t child = 0;
-  const int error =
-      posix_spawnp(&child, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) {
-    throw InputError(words[0] + " cannot be started: " + std::strerror(error) +
-                     "; --vela names Arm's compiler (pip install ethos-u-vela)");
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) == -1 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-  std::string text = read_file(log.string());
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  throw InputError(words[0] + " failed: " + printable(text.substr(text.rfind('\n') + 1)));
-}
 
 /// The numbers or bytes of an array that NumPy stored, behind its header.
 std::span<const std::byte> array_of(const ZipMembers& members, const std::string& name) {
@@ -188,12 +132,14 @@ class EthosuCompiler : public NpuCompiler {
     std::ofstream(graph, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
-    std::vector<std::string> words = {vela_,   "--accelerator-config", target_, "--system-config",
-                                      system_, "--memory-mode",        memory_, "--output-format",
-                                      "raw",   "--output-dir",         result,  graph};
+    std::vector<std::string> words = {
+        vela_,   "--accelerator-config", target_,         "--system-config",
+        system_, "--memory-mode",        memory_,         "--output-format",
+        "raw",   "--output-dir",         result.string(), graph.string()};
     // Its second decoder of weights changes no estimate by more than 0.02 %, and needs another order of them.
     if (target_.starts_with("ethos-u85")) words.push_back("--disable-fwd");
-    run(words, folder.path() / "log");
+    run_program(words, folder.path() / "log",
+                "--vela names Arm's compiler (pip install ethos-u-vela)");
     return read_result(result, layer, rows);
   }
 

@@ -644,7 +644,8 @@ typedef struct oxb_npu_report {
   uint64_t rows;
   uint64_t cpu_runs;
   uint64_t nanoseconds;
-  /* Shadow mode: numbers compared, how many differ, the largest difference, and the step that it was in. */
+  /* Shadow mode: numbers compared, how many differ, the largest difference, and the step that it was in. Int8 results are
+   * compared in codes. */
   uint64_t compared;
   uint64_t different;
   float largest_difference;

@@ -51,9 +51,9 @@ typedef int32_t oxb_npu_result;
 enum {
   /* int32 sums of products of int8, exactly: the library's own scales follow, and the bits are its own. */
   OXB_NPU_EXACT_SUMS = 0,
-  /* int8 codes, rounded by a rule that the plug-in's manual states. */
+  /* int8 codes, by the formula of docs/npu.md. */
   OXB_NPU_FORMULA = 1,
-  /* int8 codes, near those of the CPU. */
+  /* int8 codes, near those of the formula. */
   OXB_NPU_TOLERANCE = 2
 };
 
@@ -65,7 +65,9 @@ enum {
   /* A run takes memory from the system. Sessions then cannot promise that they do not. */
   OXB_NPU_RUN_ALLOCATES = 1,
   /* Commands are executed as they are found, without a check of every address in them. */
-  OXB_NPU_TRUSTS_COMMANDS = 2
+  OXB_NPU_TRUSTS_COMMANDS = 2,
+  /* It takes memory from the system that check does not tell and taken_bytes does not count. */
+  OXB_NPU_HIDES_MEMORY = 4
 };
 
 enum { OXB_NPU_INFO = 0, OXB_NPU_WARNING = 1 };
@@ -112,7 +114,8 @@ typedef struct oxb_npu_bucket {
   size_t weight_bytes;
 } oxb_npu_bucket;
 
-/* x W^T for int8 rows x of `depth` elements: `channels` results for each row. Nothing lies between rows. */
+/* x W^T for int8 rows x of `depth` elements: `channels` results for each row. Nothing lies between rows. With int8 results it may
+ * be several dense layers, one after the other: `depth` is the first one's, `channels` the last one's. */
 typedef struct oxb_npu_layer {
   size_t size;
   const char* target;

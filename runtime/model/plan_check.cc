@@ -249,8 +249,9 @@ Status check_offload(const schema::Model& graph, uint32_t index, uint64_t data_b
     return offset % kTensorAlignment == 0 && checked_add(offset, bytes, &end) && end <= data_bytes;
   };
   const char* wrong = nullptr;
-  if (offload.entry() >= graph.entry_points()->size() ||
-      offload.step() >= length(graph.entry_points()->Get(offload.entry())->steps())) {
+  if (offload.entry() >= graph.entry_points()->size() || offload.steps() == 0 ||
+      uint64_t{offload.step()} + offload.steps() >
+          length(graph.entry_points()->Get(offload.entry())->steps())) {
     wrong = "its step does not exist";
   } else if (offload.rows() == 0 || offload.rows() > kMaxRows) {
     wrong = "impossible rows";

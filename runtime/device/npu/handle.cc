@@ -156,6 +156,16 @@ Status NpuHandle::describe(Error* error) {
     return fail(error, Status::kNoDevice,
                 "plug-in '%.60s': too many targets, or it cannot use the host's memory", name());
   }
+  // Whoever names it should know which promises of sessions do not hold with it.
+  const struct {
+    uint32_t flag;
+    const char* text;
+  } broken[] = {{OXB_NPU_RUN_ALLOCATES, "runs take memory from the system"},
+                {OXB_NPU_TRUSTS_COMMANDS, "what a file holds for it is not verified"},
+                {OXB_NPU_HIDES_MEMORY, "it takes memory that no plan tells"}};
+  for (const auto& one : broken) {
+    if ((caps_.flags & one.flag) != 0) host_.log(host_.context, OXB_NPU_WARNING, one.text);
+  }
   return Status::kOk;
 }
 
