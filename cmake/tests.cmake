@@ -86,7 +86,7 @@ oxbow_glob(end_to_end_tests tests/suites/*_test.cc EXCLUDE "/alloc_trap_test\\.c
 oxbow_glob(model_tests tests/suites/*_test.cc)
 list(FILTER model_tests INCLUDE REGEX "${model_suites}")
 oxbow_glob(alloc_tests tests/suites/alloc_trap_test.cc)
-oxbow_glob(model_support tests/support/*.cc EXCLUDE "/(edit_model|ethosu_[a-z]+|hub_folder|npu|tokenizer_vectors|vulkan_leaks)\\.cc$")
+oxbow_glob(model_support tests/support/*.cc EXCLUDE "/(edit_model|ethosu_[a-z]+|fake_litert|hub_folder|npu|tokenizer_vectors|vulkan_leaks)\\.cc$")
 oxbow_glob(converter_support tests/support/*.cc EXCLUDE "/ethosu_[a-z]+\\.cc$")
 list(REMOVE_ITEM converter_support ${model_support})
 
@@ -132,6 +132,12 @@ if(TARGET oxbow_converter)
   if(OXBOW_WITH_NPU)
     oxbow_glob(npu_tests tests/suites/npu*_test.cc tests/support/ethosu_*.cc)
     oxbow_test(oxbow_npu_tests SOURCES ${npu_tests} examples/npu_plugin.c ${support_objects} LIBRARIES oxbow_converter)
+    # In place of libLiteRt.so, opened as that is.
+    add_library(oxbow_fake_litert MODULE tests/support/fake_litert.cc)
+    target_link_libraries(oxbow_fake_litert PRIVATE oxbow_flags)
+    target_include_directories(oxbow_fake_litert PRIVATE "${PROJECT_SOURCE_DIR}" "${FLATBUFFERS_INCLUDE_DIR}")
+    set_target_properties(oxbow_fake_litert PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+    add_dependencies(oxbow_npu_tests oxbow_fake_litert)
   endif()
   # It replaces malloc, which is the sanitizers' own trick.
   if(NOT OXBOW_SANITIZE)

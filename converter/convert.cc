@@ -161,7 +161,8 @@ class Converter {
     remove_dead(graph, options_.debug_outputs || !types.activations);
     transform.scale = transform.scale && scale_channels(graph, observed.sizes, types) != 0;
     quantize(graph, types);
-    transform.turn = transform.turn && turn_matrices(graph) != 0;
+    const bool keep_chains = types.static_scales && makes_chains(options_.offload);
+    transform.turn = transform.turn && turn_matrices(graph, keep_chains) != 0;
     transform.turn_keys = transform.turn_keys && turn_keys(graph) != 0;
     if (types.static_scales) {
       const Calibration& calibration = transform.scale ? observed.scaled : observed.plain;

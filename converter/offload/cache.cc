@@ -64,6 +64,26 @@ uint64_t LayerCache::key(const DenseCodes& layer, uint32_t rows, const std::stri
   return hash_bytes(layer.codes.data(), layer.codes.size(), hash);
 }
 
+uint64_t LayerCache::key(const Chain& chain, uint32_t rows, const std::string& compiler) {
+  uint64_t hash = hash_bytes(compiler.data(), compiler.size());
+  const auto add = [&](const auto& values) {
+    hash = hash_bytes(values.data(), values.size() * sizeof(values[0]), hash);
+  };
+  for (const ChainLayer& layer : chain) {
+    const uint64_t weight = key(layer.weight, rows, {});
+    const float scales[] = {layer.x_scale, layer.sum_scale, layer.y_scale};
+    const int32_t codes[] = {layer.least, static_cast<int32_t>(layer.activation)};
+    hash = hash_bytes(&weight, sizeof(weight), hash);
+    hash = hash_bytes(scales, sizeof(scales), hash);
+    hash = hash_bytes(codes, sizeof(codes), hash);
+    add(layer.weight_scales);
+    add(layer.biases);
+    add(layer.factors);
+    add(layer.table);
+  }
+  return hash;
+}
+
 const CompiledLayer* LayerCache::find(uint64_t key) const {
   const auto found = layers_.find(key);
   return found == layers_.end() ? nullptr : &found->second;

@@ -23,6 +23,7 @@ class LayerCache {
 
   /// Of what a compiler is given: the layer's codes and shape, rows, and its own name.
   static uint64_t key(const DenseCodes& layer, uint32_t rows, const std::string& compiler);
+  static uint64_t key(const Chain& chain, uint32_t rows, const std::string& compiler);
 
   /// Null: it must be compiled.
   const CompiledLayer* find(uint64_t key) const;

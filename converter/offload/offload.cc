@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "converter/offload/cache.h"
+#include "converter/offload/chain.h"
 #include "host/errors.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/tensor.h"
@@ -18,15 +19,9 @@ constexpr uint32_t kLeastRows = 8;
 // 16 rows cost hardly more than one; 64 fill the multipliers.
 constexpr uint32_t kDefaultRows[] = {16, 64};
 
-struct Layer {
-  uint32_t entry = 0, step = 0;
-  uint32_t weight = 0;
-  uint32_t rows = 0;
-};
-
 /// Those with int8 rows and int8 weights.
-std::vector<Layer> find_layers(const schema::ModelT& model, bool small_too) {
-  std::vector<Layer> layers;
+std::vector<StepRange> find_layers(const schema::ModelT& model) {
+  std::vector<StepRange> layers;
   for (uint32_t e = 0; e < model.entry_points.size(); ++e) {
     const auto& steps = model.entry_points[e]->steps;
     for (uint32_t s = 0; s < steps.size(); ++s) {
@@ -34,29 +29,10 @@ std::vector<Layer> find_layers(const schema::ModelT& model, bool small_too) {
       const schema::TensorT& x = *model.tensors[steps[s]->inputs[0]];
       const schema::TensorT& weight = *model.tensors[steps[s]->inputs[1]];
       if (x.type != schema::DataType::I8 || weight.type != schema::DataType::I8) continue;
-      if (x.rows < kLeastRows && !small_too) continue;
-      layers.push_back({e, s, steps[s]->inputs[1], x.rows});
+      layers.push_back({e, s, 1, x.rows});
     }
   }
   return layers;
-}
-
-/// Rows of the weight one after the other, from the blocks of the file.
-DenseCodes read_codes(const schema::TensorT& weight, DataRegion& data) {
-  const size_t columns = round_up(weight.width, kBlockColumns);
-  std::vector<std::byte> blocks(round_up(weight.rows, kBlockRows) * columns);
-  data.read(weight.offset, blocks);
-  DenseCodes layer = {weight.width, weight.rows, {}};
-  layer.codes.resize(size_t{weight.rows} * weight.width);
-  for (size_t n = 0; n < weight.rows; ++n) {
-    const std::byte* row = blocks.data() + n / kBlockRows * kBlockRows * columns;
-    for (size_t k = 0; k < weight.width; ++k) {
-      layer.codes[n * weight.width + k] =
-          static_cast<int8_t>(row[k / kBlockColumns * kBlockRows * kBlockColumns +
-                                  n % kBlockRows * kBlockColumns + k % kBlockColumns]);
-    }
-  }
-  return layer;
 }
 
 /// Never more than a run can have.
@@ -85,23 +61,37 @@ class Store {
   std::map<std::vector<std::byte>, uint64_t> places_;
 };
 
-/// A layer that several steps use is compiled once for each number of rows.
+/// What several steps use is compiled once for each number of rows.
 class Compiled {
  public:
   Compiled(NpuCompiler& compiler, LayerCache& cache, Store& store)
       : compiler_(compiler), cache_(cache), store_(store) {}
 
-  std::unique_ptr<schema::OffloadT> make(const DenseCodes& codes, uint32_t weight, uint32_t rows) {
-    auto [at, is_new] = made_.try_emplace({weight, rows});
+  std::unique_ptr<schema::OffloadT> make(const schema::ModelT& model, const DataRegion& data,
+                                         const StepRange& range, uint32_t rows) {
+    if (compiler_.makes_chains()) {
+      const Chain chain = read_chain(model, range, data);
+      return make(LayerCache::key(chain, rows, compiler_.name()), rows,
+                  [&] { return compiler_.compile_chain(chain, rows); });
+    }
+    const schema::StepT& step = *model.entry_points[range.entry]->steps[range.step];
+    const DenseCodes codes = read_codes(*model.tensors[step.inputs[1]], data);
+    return make(LayerCache::key(codes, rows, compiler_.name()), rows,
+                [&] { return compiler_.compile(codes, rows); });
+  }
+
+ private:
+  std::unique_ptr<schema::OffloadT> make(uint64_t key, uint32_t rows,
+                                         const std::function<CompiledLayer()>& compile) {
+    auto [at, is_new] = made_.try_emplace(key);
     if (is_new) {
-      const uint64_t key = LayerCache::key(codes, rows, compiler_.name());
       const CompiledLayer* known = cache_.find(key);
-      const CompiledLayer layer = known != nullptr ? *known : compiler_.compile(codes, rows);
+      const CompiledLayer layer = known != nullptr ? *known : compile();
       compiler_.check(layer);
       if (known == nullptr) cache_.add(key, layer);
       schema::OffloadT& offload = at->second;
       offload.rows = rows;
-      offload.result = schema::OffloadResult::ExactSums;
+      offload.result = compiler_.result();
       offload.commands = store_.add(layer.commands);
       offload.command_bytes = layer.commands.size();
       offload.weights = store_.add(layer.weights);
@@ -114,47 +104,86 @@ class Compiled {
     return std::make_unique<schema::OffloadT>(at->second);
   }
 
- private:
   NpuCompiler& compiler_;
   LayerCache& cache_;
   Store& store_;
-  std::map<std::pair<uint32_t, uint32_t>, schema::OffloadT> made_;
+  std::map<uint64_t, schema::OffloadT> made_;
 };
 
 }  // namespace
 
+DenseCodes read_codes(const schema::TensorT& weight, const DataRegion& data) {
+  const size_t columns = round_up(weight.width, kBlockColumns);
+  std::vector<std::byte> blocks(round_up(weight.rows, kBlockRows) * columns);
+  data.read(weight.offset, blocks);
+  DenseCodes layer = {weight.width, weight.rows, {}};
+  layer.codes.resize(size_t{weight.rows} * weight.width);
+  for (size_t n = 0; n < weight.rows; ++n) {
+    const std::byte* row = blocks.data() + n / kBlockRows * kBlockRows * columns;
+    for (size_t k = 0; k < weight.width; ++k) {
+      layer.codes[n * weight.width + k] =
+          static_cast<int8_t>(row[k / kBlockColumns * kBlockRows * kBlockColumns +
+                                  n % kBlockRows * kBlockColumns + k % kBlockColumns]);
+    }
+  }
+  return layer;
+}
+
+CompiledLayer NpuCompiler::compile(const DenseCodes&, uint32_t) {
+  throw InputError(name() + " makes no single layers");
+}
+CompiledLayer NpuCompiler::compile_chain(const Chain&, uint32_t) {
+  throw InputError(name() + " makes no chains");
+}
+
+bool makes_chains(const OffloadOptions& options) {
+  return std::any_of(options.targets.begin(), options.targets.end(), [&](const auto& target) {
+    return make_npu_compiler(target, options)->makes_chains();
+  });
+}
+
 std::string add_offloads(const OffloadOptions& options, schema::ModelT& model, DataRegion& data,
                          const std::function<void(uint64_t done, uint64_t all)>& progress) {
   if (options.targets.empty()) return {};
-  const std::vector<Layer> layers = find_layers(model, !options.rows.empty());
-  if (layers.empty()) {
-    throw InputError("--npu: the model has no dense layers with int8 rows and int8 weights");
-  }
   Store store(data);
   LayerCache cache(options.cache);
   const uint64_t before = data.bytes();
-  uint64_t done = 0;
-  for (const std::string& target : options.targets) {
+  uint64_t count = 0, steps = 0;
+  for (size_t t = 0; t < options.targets.size(); ++t) {
+    const std::string& target = options.targets[t];
     const std::unique_ptr<NpuCompiler> compiler = make_npu_compiler(target, options);
+    const bool chains = compiler->makes_chains();
+    std::vector<StepRange> ranges = chains ? find_chains(model) : find_layers(model);
+    if (options.rows.empty()) {
+      std::erase_if(ranges, [](const StepRange& range) { return range.rows < kLeastRows; });
+    }
+    if (ranges.empty()) {
+      throw InputError(chains ? "--npu " + target +
+                                    ": the model has no dense layers with static int8 rows: use "
+                                    "--activations static"
+                              : "--npu: the model has no dense layers with int8 rows and int8 "
+                                "weights");
+    }
     Compiled compiled(*compiler, cache, store);
-    for (const Layer& layer : layers) {
-      const DenseCodes codes = read_codes(*model.tensors[layer.weight], data);
-      for (const uint32_t rows : buckets_of(options, layer.rows)) {
-        auto offload = compiled.make(codes, layer.weight, rows);
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      for (const uint32_t rows : buckets_of(options, ranges[i].rows)) {
+        auto offload = compiled.make(model, data, ranges[i], rows);
         offload->plugin = compiler->plugin();
         offload->target = target;
         offload->compiler = compiler->name();
-        offload->entry = layer.entry;
-        offload->step = layer.step;
+        offload->entry = ranges[i].entry;
+        offload->step = ranges[i].step;
+        offload->steps = ranges[i].steps;
         model.offloads.push_back(std::move(offload));
       }
-      if (progress) progress(++done, layers.size() * options.targets.size());
+      steps += ranges[i].steps;
+      if (progress) progress(t * ranges.size() + i + 1, ranges.size() * options.targets.size());
     }
+    count += ranges.size();
   }
-  return std::to_string(layers.size()) + " dense layers are in the file for " +
-         std::to_string(options.targets.size()) + " kind" +
-         (options.targets.size() == 1 ? "" : "s") +
-         " of NPU too: " + std::to_string(data.bytes() - before) + " bytes";
+  return std::to_string(steps) + " dense layers are in the file for NPUs too" +
+         (count == steps ? "" : ", as " + std::to_string(count) + " pieces") + ": " +
+         std::to_string(data.bytes() - before) + " bytes";
 }
 
 }  // namespace oxbow::convert

@@ -23,6 +23,26 @@ struct DenseCodes {
   std::vector<int8_t> codes;
 };
 
+/// Dense layers with static rows of int8, one after the other; each gives int8 codes by the formula of docs/npu.md.
+struct ChainLayer {
+  DenseCodes weight;
+  /// Of the rows, the weight's channels, and the codes that sums are rounded to.
+  float x_scale = 0;
+  std::vector<float> weight_scales;
+  float sum_scale = 0;
+  /// What sums begin with, and are multiplied with. One for each channel.
+  std::vector<int32_t> biases;
+  std::vector<float> factors;
+  /// Smaller codes become this one: 0 is relu.
+  int32_t least = 0;
+  /// What follows in a table, with the scale of its codes and those for -128 to 127; none: no table, and the scale that
+  /// the sums have.
+  schema::Activation activation = schema::Activation::None;
+  float y_scale = 0;
+  std::vector<int8_t> table;
+};
+using Chain = std::vector<ChainLayer>;
+
 struct CompiledLayer {
   std::vector<std::byte> commands, weights;
   /// 0: the compiler does not say.
@@ -37,7 +57,11 @@ class NpuCompiler {
   virtual std::string plugin() const = 0;
   /// With version and settings.
   virtual std::string name() const = 0;
-  virtual CompiledLayer compile(const DenseCodes& layer, uint32_t rows) = 0;
+  /// Exact sums of single layers, or chains with int8 results. Only the one of the two is called.
+  virtual schema::OffloadResult result() const { return schema::OffloadResult::ExactSums; }
+  bool makes_chains() const { return result() != schema::OffloadResult::ExactSums; }
+  virtual CompiledLayer compile(const DenseCodes& layer, uint32_t rows);
+  virtual CompiledLayer compile_chain(const Chain& chain, uint32_t rows);
   /// Throws InputError when the plug-in would not run the layer.
   virtual void check(const CompiledLayer& layer) const = 0;
 };
@@ -47,8 +71,12 @@ struct OffloadOptions {
   std::vector<std::string> targets;
   /// Numbers of rows to compile layers for; empty: 16 and 64.
   std::vector<uint32_t> rows;
-  /// The program `vela`, for Ethos-U.
+  /// The program `vela`, for Ethos-U, and the names of its system configuration and memory mode; empty: its own choice for
+  /// the chip.
   std::string vela = "vela";
+  std::string vela_system, vela_memory;
+  /// A program and its arguments, for "litert-compiled": with --model=FILE and --o=FILE behind them it compiles a .tflite file.
+  std::string litert_tool;
   /// A file of layers that were compiled before; empty: none.
   std::string cache;
 };
@@ -65,9 +93,15 @@ class DataRegion {
   ~DataRegion() = default;
 };
 
+/// Rows of the weight one after the other, from the blocks of the file.
+DenseCodes read_codes(const schema::TensorT& weight, const DataRegion& data);
+
 /// Throws UsageError when there is no such target.
 std::unique_ptr<NpuCompiler> make_npu_compiler(const std::string& target,
                                                const OffloadOptions& options);
+
+/// One of the targets takes chains.
+bool makes_chains(const OffloadOptions& options);
 
 /// Adds offloads to the model and their bytes to its data. Returns what the user should know.
 /// `progress` is told how many layers of all are done.

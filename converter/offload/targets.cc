@@ -1,10 +1,14 @@
-// Which targets there are, and the simplest: int8 rows of weights as they are, for examples/npu_plugin.c.
+// Which targets there are, and the two simplest, for examples/npu_plugin.c: int8 rows of weights as they are, and chains as
+// the formula of docs/npu.md has them.
 
 #include <cstring>
+#include <span>
 
 #include "converter/offload/ethosu.h"
+#include "converter/offload/litert.h"
 #include "converter/offload/offload.h"
 #include "host/errors.h"
+#include "runtime/base/checked.h"
 
 namespace oxbow::convert {
 namespace {
@@ -27,19 +31,49 @@ class ExampleCompiler : public NpuCompiler {
   void check(const CompiledLayer&) const override {}
 };
 
-// The chips whose streams the tests run, to the bit.
-constexpr const char* kEthosu[] = {"ethos-u55-256", "ethos-u65-256"};
+/// Commands: "OXN2", rows, number of layers, and for each depth, channels, smallest code and whether it has a table. Weights, layer
+/// after layer: factors as floats, biases, weights [channels][depth], the table; each padded to 4 bytes.
+class ExampleChainCompiler : public NpuCompiler {
+ public:
+  std::string plugin() const override { return "example"; }
+  std::string name() const override { return "oxbow-convert, chains as they are"; }
+  schema::OffloadResult result() const override { return schema::OffloadResult::Formula; }
+
+  CompiledLayer compile_chain(const Chain& chain, uint32_t rows) override {
+    CompiledLayer compiled;
+    const auto add = [](std::vector<std::byte>& to, const auto& values) {
+      const auto bytes = std::as_bytes(std::span(values));
+      to.insert(to.end(), bytes.begin(), bytes.end());
+      to.resize(round_up(to.size(), 4));
+    };
+    add(compiled.commands,
+        std::vector<uint32_t>{0x324e584f, rows, static_cast<uint32_t>(chain.size())});
+    for (const ChainLayer& layer : chain) {
+      add(compiled.commands,
+          std::vector<uint32_t>{layer.weight.depth, layer.weight.channels,
+                                static_cast<uint32_t>(layer.least), layer.table.empty() ? 0u : 1u});
+      add(compiled.weights, layer.factors);
+      add(compiled.weights, layer.biases);
+      add(compiled.weights, layer.weight.codes);
+      add(compiled.weights, layer.table);
+    }
+    return compiled;
+  }
+  void check(const CompiledLayer&) const override {}
+};
 
 }  // namespace
 
 std::unique_ptr<NpuCompiler> make_npu_compiler(const std::string& target,
                                                const OffloadOptions& options) {
   if (target == "example-i8") return std::make_unique<ExampleCompiler>();
-  for (const char* chip : kEthosu) {
-    if (target == chip) return make_ethosu_compiler(target, options.vela);
-  }
-  throw UsageError("--npu " + printable(target) +
-                   " does not exist; there are ethos-u55-256, ethos-u65-256 and example-i8");
+  if (target == "example-i8-chain") return std::make_unique<ExampleChainCompiler>();
+  if (target == "litert") return make_litert_compiler();
+  if (target == "litert-compiled") return make_litert_chip_compiler(options.litert_tool);
+  auto ethosu = make_ethosu_compiler(target, options);
+  if (ethosu != nullptr) return ethosu;
+  throw UsageError("--npu " + printable(target) + " does not exist; there are " + ethosu_targets() +
+                   ", litert, litert-compiled, example-i8 and example-i8-chain");
 }
 
 }  // namespace oxbow::convert

@@ -1,21 +1,16 @@
-// TOSA files are FlatBuffers. Only a handful of their tables is needed, so they are written by the numbers of their fields.
-
 #include "converter/offload/tosa.h"
-
-#include <flatbuffers/flatbuffers.h>
 
 #include <span>
 #include <string>
 
+#include "converter/offload/tables.h"
+
 namespace oxbow::convert {
 namespace {
 
-using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 using Text = flatbuffers::String;
 using Texts = flatbuffers::Offset<flatbuffers::Vector<Offset<Text>>>;
-struct Table {};
-using Tables = std::vector<Offset<Table>>;
 
 // Of TOSA 1.1.
 constexpr int32_t kMajor = 1, kMinor = 1, kPatch = 0;
@@ -23,7 +18,7 @@ enum Type : uint32_t { kInt8 = 3, kInt32 = 5 };
 // An operator and its attributes have the same number.
 enum Operator : uint32_t { kConv2d = 3, kConst = 67 };
 
-class Writer {
+class Writer : private TableWriter {
  public:
   Offset<Table> tensor(const std::string& name, const std::vector<int32_t>& shape, Type type,
                        std::span<const int8_t> data = {}) {
@@ -81,30 +76,11 @@ class Writer {
     begin();
     add_offset(0, version);
     add_offset(1, regions);
-    builder_.Finish(end(), "TOSA");
-    const auto* data = reinterpret_cast<const std::byte*>(builder_.GetBufferPointer());
-    return {data, data + builder_.GetSize()};
+    return finish(end(), "TOSA");
   }
 
  private:
-  static constexpr flatbuffers::voffset_t field(uint16_t number) {
-    return static_cast<flatbuffers::voffset_t>(4 + 2 * number);
-  }
-  void begin() { start_ = builder_.StartTable(); }
-  Offset<Table> end() { return {builder_.EndTable(start_)}; }
-  template <typename T>
-  void add(uint16_t number, T value) {
-    builder_.AddElement(field(number), value);
-  }
-  template <typename T>
-  void add_offset(uint16_t number, Offset<T> offset) {
-    builder_.AddOffset(field(number), offset);
-  }
   Texts texts(const std::vector<std::string>& list) { return builder_.CreateVectorOfStrings(list); }
-  Offset<Table> nothing() {
-    begin();
-    return end();
-  }
   /// One pixel, steps of one, no border.
   Offset<Table> convolution() {
     const auto pad = builder_.CreateVector(std::vector<int32_t>{0, 0, 0, 0});
@@ -116,9 +92,6 @@ class Writer {
     add(4, static_cast<uint32_t>(kInt32));
     return end();
   }
-
-  FlatBufferBuilder builder_;
-  flatbuffers::uoffset_t start_ = 0;
 };
 
 }  // namespace

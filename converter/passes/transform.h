@@ -34,8 +34,9 @@ size_t drop_key_biases(Graph& graph);
 /// `options`: how the graph will be quantised.
 size_t scale_channels(Graph& graph, const ChannelSizes& sizes, const QuantizeOptions& options);
 
-/// Only int8 tensors that matrices alone read, and matrices all of whose inputs can be turned.
-size_t turn_matrices(Graph& graph);
+/// Only int8 tensors that matrices alone read, and matrices all of whose inputs can be turned. `keep_chains`: not what one matrix
+/// gives to the next, which accelerators then take as one.
+size_t turn_matrices(Graph& graph, bool keep_chains = false);
 
 /// Only where all that a query meets are keys with rotary positions of their own.
 size_t turn_keys(Graph& graph);

@@ -116,6 +116,18 @@ TEST(ScaleChannels, ATableThatIsAlsoTheHeadIsScaledAsTheHeadOnly) {
   EXPECT_NE(m.values("table"), before);
 }
 
+TEST(TurnMatrices, WhatOneMatrixGivesToTheNextStaysForAccelerators) {
+  for (const bool keep_chains : {false, true}) {
+    Maker m;
+    const uint32_t norm = m.builder.rms_norm("norm", m.embed(32), m.matrix("gamma", 1, 32), 1e-5f);
+    const uint32_t inner = m.builder.linear("inner", norm, m.matrix("up", 64, 32), kNone);
+    m.builder.output("y", m.builder.linear("l", inner, m.matrix("down", 32, 64), kNone));
+    quantize(m.graph, {});
+    EXPECT_EQ(turn_matrices(m.graph, keep_chains), keep_chains ? 1u : 2u);
+    EXPECT_EQ(m.graph.tensor(m.index("inner")).hadamard, keep_chains ? 0u : 64u);
+  }
+}
+
 TEST(TurnMatrices, TurnedRowsTimesTurnedMatricesAreWhatTheyWere) {
   Maker m;
   const uint32_t norm = m.builder.rms_norm("norm", m.embed(96), m.matrix("gamma", 1, 96), 1e-5f);

@@ -87,11 +87,13 @@ bool is_turnable_head(const Graph& graph, const Uses& uses, uint32_t index) {
 
 }  // namespace
 
-size_t turn_matrices(Graph& graph) {
+size_t turn_matrices(Graph& graph, bool keep_chains) {
   const Uses uses(graph);
   std::set<uint32_t> chosen;
   for (uint32_t i = 0; i < graph.model.tensors.size(); ++i) {
-    if (is_turnable_input(graph, uses, i)) chosen.insert(i);
+    if (!is_turnable_input(graph, uses, i)) continue;
+    if (keep_chains && op_traits(uses.producer(i)->op).multiplied_input >= 0) continue;
+    chosen.insert(i);
   }
   // The inputs of one matrix go together.
   std::map<uint32_t, std::vector<uint32_t>> inputs;

@@ -7,6 +7,7 @@
 #include "ops/common/checks.h"
 #include "ops/common/left_out.h"
 #include "ops/linear/dense_step.h"
+#include "ops/linear/formula.h"
 #include "ops/linear/tasks.h"
 #include "ops/quantize/quantize.h"
 #include "runtime/base/quantize.h"
@@ -326,6 +327,21 @@ Status finish_linear(RunContext& context, const void* params, const NpuRows& row
     part.caller_output += rows.first * p.weight.rows;
   }
   return p.y.type == DataType::kI8 ? run_to_i8(part, &p) : run_to_f32(part, &p);
+}
+
+void formula_linear(const void* params, const int8_t* x, size_t rows, bool is_last, int8_t* y) {
+  const auto& p = *static_cast<const Params*>(params);
+  FormulaLayer layer;
+  layer.depth = p.x.width;
+  layer.channels = p.weight.rows;
+  layer.weight = reinterpret_cast<const int8_t*>(p.weight.data);
+  layer.weight_scales = p.weight.scales;
+  layer.bias = p.bias;
+  layer.x_scale = p.x.static_scale;
+  layer.output_scale = p.output_scale;
+  layer.y_scale = is_last ? 0.0f : p.y.static_scale;
+  layer.activation = p.activation;
+  formula_layer(layer, x, rows, y);
 }
 
 }  // namespace oxbow

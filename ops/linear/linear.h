@@ -74,5 +74,7 @@ Status bind_linear_npu(NpuBindContext& context);
 struct NpuRows;
 /// The rest of a step for rows whose products came from elsewhere; `params` are those of bind_linear.
 Status finish_linear(RunContext& context, const void* params, const NpuRows& rows);
+/// The codes that NPUs are compared with, as NpuFormula.
+void formula_linear(const void* params, const int8_t* x, size_t rows, bool is_last, int8_t* y);
 
 }  // namespace oxbow

@@ -5,12 +5,12 @@
 
 #include <xnnpack.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <new>
 
 #include "ops/linear/dense.h"
+#include "ops/linear/formula.h"
 #include "runtime/base/checked.h"
 #include "runtime/base/tensor.h"
 
@@ -63,13 +63,6 @@ xnn_status create_f32(const DenseSpec& spec, xnn_operator_t* op) {
                                            op);
 }
 
-/// A bias counted in products of codes, small enough that the sum stays inside int32.
-int32_t bias_code(float bias, float scale, size_t depth) {
-  const double limit = 2147483647.0 - 128.0 * 128.0 * static_cast<double>(depth);
-  const double code = std::nearbyint(static_cast<double>(bias) / static_cast<double>(scale));
-  return static_cast<int32_t>(code > limit ? limit : code > -limit ? code : -limit);
-}
-
 xnn_status create_i8(const DenseSpec& spec, xnn_operator_t* op) {
   auto* scales = static_cast<float*>(std::malloc(spec.channels * sizeof(float)));
   auto* bias = static_cast<int32_t*>(std::malloc(spec.channels * sizeof(int32_t)));
@@ -79,8 +72,9 @@ xnn_status create_i8(const DenseSpec& spec, xnn_operator_t* op) {
       // XNNPACK takes no scale of 0, which a channel of zeros has; with zeros for weights any other will do.
       const float scale = spec.weight_scales[n];
       scales[n] = scale == 0.0f ? spec.y_scale / spec.x_scale : scale;
-      bias[n] =
-          spec.bias == nullptr ? 0 : bias_code(spec.bias[n], spec.x_scale * scales[n], spec.depth);
+      bias[n] = spec.bias == nullptr
+                    ? 0
+                    : formula_bias(spec.bias[n], spec.x_scale, scale, spec.y_scale, spec.depth);
     }
     status = xnn_create_convolution2d_nhwc_qc8(
         0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, spec.depth, spec.channels, spec.x_stride, spec.y_stride, 0,

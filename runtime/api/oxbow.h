@@ -372,9 +372,12 @@ typedef struct oxb_npu_options {
   /* Told what the plug-in says, at any time until the handle and its sessions are gone. Null: nobody. */
   oxb_log_callback log;
   void* log_context;
+  /* What the program gives this plug-in beside texts; its manual says what, such as an oxb_ethosu_driver for "ethosu". Outlives
+   * the handle and its sessions. */
+  const void* driver;
 } oxb_npu_options;
 #define OXB_NPU_OPTIONS_INIT \
-  { sizeof(oxb_npu_options), NULL, NULL, NULL, NULL, 0, NULL, NULL }
+  { sizeof(oxb_npu_options), NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL }
 
 /* OXB_NO_DEVICE with the reason when the plug-in or its device is not there. */
 OXB_API oxb_status oxb_npu_open(const oxb_npu_options* options, oxb_npu** npu, oxb_error* error);
@@ -641,7 +644,8 @@ typedef struct oxb_npu_report {
   uint64_t rows;
   uint64_t cpu_runs;
   uint64_t nanoseconds;
-  /* Shadow mode: numbers compared, how many differ, the largest difference, and the step that it was in. */
+  /* Shadow mode: numbers compared, how many differ, the largest difference, and the step that it was in. Int8 results are
+   * compared in codes. */
   uint64_t compared;
   uint64_t different;
   float largest_difference;

@@ -13,6 +13,7 @@
 #include "host/testing/paths.h"
 #include "runtime/api/oxbow.hpp"
 #include "tests/support/golden.h"
+#include "tests/support/npu.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace {
@@ -211,11 +212,8 @@ void expect_no_allocation_by(oxb_backend backend) {
 TEST(AllocTrap, XnnpackAllocatesNothing) { expect_no_allocation_by(OXB_BACKEND_XNNPACK); }
 TEST(AllocTrap, AclAllocatesNothing) { expect_no_allocation_by(OXB_BACKEND_ACL); }
 
-TEST(AllocTrap, LayersOnAnNpuAllocateNothing) {
+void expect_no_allocation_on_npu(const std::string& file) {
   if (oxb_backend_is_built_in(OXB_BACKEND_NPU) == 0) GTEST_SKIP() << "not in this build";
-  const std::string file =
-      golden_model("labml_compressive/c1_d32_fullP",
-                   {"--weights", "int8", "--no-quality", "--npu", "example-i8"});
   const auto npu = oxb::Npu::open((program_dir() + "/liboxbow_npu_example.so").c_str());
   ASSERT_TRUE(npu.ok()) << npu.status().text();
   const auto model = oxb::Model::open(file.c_str());
@@ -240,6 +238,16 @@ TEST(AllocTrap, LayersOnAnNpuAllocateNothing) {
     EXPECT_EQ(trapped.load(), 0u);
     EXPECT_GT(session->npu_report()->runs, 0u);
   }
+}
+
+TEST(AllocTrap, LayersOnAnNpuAllocateNothing) {
+  expect_no_allocation_on_npu(
+      golden_model("labml_compressive/c1_d32_fullP",
+                   {"--weights", "int8", "--no-quality", "--npu", "example-i8"}));
+}
+TEST(AllocTrap, ChainsOnAnNpuAllocateNothing) {
+  expect_no_allocation_on_npu(
+      static_model("labml_compressive/c1_d32_fullP", {"--npu", "example-i8-chain"}));
 }
 
 /// What is created until a stream can begin, and closed again: a model, a session and one that borrows of it.

@@ -365,8 +365,8 @@ TEST_F(Npu, AFileWithoutLayersForTheTargetMakesNoSession) {
   const auto plan = model->plan(options);
   EXPECT_EQ(plan.status().code(), OXB_NO_DEVICE);
   EXPECT_STREQ(plan.status().text(),
-               "the file has no layers that plug-in 'example' runs, which is made for example-i8: "
-               "convert it with --npu");
+               "the file has no layers that plug-in 'example' runs, which is made for example-i8 "
+               "and others: convert it with --npu");
 }
 
 TEST_F(Npu, SessionsKeepTheirNpuAlive) {

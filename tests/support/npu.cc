@@ -6,8 +6,10 @@
 #include "converter/writer.h"
 #include "host/describe.h"
 #include "host/exact_rows.h"
+#include "host/testing/paths.h"
 #include "tests/support/edit_model.h"
 #include "tests/support/files.h"
+#include "tests/support/golden.h"
 #include "tests/support/random_inputs.h"
 
 namespace oxbow::testing {
@@ -15,6 +17,22 @@ namespace oxbow::testing {
 std::vector<std::string> npu_cases() {
   return {"bert/b1_cls", "labml_compressive/c1_d32_fullP", "labml_xl/x1_d32_fullP",
           "lite_transformer/lt1_dynamic", "llama/l1_gqa"};
+}
+
+std::vector<std::string> static_cases() {
+  return {"bert/b1_cls", "labml_compressive/c1_d32_fullP", "labml_xl/x1_d32_fullP", "llama/l1_gqa"};
+}
+
+std::string static_model(const std::string& name, const std::vector<std::string>& options) {
+  std::vector<std::string> words = {"--weights",
+                                    "int8",
+                                    "--no-quality",
+                                    "--activations",
+                                    "static",
+                                    "--calibrate",
+                                    source_dir() + "/tests/golden/" + name + "/io.safetensors"};
+  words.insert(words.end(), options.begin(), options.end());
+  return golden_model(name, words);
 }
 
 std::vector<float> run_story(const std::string& file, const NpuSetup& setup,

@@ -19,6 +19,12 @@ namespace oxbow::testing {
 /// A pack of each of the systems that the tests of NPUs run.
 std::vector<std::string> npu_cases();
 
+/// Those whose inputs are tokens that scales can be found with.
+std::vector<std::string> static_cases();
+
+/// A pack with int8 weights and static scales.
+std::string static_model(const std::string& name, const std::vector<std::string>& options);
+
 struct NpuSetup {
   /// Null: the CPU.
   oxb_npu* npu = nullptr;

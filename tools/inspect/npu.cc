@@ -59,14 +59,21 @@ std::string npu_text(const schema::ModelT& model) {
                                                  "commands", "weights", "cycles", "of peak", "SRAM",
                                                  "result"}};
   for (const auto& offload : model.offloads) {
-    const schema::StepT& step = *model.entry_points[offload->entry]->steps[offload->step];
-    const schema::TensorT& weight = *model.tensors[step.inputs.at(1)];
-    const uint64_t macs = uint64_t{offload->rows} * weight.rows * weight.width;
+    const schema::EntryPointT& entry = *model.entry_points[offload->entry];
+    const uint32_t last = offload->step + offload->steps - 1;
+    uint64_t macs = 0;
+    for (uint32_t s = offload->step; s <= last; ++s) {
+      const schema::TensorT& weight = *model.tensors[entry.steps[s]->inputs.at(1)];
+      macs += uint64_t{offload->rows} * weight.rows * weight.width;
+      offloaded.insert({offload->entry, s});
+    }
+    const schema::TensorT& x = *model.tensors[entry.steps[offload->step]->inputs.at(0)];
+    const schema::TensorT& y = *model.tensors[entry.steps[last]->outputs.at(0)];
     const uint64_t peak = macs_per_cycle(offload->target) * offload->cycles;
     rows.push_back({offload->target,
-                    model.entry_points[offload->entry]->name + " " + std::to_string(offload->step),
-                    model.tensors[step.outputs[0]]->name, std::to_string(offload->rows),
-                    format("%u to %u", weight.width, weight.rows),
+                    entry.name + " " + std::to_string(offload->step) +
+                        (offload->steps > 1 ? " to " + std::to_string(last) : ""),
+                    y.name, std::to_string(offload->rows), format("%u to %u", x.width, y.width),
                     grouped_text(offload->command_bytes), grouped_text(offload->weight_bytes),
                     offload->cycles == 0 ? "-" : grouped_text(offload->cycles),
                     peak == 0 ? "-"
@@ -84,12 +91,19 @@ std::string npu_text(const schema::ModelT& model) {
     if (counted.insert({offload->target + " weights", offload->weights}).second) {
       total.bytes += offload->weight_bytes;
     }
-    offloaded.insert({offload->entry, offload->step});
   }
   out += "\nlayers for NPUs; cycles and SRAM are the compiler's estimates\n" + table(rows);
   std::set<std::string> compilers;
-  for (const auto& offload : model.offloads) compilers.insert(offload->compiler);
+  bool is_foreign = false;
+  for (const auto& offload : model.offloads) {
+    compilers.insert(offload->compiler);
+    is_foreign |= offload->plugin == "litert";
+  }
   for (const std::string& compiler : compilers) out += "  compiled by " + compiler + "\n";
+  if (is_foreign) {
+    out +=
+        "  litert: its graphs are not verified, its runs take memory, and no plan tells how much\n";
+  }
   for (const auto& [key, total] : totals) {
     out += format("  %s, %u rows: %zu layers, %s bytes, %s products, %s cycles\n",
                   key.first.c_str(), key.second, total.layers, grouped_text(total.bytes).c_str(),

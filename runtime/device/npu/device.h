@@ -2,10 +2,11 @@
 
 // Layers of a session on an accelerator: runtime/device.h on one side, a plug-in on the other.
 //
-//   memory: | of the programs, one after the other | input | guard | output | guard | shadow |
+//   memory: | of the programs, one after the other | input | guard | output | guard | codes | shadow |
 //
-// The session's own memory stays where it is; rows go to `input`, what comes back in `output` is finished by the op. The CPU's
-// way to run each layer is kept: for few rows, for comparison, and for the day when the plug-in fails.
+// The session's own memory stays where it is; rows go to `input`, what comes back in `output` is finished by the op. Int8 codes
+// of all rows are first collected in `codes`: the output of a chain may lie where its rows are. The CPU's way to run each step is
+// kept: for few rows, for comparison, and for the day when the plug-in fails.
 
 #include <cstddef>
 #include <cstdint>
@@ -33,11 +34,25 @@ struct NpuCounts {
   uint32_t largest_step = 0;
 };
 
+/// A step, as its op told it.
+struct NpuBound {
+  bool is_served = false;
+  NpuStep step;
+  RunFunction cpu_run = nullptr;
+  const void* params = nullptr;
+};
+
+/// Steps that are one run of the plug-in: one, or a chain.
 struct NpuLayer {
   static constexpr size_t kMaxBuckets = 8;
 
-  /// Among the steps of all entry points.
+  /// Of the first step, among those of all entry points.
   uint32_t index = 0;
+  uint32_t entry = 0;
+  uint32_t entry_step = 0;
+  /// 0: the steps of another layer before it are among its own, and it is not used.
+  uint32_t step_count = 0;
+  NpuBound* steps = nullptr;
   /// Of oxb_npu_layer, which points here.
   oxb_npu_bucket buckets[kMaxBuckets] = {};
   uint64_t hashes[kMaxBuckets] = {};
@@ -45,13 +60,13 @@ struct NpuLayer {
   oxb_npu_needs needs = {};
   /// The plug-in takes it.
   bool is_usable = false;
-  NpuStep step;
-  RunFunction cpu_run = nullptr;
-  const void* params = nullptr;
   size_t memory = 0;
   oxb_npu_program* program = nullptr;
 
-  size_t result_bytes() const { return spec.result == OXB_NPU_EXACT_SUMS ? 4 : 1; }
+  const NpuBound& first() const { return steps[0]; }
+  const NpuBound& last() const { return steps[step_count - 1]; }
+  bool has_codes() const { return spec.result != OXB_NPU_EXACT_SUMS; }
+  size_t result_bytes() const { return has_codes() ? 1 : 4; }
   const oxb_npu_bucket& largest() const { return buckets[spec.bucket_count - 1]; }
 };
 
@@ -83,29 +98,42 @@ class NpuDevice {
  private:
   NpuDevice(const Model& model, const DeviceOptions& options);
   Status find_layers(Error* error);
-  void add_offload(uint32_t index, size_t offload);
+  Status take_steps(Error* error);
+  void add_offload(NpuLayer& layer, size_t offload);
+  const char* why_unfit(const NpuLayer& layer) const;
   void check_layer(NpuLayer& layer);
   NpuLayer* find(uint32_t index);
-  size_t own_bytes() const { return sizeof(*this) + layer_count_ * sizeof(NpuLayer); }
+  size_t own_bytes() const {
+    return sizeof(*this) + layer_count_ * sizeof(NpuLayer) + step_count_ * sizeof(NpuBound);
+  }
 
   Status run_layer(NpuLayer& layer, RunContext& context);
   bool run_bucket(NpuLayer& layer, uint32_t bucket, size_t first, size_t rows);
+  Status finish(NpuLayer& layer, size_t first, size_t rows, RunContext& context);
   Status compare(NpuLayer& layer, size_t rows, RunContext& context);
+  Status compare_codes(NpuLayer& layer, size_t rows, RunContext& context);
+  void count_difference(const NpuLayer& layer, float a, float b);
   void refuse(const NpuLayer& layer, const char* why);
 
   const Model& model_;
   NpuHandle* handle_;
   size_t least_rows_;
   bool shadow_;
+  /// By their first step; some steps may be in none.
   NpuLayer* layers_ = nullptr;
   size_t layer_count_ = 0;
+  /// Of all layers.
+  NpuBound* steps_ = nullptr;
+  size_t step_count_ = 0;
   /// The step that bind sees next.
   uint32_t next_step_ = 0;
   bool placed_ = false;
   oxb_npu_needs needs_ = {};
   /// Of what no layer could be used for, the last reason.
   NpuWhy unusable_;
-  size_t memory_bytes_ = 0, input_ = 0, output_ = 0, shadow_at_ = 0;
+  size_t memory_bytes_ = 0, input_ = 0, output_ = 0, codes_ = 0, shadow_at_ = 0;
+  /// Of the two regions with codes that compare_codes works in.
+  size_t shadow_codes_ = 0;
   std::byte* memory_ = nullptr;
   bool failed_ = false;
   bool lost_ = false;

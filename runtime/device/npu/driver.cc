@@ -4,6 +4,7 @@
 
 #include "runtime/device/npu/device.h"
 #include "runtime/device/npu/ethosu/plugin.h"
+#include "runtime/device/npu/litert/plugin.h"
 
 namespace oxbow {
 namespace {
@@ -45,7 +46,10 @@ const DeviceDriver kNpuDevice = {
 };
 
 const oxb_npu_plugin* built_in_npu_plugin(const char* name) {
-  return std::strcmp(name, kEthosuPlugin.table.name) == 0 ? &kEthosuPlugin.table : nullptr;
+  for (const oxb_npu_plugin* plugin : {&kEthosuPlugin.table, &kLitertPlugin}) {
+    if (std::strcmp(name, plugin->name) == 0) return plugin;
+  }
+  return nullptr;
 }
 
 }  // namespace oxbow

@@ -128,6 +128,7 @@ Status NpuHandle::open_device(const NpuOpenOptions& options, Error* error) {
   host_.keys = options.keys;
   host_.values = options.values;
   host_.key_count = options.key_count;
+  host_.driver = options.driver;
   NpuWhy why;
   const oxb_npu_status status = plugin_.open(&host_, &device_, why.text, sizeof(why.text));
   host_.keys = host_.values = nullptr;
@@ -154,6 +155,16 @@ Status NpuHandle::describe(Error* error) {
       (caps_.memory & OXB_NPU_MEMORY_HOST) == 0) {
     return fail(error, Status::kNoDevice,
                 "plug-in '%.60s': too many targets, or it cannot use the host's memory", name());
+  }
+  // Whoever names it should know which promises of sessions do not hold with it.
+  const struct {
+    uint32_t flag;
+    const char* text;
+  } broken[] = {{OXB_NPU_RUN_ALLOCATES, "runs take memory from the system"},
+                {OXB_NPU_TRUSTS_COMMANDS, "what a file holds for it is not verified"},
+                {OXB_NPU_HIDES_MEMORY, "it takes memory that no plan tells"}};
+  for (const auto& one : broken) {
+    if ((caps_.flags & one.flag) != 0) host_.log(host_.context, OXB_NPU_WARNING, one.text);
   }
   return Status::kOk;
 }

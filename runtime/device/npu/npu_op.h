@@ -21,16 +21,24 @@ struct NpuRows {
 
 using NpuFinish = Status (*)(RunContext& context, const void* params, const NpuRows& rows);
 
+/// What accelerators with int8 results are compared with: codes of rows `x`, which lie close together like `y`. Of the last step
+/// of a chain, or of one alone, those that NpuFinish takes; otherwise those of the step's output.
+using NpuFormula = void (*)(const void* params, const int8_t* x, size_t rows, bool is_last,
+                            int8_t* y);
+
 struct NpuStep {
   /// I8; its rows count those of the run.
   Tensor x;
   /// Where the CPU writes; without data the output is the caller's.
   Tensor y;
   uint32_t channels = 0;
-  /// Int8 results have a scale.
+  /// Static rows, and int8 results have a scale.
   bool has_codes = false;
+  /// And nothing else than these makes the output, which is static too.
+  bool may_lead = false;
   /// With the params of the op's own bind.
   NpuFinish finish = nullptr;
+  NpuFormula formula = nullptr;
 };
 
 class NpuBindContext : public DeviceBindContext {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "runtime/base/clock.h"
 #include "runtime/device/npu/device.h"
@@ -43,49 +44,75 @@ float number_at(const Tensor& y, const std::byte* rows, const float* scales, siz
 
 Status NpuDevice::run(const DeviceRange& range, RunContext& context) {
   if (lost_) return fail(context.error, Status::kDeviceLost, "the NPU is lost");
-  for (uint32_t i = range.first_step; i < range.end_step; ++i) {
+  for (uint32_t i = range.first_step; i < range.end_step;) {
     const uint64_t start = now_nanoseconds();
-    OXB_TRY(run_layer(*find(i), context));
+    NpuLayer& layer = *find(i);
+    OXB_TRY(run_layer(layer, context));
     if (range.timed != nullptr) range.timed(range.timed_context, i, now_nanoseconds() - start);
+    i += layer.step_count;
   }
   return Status::kOk;
 }
 
+namespace {
+
+/// As if there were no plug-in.
+Status run_on_cpu(const NpuLayer& layer, RunContext& context) {
+  for (uint32_t i = 0; i < layer.step_count; ++i) {
+    OXB_TRY(layer.steps[i].cpu_run(context, layer.steps[i].params));
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
 Status NpuDevice::run_layer(NpuLayer& layer, RunContext& context) {
-  const size_t rows = context.rows(layer.step.x);
+  const size_t rows = context.rows(layer.first().step.x);
   if (failed_ || rows < least_rows_) {
     counts_.cpu_runs += rows != 0;
-    return layer.cpu_run(context, layer.params);
+    return run_on_cpu(layer, context);
   }
   const uint64_t start = now_nanoseconds();
   for (size_t first = 0; first < rows && !failed_;) {
     const uint32_t bucket = choose_bucket(layer, rows - first);
     const size_t count = std::min<size_t>(layer.buckets[bucket].rows, rows - first);
     if (run_bucket(layer, bucket, first, count)) {
-      NpuRows came = {first, count};
-      const std::byte* output = memory_ + output_;
-      if (layer.spec.result == OXB_NPU_EXACT_SUMS) {
-        came.sums = reinterpret_cast<const int32_t*>(output);
+      if (layer.has_codes()) {
+        std::memcpy(memory_ + codes_ + first * layer.spec.channels, memory_ + output_,
+                    count * layer.spec.channels);
       } else {
-        came.codes = reinterpret_cast<const int8_t*>(output);
+        OXB_TRY(finish(layer, first, count, context));
       }
-      OXB_TRY(layer.step.finish(context, layer.params, came));
     }
     first += count;
   }
-  counts_.nanoseconds += now_nanoseconds() - start;
   if (failed_) {
+    counts_.nanoseconds += now_nanoseconds() - start;
     ++counts_.cpu_runs;
-    return layer.cpu_run(context, layer.params);
+    return run_on_cpu(layer, context);
   }
+  if (layer.has_codes() && !shadow_) OXB_TRY(finish(layer, 0, rows, context));
+  counts_.nanoseconds += now_nanoseconds() - start;
   ++counts_.runs;
   counts_.rows += rows;
-  return shadow_ ? compare(layer, rows, context) : Status::kOk;
+  if (!shadow_) return Status::kOk;
+  return layer.has_codes() ? compare_codes(layer, rows, context) : compare(layer, rows, context);
+}
+
+/// From what came back for some rows to the output.
+Status NpuDevice::finish(NpuLayer& layer, size_t first, size_t rows, RunContext& context) {
+  NpuRows came = {first, rows};
+  if (layer.has_codes()) {
+    came.codes = reinterpret_cast<const int8_t*>(memory_ + codes_);
+  } else {
+    came.sums = reinterpret_cast<const int32_t*>(memory_ + output_);
+  }
+  return layer.last().step.finish(context, layer.last().params, came);
 }
 
 /// False: the plug-in is not used any more.
 bool NpuDevice::run_bucket(NpuLayer& layer, uint32_t bucket, size_t first, size_t rows) {
-  const Tensor& x = layer.step.x;
+  const Tensor& x = layer.first().step.x;
   const size_t depth = layer.spec.depth, all = layer.buckets[bucket].rows;
   std::byte* input = memory_ + input_;
   for (size_t r = 0; r < rows; ++r) {
@@ -118,7 +145,7 @@ void NpuDevice::refuse(const NpuLayer& layer, const char* why) {
 
 /// What the plug-in gave is kept aside, computed again by the CPU, and compared.
 Status NpuDevice::compare(NpuLayer& layer, size_t rows, RunContext& context) {
-  const Tensor& y = layer.step.y;
+  const Tensor& y = layer.last().step.y;
   const std::byte* output =
       y.data != nullptr ? y.data : reinterpret_cast<const std::byte*>(context.caller_output);
   std::byte* kept = memory_ + shadow_at_;
@@ -127,22 +154,44 @@ Status NpuDevice::compare(NpuLayer& layer, size_t rows, RunContext& context) {
   if (y.type == DataType::kI8) {
     std::memcpy(kept_scales, y.scales, rows * y.scale_groups * sizeof(float));
   }
-  OXB_TRY(layer.cpu_run(context, layer.params));
+  OXB_TRY(run_on_cpu(layer, context));
   for (size_t r = 0; r < rows; ++r) {
     for (size_t c = 0; c < y.width; ++c) {
-      const float a = number_at(y, kept, kept_scales, r, c);
-      const float b = number_at(y, output, y.scales, r, c);
-      ++counts_.compared;
-      if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-      ++counts_.different;
-      const float difference = std::fabs(a - b);
-      if (difference > counts_.largest_difference || std::isnan(difference)) {
-        counts_.largest_difference = difference;
-        counts_.largest_step = layer.index;
-      }
+      count_difference(layer, number_at(y, kept, kept_scales, r, c),
+                       number_at(y, output, y.scales, r, c));
     }
   }
   return Status::kOk;
+}
+
+/// Codes are compared with those of the stated formula, before the CPU's steps may write over the rows; what the CPU gives is
+/// believed.
+Status NpuDevice::compare_codes(NpuLayer& layer, size_t rows, RunContext& context) {
+  const Tensor& x = layer.first().step.x;
+  auto* from = reinterpret_cast<int8_t*>(memory_ + shadow_at_);
+  int8_t* to = from + shadow_codes_;
+  for (size_t r = 0; r < rows; ++r) std::memcpy(from + r * x.width, x.i8(r), x.width);
+  for (uint32_t i = 0; i < layer.step_count; ++i) {
+    const NpuBound& bound = layer.steps[i];
+    bound.step.formula(bound.params, from, rows, i + 1 == layer.step_count, to);
+    std::swap(from, to);
+  }
+  const auto* codes = reinterpret_cast<const int8_t*>(memory_ + codes_);
+  for (size_t i = 0; i < rows * layer.spec.channels; ++i) {
+    count_difference(layer, codes[i], from[i]);
+  }
+  return run_on_cpu(layer, context);
+}
+
+void NpuDevice::count_difference(const NpuLayer& layer, float a, float b) {
+  ++counts_.compared;
+  if (a == b || (std::isnan(a) && std::isnan(b))) return;
+  ++counts_.different;
+  const float difference = std::fabs(a - b);
+  if (difference > counts_.largest_difference || std::isnan(difference)) {
+    counts_.largest_difference = difference;
+    counts_.largest_step = layer.index;
+  }
 }
 
 }  // namespace oxbow
