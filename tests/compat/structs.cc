@@ -187,7 +187,7 @@ void accelerator() {
   oxb_npu_options options = OXB_NPU_OPTIONS_INIT;
   options.plugin = "/nowhere/plugin.so";
   each_size<oxb_npu_options>(
-      "oxb_npu_options", options, offsetof(oxb_npu_options, log_context),
+      "oxb_npu_options", options, offsetof(oxb_npu_options, driver),
       [](oxb_npu_options* s) {
         oxb_npu* npu = nullptr;
         return oxb_npu_open(s, &npu, nullptr);
