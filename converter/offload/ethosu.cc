@@ -110,11 +110,11 @@ uint32_t number_of(const ZipMembers& members, const std::string& name) {
   return static_cast<uint32_t>(value);
 }
 
-/// A column of the table that vela writes beside its result; 0 when there is none.
+/// A column of the table that vela writes beside its result, with lines that end as on Windows; 0 when there is none.
 double column_of(const std::string& table, const std::string& name) {
-  const size_t end = table.find('\n');
+  const size_t end = table.find_first_of("\r\n");
   if (end == std::string::npos) return 0.0;
-  size_t head = 0, row = end + 1;
+  size_t head = 0, row = table.find('\n', end) + 1;
   while (head < end) {
     const size_t next_head = std::min(table.find(',', head), end);
     const size_t next_row = std::min(table.find(',', row), table.size());

@@ -42,59 +42,56 @@ std::string why_left(const schema::ModelT& model, const schema::StepT& step) {
   return "dense, too few rows, or not compiled";
 }
 
+/// An offload with what the file says elsewhere about its layer.
+struct Layer {
+  const schema::OffloadT& offload;
+  const schema::StepT& step;
+  const schema::TensorT& weight;
+  std::string entry, output;
+
+  Layer(const schema::ModelT& model, const schema::OffloadT& one)
+      : offload(one),
+        step(*model.entry_points[one.entry]->steps[one.step]),
+        weight(*model.tensors[step.inputs.at(1)]),
+        entry(model.entry_points[one.entry]->name),
+        output(model.tensors[step.outputs[0]]->name) {}
+
+  uint64_t macs() const { return uint64_t{offload.rows} * weight.rows * weight.width; }
+  /// Of all products that the chip could have made; 0: nobody says.
+  double utilisation() const {
+    const uint64_t peak = macs_per_cycle(offload.target) * offload.cycles;
+    return peak == 0 ? 0.0 : static_cast<double>(macs()) / static_cast<double>(peak);
+  }
+};
+
 struct Total {
   size_t layers = 0;
   uint64_t cycles = 0, macs = 0, bytes = 0;
 };
 
-}  // namespace
-
-std::string npu_text(const schema::ModelT& model) {
-  if (model.offloads.empty()) return "\nnothing for NPUs: convert it with --npu TARGET\n";
-  std::string out;
+/// By target and rows.
+std::map<std::pair<std::string, uint32_t>, Total> totals_of(const schema::ModelT& model) {
   std::map<std::pair<std::string, uint32_t>, Total> totals;
-  std::set<std::pair<uint32_t, uint32_t>> offloaded;
   std::set<std::pair<std::string, uint64_t>> counted;
-  std::vector<std::vector<std::string>> rows = {{"target", "step", "giving", "rows", "shape",
-                                                 "commands", "weights", "cycles", "of peak", "SRAM",
-                                                 "result"}};
   for (const auto& offload : model.offloads) {
-    const schema::StepT& step = *model.entry_points[offload->entry]->steps[offload->step];
-    const schema::TensorT& weight = *model.tensors[step.inputs.at(1)];
-    const uint64_t macs = uint64_t{offload->rows} * weight.rows * weight.width;
-    const uint64_t peak = macs_per_cycle(offload->target) * offload->cycles;
-    rows.push_back({offload->target,
-                    model.entry_points[offload->entry]->name + " " + std::to_string(offload->step),
-                    model.tensors[step.outputs[0]]->name, std::to_string(offload->rows),
-                    format("%u to %u", weight.width, weight.rows),
-                    grouped_text(offload->command_bytes), grouped_text(offload->weight_bytes),
-                    offload->cycles == 0 ? "-" : grouped_text(offload->cycles),
-                    peak == 0 ? "-"
-                              : format("%.1f %%", 100.0 * static_cast<double>(macs) /
-                                                      static_cast<double>(peak)),
-                    offload->fast_bytes == 0 ? "-" : grouped_text(offload->fast_bytes),
-                    result_text(offload->result)});
     Total& total = totals[{offload->target, offload->rows}];
     ++total.layers;
     total.cycles += offload->cycles;
-    total.macs += macs;
+    total.macs += Layer(model, *offload).macs();
     if (counted.insert({offload->target, offload->commands}).second) {
       total.bytes += offload->command_bytes;
     }
     if (counted.insert({offload->target + " weights", offload->weights}).second) {
       total.bytes += offload->weight_bytes;
     }
-    offloaded.insert({offload->entry, offload->step});
   }
-  out += "\nlayers for NPUs; cycles and SRAM are the compiler's estimates\n" + table(rows);
-  std::set<std::string> compilers;
-  for (const auto& offload : model.offloads) compilers.insert(offload->compiler);
-  for (const std::string& compiler : compilers) out += "  compiled by " + compiler + "\n";
-  for (const auto& [key, total] : totals) {
-    out += format("  %s, %u rows: %zu layers, %s bytes, %s products, %s cycles\n",
-                  key.first.c_str(), key.second, total.layers, grouped_text(total.bytes).c_str(),
-                  grouped_text(total.macs).c_str(), grouped_text(total.cycles).c_str());
-  }
+  return totals;
+}
+
+/// How many steps of an op stay on the CPU, and why.
+std::map<std::pair<std::string, std::string>, size_t> left_of(const schema::ModelT& model) {
+  std::set<std::pair<uint32_t, uint32_t>> offloaded;
+  for (const auto& offload : model.offloads) offloaded.insert({offload->entry, offload->step});
   std::map<std::pair<std::string, std::string>, size_t> left;
   for (uint32_t e = 0; e < model.entry_points.size(); ++e) {
     const auto& steps = model.entry_points[e]->steps;
@@ -103,11 +100,80 @@ std::string npu_text(const schema::ModelT& model) {
       ++left[{schema::EnumNameOpCode(steps[s]->op), why_left(model, *steps[s])}];
     }
   }
+  return left;
+}
+
+}  // namespace
+
+std::string npu_text(const schema::ModelT& model) {
+  if (model.offloads.empty()) return "\nnothing for NPUs: convert it with --npu TARGET\n";
+  std::string out;
+  std::vector<std::vector<std::string>> rows = {{"target", "step", "giving", "rows", "shape",
+                                                 "commands", "weights", "cycles", "of peak", "SRAM",
+                                                 "result"}};
+  for (const auto& one : model.offloads) {
+    const Layer layer(model, *one);
+    const schema::OffloadT& offload = *one;
+    rows.push_back(
+        {offload.target, layer.entry + " " + std::to_string(offload.step), layer.output,
+         std::to_string(offload.rows), format("%u to %u", layer.weight.width, layer.weight.rows),
+         grouped_text(offload.command_bytes), grouped_text(offload.weight_bytes),
+         offload.cycles == 0 ? "-" : grouped_text(offload.cycles),
+         layer.utilisation() == 0.0 ? "-" : format("%.1f %%", 100.0 * layer.utilisation()),
+         offload.fast_bytes == 0 ? "-" : grouped_text(offload.fast_bytes),
+         result_text(offload.result)});
+  }
+  out += "\nlayers for NPUs; cycles and SRAM are the compiler's estimates\n" + table(rows);
+  std::set<std::string> compilers;
+  for (const auto& offload : model.offloads) compilers.insert(offload->compiler);
+  for (const std::string& compiler : compilers) out += "  compiled by " + compiler + "\n";
+  for (const auto& [key, total] : totals_of(model)) {
+    out += format("  %s, %u rows: %zu layers, %s bytes, %s products, %s cycles\n",
+                  key.first.c_str(), key.second, total.layers, grouped_text(total.bytes).c_str(),
+                  grouped_text(total.macs).c_str(), grouped_text(total.cycles).c_str());
+  }
   rows = {};
-  for (const auto& [what, count] : left) {
+  for (const auto& [what, count] : left_of(model)) {
     rows.push_back({std::to_string(count), what.first, what.second});
   }
   return out + "\nsteps that stay on the CPU\n" + table(rows);
+}
+
+nlohmann::json npu_json(const schema::ModelT& model) {
+  nlohmann::json offloads = nlohmann::json::array(), totals = nlohmann::json::array(),
+                 left = nlohmann::json::array();
+  for (const auto& one : model.offloads) {
+    const Layer layer(model, *one);
+    nlohmann::json entry = {{"plugin", one->plugin},
+                            {"target", one->target},
+                            {"compiler", one->compiler},
+                            {"entry_point", layer.entry},
+                            {"step", one->step},
+                            {"output", layer.output},
+                            {"rows", one->rows},
+                            {"depth", layer.weight.width},
+                            {"channels", layer.weight.rows},
+                            {"macs", layer.macs()},
+                            {"command_bytes", one->command_bytes},
+                            {"weight_bytes", one->weight_bytes},
+                            {"result", result_text(one->result)}};
+    if (one->cycles != 0) entry["cycles"] = one->cycles;
+    if (layer.utilisation() != 0.0) entry["utilisation"] = layer.utilisation();
+    if (one->fast_bytes != 0) entry["fast_bytes"] = one->fast_bytes;
+    offloads.push_back(entry);
+  }
+  for (const auto& [key, total] : totals_of(model)) {
+    totals.push_back({{"target", key.first},
+                      {"rows", key.second},
+                      {"layers", total.layers},
+                      {"bytes", total.bytes},
+                      {"macs", total.macs},
+                      {"cycles", total.cycles}});
+  }
+  for (const auto& [what, count] : left_of(model)) {
+    left.push_back({{"steps", count}, {"op", what.first}, {"why", what.second}});
+  }
+  return {{"offloads", offloads}, {"totals", totals}, {"on_cpu", left}};
 }
 
 }  // namespace oxbow::tools
