@@ -190,9 +190,10 @@ class EthosuCompiler : public NpuCompiler {
                static_cast<std::streamsize>(bytes.size()));
     std::vector<std::string> words = {vela_,   "--accelerator-config", target_, "--system-config",
                                       system_, "--memory-mode",        memory_, "--output-format",
-                                      "raw",   "--output-dir",         result,  graph};
+                                      "raw"};
     // Its second decoder of weights changes no estimate by more than 0.02 %, and needs another order of them.
     if (target_.starts_with("ethos-u85")) words.push_back("--disable-fwd");
+    words.insert(words.end(), {"--output-dir", result.string(), graph.string()});
     run(words, folder.path() / "log");
     return read_result(result, layer, rows);
   }

@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <span>
@@ -487,6 +489,41 @@ TEST(Ethosu, ConvertersNameTheChipsThereAre) {
   EXPECT_NE(result.err.find("--npu ethos-u85-64 does not exist; there are ethos-u55-32, "),
             std::string::npos)
       << result.err;
+}
+
+TEST(Ethosu, VelaIsToldItsSystemAndMemory) {
+  const TemporaryDirectory directory;
+  const std::string vela = directory / "vela";
+  std::ofstream(vela) << "#!/bin/sh\necho \"$*\"\nexit 1\n";
+  std::filesystem::permissions(vela, std::filesystem::perms::owner_all);
+  const auto told = [&](const char* target, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {source_dir() + "/tests/golden/" + kSmall,
+                                      "-o",
+                                      directory / "model.oxb",
+                                      "--weights",
+                                      "int8",
+                                      "--no-quality",
+                                      "--npu",
+                                      target,
+                                      "--vela",
+                                      vela};
+    words.insert(words.end(), more.begin(), more.end());
+    const CommandResult result = run_program("oxbow-convert", words);
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    return result.err;
+  };
+  std::string words = told("ethos-u85-512", {});
+  EXPECT_NE(words.find("--accelerator-config ethos-u85-512 --system-config Ethos_U85_SYS_DRAM_Mid "
+                       "--memory-mode Dedicated_Sram_384KB "),
+            std::string::npos)
+      << words;
+  EXPECT_NE(words.find(" --disable-fwd"), std::string::npos) << words;
+  words = told("ethos-u55-64",
+               {"--vela-system", "Ethos_U55_Deep_Embedded", "--vela-memory", "Sram_Only"});
+  EXPECT_NE(words.find("--accelerator-config ethos-u55-64 --system-config Ethos_U55_Deep_Embedded "
+                       "--memory-mode Sram_Only "),
+            std::string::npos)
+      << words;
 }
 
 TEST(Ethosu, AStreamWithItsHashRepairedIsJudgedByThePlugin) {
