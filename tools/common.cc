@@ -203,9 +203,11 @@ oxb::Session open_session(const oxb::Model& model, const std::string& path,
 void report_npu(const oxb::Session& session) {
   const oxb::Expected<oxb_npu_report> report = session.npu_report();
   if (!report) return;
-  std::fprintf(stderr, "npu: %u layers; %llu runs with %llu rows there, %llu runs on the CPU\n",
+  std::fprintf(stderr,
+               "npu: %u layers; %llu runs with %llu rows there in %.3f s, %llu runs on the CPU\n",
                report->layers, static_cast<unsigned long long>(report->runs),
                static_cast<unsigned long long>(report->rows),
+               static_cast<double>(report->nanoseconds) * 1e-9,
                static_cast<unsigned long long>(report->cpu_runs));
   if (report->compared != 0) {
     std::fprintf(stderr, "npu: shadow: %llu of %llu numbers differ, by at most %g (step %u)\n",

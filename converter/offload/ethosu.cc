@@ -54,11 +54,11 @@ uint32_t number_of(const ZipMembers& members, const std::string& name) {
   return static_cast<uint32_t>(value);
 }
 
-/// A column of the table that vela writes beside its result; 0 when there is none.
+/// A column of the table that vela writes beside its result, with lines that end as on Windows; 0 when there is none.
 double column_of(const std::string& table, const std::string& name) {
-  const size_t end = table.find('\n');
+  const size_t end = table.find_first_of("\r\n");
   if (end == std::string::npos) return 0.0;
-  size_t head = 0, row = end + 1;
+  size_t head = 0, row = table.find('\n', end) + 1;
   while (head < end) {
     const size_t next_head = std::min(table.find(',', head), end);
     const size_t next_row = std::min(table.find(',', row), table.size());
@@ -132,12 +132,12 @@ class EthosuCompiler : public NpuCompiler {
     std::ofstream(graph, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
-    std::vector<std::string> words = {
-        vela_,   "--accelerator-config", target_,         "--system-config",
-        system_, "--memory-mode",        memory_,         "--output-format",
-        "raw",   "--output-dir",         result.string(), graph.string()};
+    std::vector<std::string> words = {vela_,   "--accelerator-config", target_, "--system-config",
+                                      system_, "--memory-mode",        memory_, "--output-format",
+                                      "raw"};
     // Its second decoder of weights changes no estimate by more than 0.02 %, and needs another order of them.
     if (target_.starts_with("ethos-u85")) words.push_back("--disable-fwd");
+    words.insert(words.end(), {"--output-dir", result.string(), graph.string()});
     run_program(words, folder.path() / "log",
                 "--vela names Arm's compiler (pip install ethos-u-vela)");
     return read_result(result, layer, rows);

@@ -5,6 +5,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <span>
 #include <string>
@@ -12,6 +15,7 @@
 
 #include "host/describe.h"
 #include "host/testing/paths.h"
+#include "host/testing/temporary_directory.h"
 #include "runtime/base/hash.h"
 #include "runtime/device/npu/ethosu/stream.h"
 #include "tests/support/edit_model.h"
@@ -19,6 +23,7 @@
 #include "tests/support/files.h"
 #include "tests/support/golden.h"
 #include "tests/support/npu.h"
+#include "tests/support/process.h"
 
 namespace oxbow::testing {
 namespace {
@@ -438,6 +443,87 @@ TEST(Ethosu, RowsCopiedToFastMemoryGiveTheSameAndNothingElseIsAPool) {
   const std::vector<std::byte> bytes = made.commands(commands);
   ASSERT_EQ(read_ethosu_commands(bytes, &commands), nullptr);
   EXPECT_STREQ(check_ethosu_stream(commands, old.weights.size()), "a command is unknown");
+}
+
+TEST(Ethosu, InspectTellsEstimatesTheirConfigurationAndWhatStays) {
+  const std::string file = model_of(kSmall);
+  const CommandResult result = run_program("oxbow", {"inspect", file, "--npu", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json npu = nlohmann::json::parse(result.out).at("npu");
+  const schema::ModelT model = describe_file(file).model;
+  ASSERT_EQ(npu.at("offloads").size(), model.offloads.size());
+  for (size_t i = 0; i < model.offloads.size(); ++i) {
+    const nlohmann::json& told = npu.at("offloads").at(i);
+    const schema::OffloadT& offload = *model.offloads[i];
+    EXPECT_EQ(told.at("target"), offload.target);
+    EXPECT_EQ(told.at("rows"), offload.rows);
+    EXPECT_EQ(told.at("cycles"), offload.cycles);
+    EXPECT_EQ(told.at("weight_bytes"), offload.weight_bytes);
+    EXPECT_EQ(told.at("macs"), uint64_t{offload.rows} * told.at("depth").get<uint64_t>() *
+                                   told.at("channels").get<uint64_t>());
+    // Both chips make 256 products in a cycle.
+    EXPECT_DOUBLE_EQ(told.at("utilisation").get<double>(),
+                     told.at("macs").get<double>() / (256.0 * static_cast<double>(offload.cycles)));
+    const std::string system = offload.target == "ethos-u55-256"
+                                   ? "Ethos_U55_High_End_Embedded, memory Shared_Sram"
+                                   : "Ethos_U65_Client_Server, memory Dedicated_Sram_384KB";
+    EXPECT_EQ(told.at("compiler"), "vela for " + offload.target + ", system " + system);
+  }
+  // Two chips and two numbers of rows.
+  EXPECT_EQ(npu.at("totals").size(), 4u);
+  size_t left = 0, steps = 0;
+  for (const nlohmann::json& one : npu.at("on_cpu")) {
+    left += one.at("steps").get<size_t>();
+    EXPECT_FALSE(one.at("why").get<std::string>().empty());
+  }
+  for (const auto& entry : model.entry_points) steps += entry->steps.size();
+  EXPECT_EQ(left + model.offloads.size() / 4, steps);
+}
+
+TEST(Ethosu, ConvertersNameTheChipsThereAre) {
+  const TemporaryDirectory directory;
+  const CommandResult result = run_program(
+      "oxbow-convert", {source_dir() + "/tests/golden/" + kSmall, "-o", directory / "model.oxb",
+                        "--weights", "int8", "--no-quality", "--npu", "ethos-u85-64"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--npu ethos-u85-64 does not exist; there are ethos-u55-32, "),
+            std::string::npos)
+      << result.err;
+}
+
+TEST(Ethosu, VelaIsToldItsSystemAndMemory) {
+  const TemporaryDirectory directory;
+  const std::string vela = directory / "vela";
+  std::ofstream(vela) << "#!/bin/sh\necho \"$*\"\nexit 1\n";
+  std::filesystem::permissions(vela, std::filesystem::perms::owner_all);
+  const auto told = [&](const char* target, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {source_dir() + "/tests/golden/" + kSmall,
+                                      "-o",
+                                      directory / "model.oxb",
+                                      "--weights",
+                                      "int8",
+                                      "--no-quality",
+                                      "--npu",
+                                      target,
+                                      "--vela",
+                                      vela};
+    words.insert(words.end(), more.begin(), more.end());
+    const CommandResult result = run_program("oxbow-convert", words);
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    return result.err;
+  };
+  std::string words = told("ethos-u85-512", {});
+  EXPECT_NE(words.find("--accelerator-config ethos-u85-512 --system-config Ethos_U85_SYS_DRAM_Mid "
+                       "--memory-mode Dedicated_Sram_384KB "),
+            std::string::npos)
+      << words;
+  EXPECT_NE(words.find(" --disable-fwd"), std::string::npos) << words;
+  words = told("ethos-u55-64",
+               {"--vela-system", "Ethos_U55_Deep_Embedded", "--vela-memory", "Sram_Only"});
+  EXPECT_NE(words.find("--accelerator-config ethos-u55-64 --system-config Ethos_U55_Deep_Embedded "
+                       "--memory-mode Sram_Only "),
+            std::string::npos)
+      << words;
 }
 
 TEST(Ethosu, AStreamWithItsHashRepairedIsJudgedByThePlugin) {

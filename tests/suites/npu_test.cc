@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -410,6 +411,22 @@ TEST_F(Npu, ASessionThatBorrowsUsesItsLendersNpu) {
     return all;
   };
   EXPECT_TRUE(outputs(npu.get()) == outputs(nullptr));
+}
+
+TEST_F(Npu, BenchTellsWhatEachSideRan) {
+  const std::string file = golden_model(kCompressive, kExample);
+  const CommandResult result =
+      run_program("oxbow", {"bench", file, "--backend", "npu:" + example_path(), "--prefill", "16",
+                            "--decode", "4", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json npu = nlohmann::json::parse(result.out).at("npu");
+  EXPECT_GT(npu.at("layers"), 0);
+  EXPECT_GT(npu.at("runs"), 0);
+  EXPECT_GE(npu.at("rows").get<uint64_t>(), npu.at("runs").get<uint64_t>());
+  EXPECT_GT(npu.at("seconds").get<double>(), 0.0);
+  // Single tokens.
+  EXPECT_GT(npu.at("cpu_runs"), 0);
+  EXPECT_FALSE(npu.contains("failure"));
 }
 
 }  // namespace

@@ -123,6 +123,8 @@ struct Report {
   oxb_plan memory = OXB_PLAN_INIT;
   /// Beside the arena, taken by the library behind the backend.
   size_t backend_bytes = 0;
+  /// Of all runs of the session: the layers that a plug-in has, and what each side ran.
+  std::optional<oxb_npu_report> npu;
   ResidentMemory resident;
   std::optional<uint64_t> peak_memory;
   std::optional<Timing> prefill, decode;

@@ -142,6 +142,24 @@ nlohmann::json to_json(const DeviceState& state) {
   return out;
 }
 
+nlohmann::json to_json(const oxb_npu_report& npu) {
+  nlohmann::json out = {{"layers", npu.layers},
+                        {"device_bytes", npu.device_bytes},
+                        {"fast_bytes", npu.fast_bytes},
+                        {"host_bytes", npu.host_bytes},
+                        {"runs", npu.runs},
+                        {"rows", npu.rows},
+                        {"seconds", static_cast<double>(npu.nanoseconds) * 1e-9},
+                        {"cpu_runs", npu.cpu_runs}};
+  if (npu.compared != 0) {
+    out["compared"] = npu.compared;
+    out["different"] = npu.different;
+    out["largest_difference"] = npu.largest_difference;
+  }
+  if (npu.failed != 0) out["failure"] = npu.failure;
+  return out;
+}
+
 }  // namespace
 
 nlohmann::json bench_json(const Report& report) {
@@ -176,6 +194,7 @@ nlohmann::json bench_json(const Report& report) {
     out["cpu_mask"] = format("%llx", static_cast<unsigned long long>(report.cpu_mask));
   }
   put(out, "peak_memory", report.peak_memory);
+  if (report.npu) out["npu"] = to_json(*report.npu);
   for (const Energy& energy : energy_between(report.before, report.after)) {
     out["energy"].push_back({{"name", energy.name}, {"joules", energy.joules}});
   }

@@ -99,6 +99,7 @@ Report measure(const Args& args, const CommonOptions& common) {
     report.timeline = bench.timeline(prefill > 0 ? prefill : 128, 16);
   }
   report_npu(bench.session());
+  if (const oxb::Expected<oxb_npu_report> npu = bench.session().npu_report()) report.npu = *npu;
   report.resident = resident_memory();
   report.peak_memory = peak_memory(files);
   return report;

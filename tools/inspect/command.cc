@@ -170,6 +170,7 @@ int inspect_command(const Args& args) {
     out["step_providers"] = providers;
   }
   if (args.has("check")) out["weights_checked"] = true;
+  if (args.has("npu")) out["npu"] = npu_json(description.model);
   if (args.has("html")) {
     refuse_overwriting(*args.text("html"), {path});
     write_atomically(*args.text("html"),

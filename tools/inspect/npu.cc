@@ -42,55 +42,98 @@ std::string why_left(const schema::ModelT& model, const schema::StepT& step) {
   return "dense, too few rows, or not compiled";
 }
 
+/// An offload with what the file says elsewhere about its steps.
+struct Layer {
+  const schema::OffloadT& offload;
+  std::string entry, steps, output;
+  uint32_t depth, channels;
+  uint64_t macs = 0;
+
+  Layer(const schema::ModelT& model, const schema::OffloadT& one) : offload(one) {
+    const schema::EntryPointT& from = *model.entry_points[one.entry];
+    const uint32_t last = one.step + one.steps - 1;
+    const schema::TensorT& x = *model.tensors[from.steps[one.step]->inputs.at(0)];
+    const schema::TensorT& y = *model.tensors[from.steps[last]->outputs.at(0)];
+    entry = from.name;
+    steps = std::to_string(one.step) + (one.steps > 1 ? " to " + std::to_string(last) : "");
+    output = y.name;
+    depth = x.width;
+    channels = y.width;
+    for (uint32_t s = one.step; s <= last; ++s) {
+      const schema::TensorT& weight = *model.tensors[from.steps[s]->inputs.at(1)];
+      macs += uint64_t{one.rows} * weight.rows * weight.width;
+    }
+  }
+
+  /// Of all products that the chip could have made; 0: nobody says.
+  double utilisation() const {
+    const uint64_t peak = macs_per_cycle(offload.target) * offload.cycles;
+    return peak == 0 ? 0.0 : static_cast<double>(macs) / static_cast<double>(peak);
+  }
+};
+
 struct Total {
   size_t layers = 0;
   uint64_t cycles = 0, macs = 0, bytes = 0;
 };
 
-}  // namespace
-
-std::string npu_text(const schema::ModelT& model) {
-  if (model.offloads.empty()) return "\nnothing for NPUs: convert it with --npu TARGET\n";
-  std::string out;
+/// By target and rows.
+std::map<std::pair<std::string, uint32_t>, Total> totals_of(const schema::ModelT& model) {
   std::map<std::pair<std::string, uint32_t>, Total> totals;
-  std::set<std::pair<uint32_t, uint32_t>> offloaded;
   std::set<std::pair<std::string, uint64_t>> counted;
-  std::vector<std::vector<std::string>> rows = {{"target", "step", "giving", "rows", "shape",
-                                                 "commands", "weights", "cycles", "of peak", "SRAM",
-                                                 "result"}};
   for (const auto& offload : model.offloads) {
-    const schema::EntryPointT& entry = *model.entry_points[offload->entry];
-    const uint32_t last = offload->step + offload->steps - 1;
-    uint64_t macs = 0;
-    for (uint32_t s = offload->step; s <= last; ++s) {
-      const schema::TensorT& weight = *model.tensors[entry.steps[s]->inputs.at(1)];
-      macs += uint64_t{offload->rows} * weight.rows * weight.width;
-      offloaded.insert({offload->entry, s});
-    }
-    const schema::TensorT& x = *model.tensors[entry.steps[offload->step]->inputs.at(0)];
-    const schema::TensorT& y = *model.tensors[entry.steps[last]->outputs.at(0)];
-    const uint64_t peak = macs_per_cycle(offload->target) * offload->cycles;
-    rows.push_back({offload->target,
-                    entry.name + " " + std::to_string(offload->step) +
-                        (offload->steps > 1 ? " to " + std::to_string(last) : ""),
-                    y.name, std::to_string(offload->rows), format("%u to %u", x.width, y.width),
-                    grouped_text(offload->command_bytes), grouped_text(offload->weight_bytes),
-                    offload->cycles == 0 ? "-" : grouped_text(offload->cycles),
-                    peak == 0 ? "-"
-                              : format("%.1f %%", 100.0 * static_cast<double>(macs) /
-                                                      static_cast<double>(peak)),
-                    offload->fast_bytes == 0 ? "-" : grouped_text(offload->fast_bytes),
-                    result_text(offload->result)});
     Total& total = totals[{offload->target, offload->rows}];
     ++total.layers;
     total.cycles += offload->cycles;
-    total.macs += macs;
+    total.macs += Layer(model, *offload).macs;
     if (counted.insert({offload->target, offload->commands}).second) {
       total.bytes += offload->command_bytes;
     }
     if (counted.insert({offload->target + " weights", offload->weights}).second) {
       total.bytes += offload->weight_bytes;
     }
+  }
+  return totals;
+}
+
+/// How many steps of an op stay on the CPU, and why.
+std::map<std::pair<std::string, std::string>, size_t> left_of(const schema::ModelT& model) {
+  std::set<std::pair<uint32_t, uint32_t>> offloaded;
+  for (const auto& offload : model.offloads) {
+    for (uint32_t s = 0; s < offload->steps; ++s) {
+      offloaded.insert({offload->entry, offload->step + s});
+    }
+  }
+  std::map<std::pair<std::string, std::string>, size_t> left;
+  for (uint32_t e = 0; e < model.entry_points.size(); ++e) {
+    const auto& steps = model.entry_points[e]->steps;
+    for (uint32_t s = 0; s < steps.size(); ++s) {
+      if (offloaded.contains({e, s})) continue;
+      ++left[{schema::EnumNameOpCode(steps[s]->op), why_left(model, *steps[s])}];
+    }
+  }
+  return left;
+}
+
+}  // namespace
+
+std::string npu_text(const schema::ModelT& model) {
+  if (model.offloads.empty()) return "\nnothing for NPUs: convert it with --npu TARGET\n";
+  std::string out;
+  std::vector<std::vector<std::string>> rows = {{"target", "step", "giving", "rows", "shape",
+                                                 "commands", "weights", "cycles", "of peak", "SRAM",
+                                                 "result"}};
+  for (const auto& one : model.offloads) {
+    const Layer layer(model, *one);
+    const schema::OffloadT& offload = *one;
+    rows.push_back(
+        {offload.target, layer.entry + " " + layer.steps, layer.output,
+         std::to_string(offload.rows), format("%u to %u", layer.depth, layer.channels),
+         grouped_text(offload.command_bytes), grouped_text(offload.weight_bytes),
+         offload.cycles == 0 ? "-" : grouped_text(offload.cycles),
+         layer.utilisation() == 0.0 ? "-" : format("%.1f %%", 100.0 * layer.utilisation()),
+         offload.fast_bytes == 0 ? "-" : grouped_text(offload.fast_bytes),
+         result_text(offload.result)});
   }
   out += "\nlayers for NPUs; cycles and SRAM are the compiler's estimates\n" + table(rows);
   std::set<std::string> compilers;
@@ -104,24 +147,54 @@ std::string npu_text(const schema::ModelT& model) {
     out +=
         "  litert: its graphs are not verified, its runs take memory, and no plan tells how much\n";
   }
-  for (const auto& [key, total] : totals) {
+  for (const auto& [key, total] : totals_of(model)) {
     out += format("  %s, %u rows: %zu layers, %s bytes, %s products, %s cycles\n",
                   key.first.c_str(), key.second, total.layers, grouped_text(total.bytes).c_str(),
                   grouped_text(total.macs).c_str(), grouped_text(total.cycles).c_str());
   }
-  std::map<std::pair<std::string, std::string>, size_t> left;
-  for (uint32_t e = 0; e < model.entry_points.size(); ++e) {
-    const auto& steps = model.entry_points[e]->steps;
-    for (uint32_t s = 0; s < steps.size(); ++s) {
-      if (offloaded.contains({e, s})) continue;
-      ++left[{schema::EnumNameOpCode(steps[s]->op), why_left(model, *steps[s])}];
-    }
-  }
   rows = {};
-  for (const auto& [what, count] : left) {
+  for (const auto& [what, count] : left_of(model)) {
     rows.push_back({std::to_string(count), what.first, what.second});
   }
   return out + "\nsteps that stay on the CPU\n" + table(rows);
+}
+
+nlohmann::json npu_json(const schema::ModelT& model) {
+  nlohmann::json offloads = nlohmann::json::array(), totals = nlohmann::json::array(),
+                 left = nlohmann::json::array();
+  for (const auto& one : model.offloads) {
+    const Layer layer(model, *one);
+    nlohmann::json entry = {{"plugin", one->plugin},
+                            {"target", one->target},
+                            {"compiler", one->compiler},
+                            {"entry_point", layer.entry},
+                            {"step", one->step},
+                            {"steps", one->steps},
+                            {"output", layer.output},
+                            {"rows", one->rows},
+                            {"depth", layer.depth},
+                            {"channels", layer.channels},
+                            {"macs", layer.macs},
+                            {"command_bytes", one->command_bytes},
+                            {"weight_bytes", one->weight_bytes},
+                            {"result", result_text(one->result)}};
+    if (one->cycles != 0) entry["cycles"] = one->cycles;
+    if (layer.utilisation() != 0.0) entry["utilisation"] = layer.utilisation();
+    if (one->fast_bytes != 0) entry["fast_bytes"] = one->fast_bytes;
+    offloads.push_back(entry);
+  }
+  for (const auto& [key, total] : totals_of(model)) {
+    totals.push_back({{"target", key.first},
+                      {"rows", key.second},
+                      {"layers", total.layers},
+                      {"bytes", total.bytes},
+                      {"macs", total.macs},
+                      {"cycles", total.cycles}});
+  }
+  for (const auto& [what, count] : left_of(model)) {
+    left.push_back({{"steps", count}, {"op", what.first}, {"why", what.second}});
+  }
+  return {{"offloads", offloads}, {"totals", totals}, {"on_cpu", left}};
 }
 
 }  // namespace oxbow::tools

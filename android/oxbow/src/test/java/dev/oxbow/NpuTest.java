@@ -54,6 +54,21 @@ public class NpuTest extends Fixture {
         }
     }
 
+    /** As an app names one of its own: by NAME, of a library where the system looks for the app's. */
+    @Test
+    public void aPluginInTheFolderOfNativeLibrariesIsFoundByItsName() throws IOException {
+        int[] prompt = readIds("prompt.ids");
+        try (Model model = open("npu.oxb");
+                Npu npu = Npu.open("example");
+                Session cpu = Session.create(model);
+                Session session = Session.create(model, new SessionOptions().npu(npu).npuLeastRows(1))) {
+            assertEquals(logitsOf(model, cpu, prompt), logitsOf(model, session, prompt));
+            assertTrue(session.getNpuReport().getRuns() > 0);
+        }
+        String words = refused(OxbowException.NO_DEVICE, () -> Npu.open("none"));
+        assertTrue(words, words.contains("liboxbow_npu_none.so"));
+    }
+
     @Test
     public void fewRowsStayOnTheCpu() throws IOException {
         int[] prompt = readIds("prompt.ids");
