@@ -196,6 +196,24 @@ void answer(Stream& stream, const std::string& line) {
   std::fflush(stdout);
 }
 
+/// What a device says of each entry point, for a list in JSON: submissions, dispatches and barriers for few rows, and both for many.
+void add_commands(void* context, oxb_log_level, const char* text) {
+  const char* at = std::strstr(text, " on Vulkan: ");
+  unsigned numbers[5] = {};
+  if (at == nullptr ||
+      std::sscanf(
+          at,
+          " on Vulkan: %u submissions, for few rows %u dispatches and %u barriers, for many "
+          "%u and %u",
+          &numbers[0], &numbers[1], &numbers[2], &numbers[3], &numbers[4]) != 5) {
+    return;
+  }
+  std::string& list = *static_cast<std::string*>(context);
+  list += list.empty() ? "[" : ", [";
+  for (size_t i = 0; i < 5; ++i) list += (i == 0 ? "" : ", ") + std::to_string(numbers[i]);
+  list += "]";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -211,7 +229,11 @@ int main(int argc, char** argv) {
 
   const double processor = processor_seconds();
   const auto start = Clock::now();
-  auto model = oxb::Model::open(argv[1]);
+  std::string commands;
+  oxb_open_options open_options = oxb::OpenOptions();
+  open_options.log = add_commands;
+  open_options.log_context = &commands;
+  auto model = oxb::Model::open(argv[1], open_options);
   if (!model) fail(model.status().text());
   const double open = seconds_since(start);
   auto session = oxb::Session::create(*model, options);
@@ -224,12 +246,12 @@ int main(int argc, char** argv) {
       "{\"name\": \"Oxbow\", \"version\": \"%d.%d.%d\", \"open_seconds\": %.9f, \"load_seconds\": "
       "%.9f, \"load_processor\": %.9f, \"before\": %llu, \"grown\": %llu, \"anonymous_grown\": "
       "%llu, \"arena\": %llu, "
-      "\"vocabulary\": %u}\n",
+      "\"commands\": [%s], \"vocabulary\": %u}\n",
       OXB_VERSION_MAJOR, OXB_VERSION_MINOR, OXB_VERSION_PATCH, open, load, load_processor,
       static_cast<unsigned long long>(before),
       static_cast<unsigned long long>(status_bytes("VmRSS:") - before),
       static_cast<unsigned long long>(status_bytes("RssAnon:") - anonymous_before),
-      static_cast<unsigned long long>(arena), model->info().vocabulary);
+      static_cast<unsigned long long>(arena), commands.c_str(), model->info().vocabulary);
   std::fflush(stdout);
 
   Stream stream(*model, std::move(*session));

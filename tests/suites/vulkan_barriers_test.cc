@@ -80,12 +80,12 @@ TEST_F(VulkanBarriers, ASessionTellsHowFewItNeeds) {
     options.log = [](void* context, oxb_log_level level, const char* text) {
       const char* at = std::strstr(text, " on Vulkan: ");
       if (level != OXB_LOG_INFO || at == nullptr) return;
-      auto& said = *static_cast<Said*>(context);
+      auto& into = *static_cast<Said*>(context);
       std::sscanf(at,
                   " on Vulkan: %u submissions, for few rows %u dispatches and %u barriers, for "
                   "many %u and %u",
-                  &said.submissions, &said.few, &said.few_barriers, &said.many,
-                  &said.many_barriers);
+                  &into.submissions, &into.few, &into.few_barriers, &into.many,
+                  &into.many_barriers);
     };
     options.log_context = &said;
     const auto model = oxb::Model::open(std::span<const std::byte>(bytes.bytes()), options);

@@ -23,8 +23,9 @@ std::vector<std::string> full_cases() {
   std::vector<std::string> found;
   for (const std::string& pack : golden_cases()) {
     for (const char* system :
-         {"gpt2/", "labml_aft/", "labml_compressive/", "labml_fast_weights/", "labml_xl/",
-          "lite_transformer/", "llama/", "mamba/", "mamba2/", "rwkv/", "rwkv7/", "xlstm/"}) {
+         {"gpt2/", "hf_transfo_xl/", "labml_aft/", "labml_compressive/", "labml_fast_weights/",
+          "labml_hourglass/", "labml_xl/", "lite_transformer/", "llama/", "lucidrains_compressive/",
+          "mamba/", "mamba2/", "rwkv/", "rwkv7/", "transformer_xl_original/", "xlstm/"}) {
       if (pack.rfind(system, 0) == 0 && pack != "mamba2/m2c_gelu") found.push_back(pack);
     }
   }
