@@ -20,7 +20,7 @@ if(OXBOW_LIBFUZZER)
   find_package(nlohmann_json REQUIRED)
   oxbow_glob(reader_sources RECURSE converter/formats/*.cc converter/text/*.cc runtime/text/*.cc runtime/base/*.cc
              runtime/generate/json_grammar.cc converter/blocks/rope.cc EXCLUDE "_test\\.cc$")
-  foreach(name errors folder ggml_blocks image io_file json_file npy number_text safetensors sha256 temporary_file tensor_file wav)
+  foreach(name base64 errors folder ggml_blocks ggml_codebooks image io_file json_file npy number_text safetensors sha256 temporary_file tensor_file wav)
     list(APPEND reader_sources "${PROJECT_SOURCE_DIR}/host/${name}.cc")
   endforeach()
   add_library(oxbow_fuzz_readers STATIC ${reader_sources})

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -74,7 +75,9 @@ uint64_t peak_of(const std::string& pid) {
 CommandResult wait_for(pid_t pid) {
   int status = 0;
   rusage usage = {};
-  wait4(pid, &status, 0, &usage);
+  // libFuzzer's timer interrupts: a program that had not ended counted as one that ended well.
+  while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR) {
+  }
   CommandResult result;
   // A signal is no exit code a test may expect by accident.
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
