@@ -30,27 +30,29 @@
 namespace oxbow {
 namespace {
 
-__m256i first_lanes(size_t count) {
+inline __m256i first_lanes(size_t count) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-__m128 fold(__m256 lanes) {
+inline __m128 fold(__m256 lanes) {
   return _mm_add_ps(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps(lanes, 1));
 }
-__m128 fold_two(__m128 a, __m128 b) { return _mm_add_ps(_mm_movelh_ps(a, b), _mm_movehl_ps(b, a)); }
-__m256 fold_two(__m256 a, __m256 b) {
+inline __m128 fold_two(__m128 a, __m128 b) {
+  return _mm_add_ps(_mm_movelh_ps(a, b), _mm_movehl_ps(b, a));
+}
+inline __m256 fold_two(__m256 a, __m256 b) {
   return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xEE));
 }
 
 /// combine_sums of four registers.
-__m128 combine_four(__m256 a, __m256 b, __m256 c, __m256 d) {
+inline __m128 combine_four(__m256 a, __m256 b, __m256 c, __m256 d) {
   const __m128 ab = fold_two(fold(a), fold(b)), cd = fold_two(fold(c), fold(d));
   return _mm_add_ps(_mm_shuffle_ps(ab, cd, 0x88), _mm_shuffle_ps(ab, cd, 0xDD));
 }
 
 /// combine_sums of eight registers.
-__m256 combine_eight(const __m256* sums) {
+inline __m256 combine_eight(const __m256* sums) {
   __m256 folded[4];
 #pragma GCC unroll 4
   for (size_t i = 0; i < 4; ++i) {
@@ -89,7 +91,7 @@ enum class From { kSlice, kSliceToFloats, kFloats };
 /// How far ahead of its use a line of weights is asked for where they lie side by side.
 constexpr size_t kPrefetchBytes = 512;
 
-void prefetch(const void* from, size_t bytes) {
+inline void prefetch(const void* from, size_t bytes) {
   _mm_prefetch(static_cast<const char*>(from) + bytes, _MM_HINT_T0);
 }
 
