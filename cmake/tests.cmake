@@ -312,7 +312,7 @@ if(OXBOW_WITH_VULKAN)
   set(unbuilt_headers "^$")
 endif()
 # Kernels' own headers compile with their instructions only.
-list(APPEND unbuilt_headers "^ops/.*/(avx2.*|vnni)\\.h$")
+list(APPEND unbuilt_headers "^ops/.*/(avx2.*|float_avx2|avx512|vnni)\\.h$")
 oxbow_glob(headers RECURSE runtime/*.h runtime/*.hpp ops/*.h host/*.h converter/*.h tools/*.h EXCLUDE ${unbuilt_headers} "/testing/")
 set(header_sources "")
 foreach(header IN LISTS headers)

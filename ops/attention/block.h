@@ -7,7 +7,7 @@
 //   dots_block        dots of the rows with each of x
 //   accumulate_block  the sums of each query over the rows; for floats one row after the other
 //
-// Behind the results for the last row the first may write as many as a vector has. What is left are loops over the
+// Behind the results for the last row the first may write up to kBlockPadding. What is left are loops over the
 // keys of a tile; RowLoops has them for any number of keys, and an instruction set may have its own for whole tiles.
 
 #include "ops/attention/generic.h"
@@ -15,7 +15,9 @@
 namespace oxbow {
 namespace {
 
-constexpr size_t kBlockStride = kAttentionTile + 16;
+/// Two vectors of the widest instruction set.
+constexpr size_t kBlockPadding = 32;
+constexpr size_t kBlockStride = kAttentionTile + kBlockPadding;
 
 template <typename Element>
 using BlockFunction = decltype(AttentionKernel<Element>::block);
@@ -185,6 +187,7 @@ void int8_block(HeadTask* const* tasks, size_t count, const AttentionShape& shap
     const int32_t* from = dots + i * kBlockStride;
     float* to = scores + i * kBlockStride;
     // Of keys that it does not see too.
+    OXB_WIDE_LOOP
     for (size_t j = 0; j < keys.keys; ++j) {
       to[j] = static_cast<float>(from[j]) * (scale * key_scales[j]);
     }
@@ -223,6 +226,7 @@ void int8_block(HeadTask* const* tasks, size_t count, const AttentionShape& shap
       for (size_t d = 0; d < width; ++d) out[d] = out[d] * rescale[i];
       continue;
     }
+    OXB_WIDE_LOOP
     for (size_t d = 0; d < width; ++d) {
       out[d] = out[d] * rescale[i] + static_cast<float>(acc[i][d]) * of_tile[i];
     }

@@ -14,8 +14,8 @@
 
 namespace oxbow {
 
-/// Rows computed in float at a time before they are quantised, when the output is int8.
-inline constexpr size_t kQuantisedRows = 32;
+/// Rows computed in float at a time before they are quantised, when the output is int8: whole blocks.
+inline constexpr size_t kQuantisedRows = 2 * kBlockQueries;
 
 /// Heads that take the keys of one query tile by tile, at most.
 inline constexpr size_t kMaxHeadsAtOnce = 16;

@@ -27,8 +27,6 @@ size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 // in every pair pmaddwd gives eight channels in eight lanes, in order.
 
 constexpr size_t kStreams = 4;
-/// How far ahead of its use a line of weights is asked for.
-constexpr size_t kPrefetchBytes = 512;
 
 /// sums[row][stream] of the blocks that lie `distance` bytes apart from `weight` on.
 template <size_t kRows, size_t kBlocks>
@@ -301,15 +299,6 @@ void many_rows(const LinearSlice<int8_t, int8_t>& s) {
     }
   }
 }
-
-struct F32Weights {
-  using Type = float;
-  static constexpr bool kCostly = false;
-  static __m256 load(const float* w) { return _mm256_loadu_ps(w); }
-  static __m256 load_some(const float* w, size_t count) {
-    return _mm256_maskload_ps(w, first_lanes(count));
-  }
-};
 
 // Float . int8. The eight lanes of a channel's sum come from two groups of four columns, so a
 // register holds half the lanes of two channels: even groups in one register, odd in another.

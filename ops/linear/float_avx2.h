@@ -13,10 +13,10 @@
 //
 // A few rows only read weights: distant streams of them at once, which memory serves at a higher rate than neighbours.
 //
-// Many rows: six by two channels, whose twelve sums fill the registers. The rows of a tile lie in the first cache, one
-// beside the other, while some channels pass, and these stay in the second cache while the tiles of rows pass. Where it
-// pays the first of these tiles leaves the channels as floats, one beside the other, for the next. A long row is taken in
-// parts.
+// Many rows: six by two channels, whose twelve sums fill the registers, or what Tiles has in their place. The rows of a
+// tile lie in the first cache, one beside the other, while some channels pass, and these stay in the second cache while
+// the tiles of rows pass. Where it pays the first of these tiles leaves the channels as floats, one beside the other, for
+// the next. A long row is taken in parts.
 //
 // Everything is in an unnamed namespace, so that no copy compiled with these flags gets outside the file that
 // includes this.
@@ -30,27 +30,29 @@
 namespace oxbow {
 namespace {
 
-__m256i first_lanes(size_t count) {
+inline __m256i first_lanes(size_t count) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-__m128 fold(__m256 lanes) {
+inline __m128 fold(__m256 lanes) {
   return _mm_add_ps(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps(lanes, 1));
 }
-__m128 fold_two(__m128 a, __m128 b) { return _mm_add_ps(_mm_movelh_ps(a, b), _mm_movehl_ps(b, a)); }
-__m256 fold_two(__m256 a, __m256 b) {
+inline __m128 fold_two(__m128 a, __m128 b) {
+  return _mm_add_ps(_mm_movelh_ps(a, b), _mm_movehl_ps(b, a));
+}
+inline __m256 fold_two(__m256 a, __m256 b) {
   return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xEE));
 }
 
 /// combine_sums of four registers.
-__m128 combine_four(__m256 a, __m256 b, __m256 c, __m256 d) {
+inline __m128 combine_four(__m256 a, __m256 b, __m256 c, __m256 d) {
   const __m128 ab = fold_two(fold(a), fold(b)), cd = fold_two(fold(c), fold(d));
   return _mm_add_ps(_mm_shuffle_ps(ab, cd, 0x88), _mm_shuffle_ps(ab, cd, 0xDD));
 }
 
 /// combine_sums of eight registers.
-__m256 combine_eight(const __m256* sums) {
+inline __m256 combine_eight(const __m256* sums) {
   __m256 folded[4];
 #pragma GCC unroll 4
   for (size_t i = 0; i < 4; ++i) {
@@ -74,27 +76,168 @@ __m256 combine_eight(const __m256* sums) {
       : "x"(w[0]), "x"(w[1]));
 }
 
-template <typename Weights>
+struct F32Weights {
+  using Type = float;
+  static constexpr bool kCostly = false;
+  static __m256 load(const float* w) { return _mm256_loadu_ps(w); }
+  static __m256 load_some(const float* w, size_t count) {
+    return _mm256_maskload_ps(w, first_lanes(count));
+  }
+};
+
+/// Where a tile has its weights from: the slice, perhaps to leave them as floats, or those floats.
+enum class From { kSlice, kSliceToFloats, kFloats };
+
+/// How far ahead of its use a line of weights is asked for where they lie side by side.
+constexpr size_t kPrefetchBytes = 512;
+
+inline void prefetch(const void* from, size_t bytes) {
+  _mm_prefetch(static_cast<const char*>(from) + bytes, _MM_HINT_T0);
+}
+
+/// Tiles of six rows by two channels. Another instruction set may have its own, with the same members.
+struct Avx2Tiles {
+  static constexpr size_t kRows = 6;
+  static constexpr size_t kChannels = 2;
+  /// Whether channels that lie so many bytes apart compete for the same lines of the first cache, to its cost.
+  static constexpr bool collide(size_t bytes) { return bytes % 4096 == 0; }
+  /// What lies of a group of eight columns, one for each row.
+  using Part = __m256;
+  static constexpr size_t parts(size_t rows) { return rows; }
+  /// Of a tile, row after row.
+  struct Sums {
+    __m256 lanes[kRows][kChannels];
+  };
+  template <typename W>
+  using Tile = void (*)(const Part* x, const W* const (&weight)[kChannels], size_t ahead,
+                        __m256* floats, size_t pairs, bool fresh, Sums* sums);
+
+  /// Columns [begin, end) of rows [row, row + rows), group after group; the rows of a group lie side by side.
+  template <typename Slice>
+  static void pack_rows(const Slice& s, size_t row, size_t rows, size_t begin, size_t end,
+                        Part* to) {
+    for (size_t r = 0; r < rows; ++r) {
+      const float* x = s.x + (row + r) * s.x_stride;
+      __m256* lanes = to + r;
+      size_t k = begin;
+      for (; k + kLanes <= end; k += kLanes, lanes += rows) *lanes = _mm256_loadu_ps(x + k);
+      if (k < end) *lanes = _mm256_maskload_ps(x + k, first_lanes(end - k));
+    }
+  }
+
+  /// sums += x . weight over pairs of groups, or = if `fresh`; of each channel the next of its place lies `ahead`
+  /// elements behind it. With more than this one loop GCC keeps sums in memory.
+  template <typename Weights, size_t kTileRows, From kFrom>
+  [[gnu::noinline]] static void tile(const Part* x,
+                                     const typename Weights::Type* const (&weight)[kChannels],
+                                     size_t ahead, __m256* floats, size_t pairs, bool fresh,
+                                     Sums* sums) {
+    __m256 acc[kTileRows][kChannels];
+#pragma GCC unroll 8
+    for (size_t r = 0; r < kTileRows; ++r) {
+#pragma GCC unroll 2
+      for (size_t c = 0; c < kChannels; ++c) {
+        acc[r][c] = fresh ? _mm256_setzero_ps() : sums->lanes[r][c];
+      }
+    }
+    const auto *first = weight[0], *second = weight[1];
+    for (; pairs > 0; --pairs) {
+      if constexpr (kFrom == From::kFloats) {
+        prefetch(floats, kPrefetchBytes);
+        prefetch(floats + 2, kPrefetchBytes);
+      } else {
+        prefetch(first + ahead, 0);
+        prefetch(second + ahead, 0);
+      }
+#pragma GCC unroll 2
+      for (size_t g = 0; g < 2; ++g) {
+        __m256 ws[kChannels];
+        if constexpr (kFrom == From::kFloats) {
+          ws[0] = *floats++;
+          ws[1] = *floats++;
+        } else {
+          ws[0] = Weights::load(first + g * kLanes);
+          ws[1] = Weights::load(second + g * kLanes);
+        }
+        if constexpr (kFrom == From::kSliceToFloats) {
+          *floats++ = ws[0];
+          *floats++ = ws[1];
+        }
+#pragma GCC unroll 8
+        for (size_t r = 0; r < kTileRows; ++r) add_two_products(x[g * kTileRows + r], ws, acc[r]);
+      }
+      x += 2 * kTileRows;
+      first += 2 * kLanes;
+      second += 2 * kLanes;
+    }
+    // Zeros where there are no rows: they are combined too.
+#pragma GCC unroll 8
+    for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (size_t c = 0; c < kChannels; ++c) {
+        sums->lanes[r][c] = r < kTileRows ? acc[r][c] : _mm256_setzero_ps();
+      }
+    }
+  }
+
+  template <typename Weights, From kFrom>
+  static constexpr Tile<typename Weights::Type> kTilesOf[kRows] = {
+      tile<Weights, 1, kFrom>, tile<Weights, 2, kFrom>, tile<Weights, 3, kFrom>,
+      tile<Weights, 4, kFrom>, tile<Weights, 5, kFrom>, tile<Weights, 6, kFrom>};
+
+  static void add_part(const Part* x, size_t rows, size_t channel, __m256 weights, Sums* sums) {
+    for (size_t r = 0; r < rows; ++r) {
+      __m256& sum = sums->lanes[r][channel];
+      sum = _mm256_add_ps(sum, _mm256_mul_ps(x[r], weights));
+    }
+  }
+
+  /// Combined, with bias: rows [row, row + rows) of one or two channels.
+  template <typename Slice>
+  static void store(const Sums& sums, const Slice& s, size_t row, size_t rows, size_t channel) {
+    const bool both = channel + 1 < s.channels;
+    __m128 bias = _mm_setzero_ps();
+    if (s.bias != nullptr) {
+      const float first = s.bias[channel], second = both ? s.bias[channel + 1] : 0.0f;
+      bias = _mm_setr_ps(first, second, first, second);
+    }
+    float* y = s.y + row * s.y_stride + channel;
+    const auto store_row = [&](__m128 two) __attribute__((always_inline)) {
+      if (both) {
+        _mm_storel_pi(reinterpret_cast<__m64*>(y), two);
+      } else {
+        _mm_store_ss(y, two);
+      }
+      y += s.y_stride;
+    };
+    const __m256* lanes = sums.lanes[0];
+    const __m256 eight = combine_eight(lanes);
+    const __m128 fours[] = {_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1),
+                            combine_four(lanes[8], lanes[9], lanes[10], lanes[11])};
+#pragma GCC unroll 3
+    for (size_t r = 0; r < kRows; r += 2) {
+      const __m128 results = _mm_add_ps(fours[r / 2], bias);
+      if (r < rows) store_row(results);
+      if (r + 1 < rows) store_row(_mm_movehl_ps(results, results));
+    }
+  }
+};
+
+template <typename Weights, typename Tiles = Avx2Tiles>
 struct FloatLinear {
   using W = typename Weights::Type;
   using Slice = LinearSlice<float, W>;
+  using Part = typename Tiles::Part;
+  using Sums = typename Tiles::Sums;
 
   static constexpr size_t kStreams = 4;
-  static constexpr size_t kTileRows = 6;
-  static constexpr size_t kTileChannels = 2;
+  static constexpr size_t kTileRows = Tiles::kRows;
+  static constexpr size_t kTileChannels = Tiles::kChannels;
   /// What is computed at a time: rows, groups of eight columns, and channels, as they lie in the slice or as floats.
   static constexpr size_t kPanelRows = 48;
   static constexpr size_t kPanelGroups = 64;
   static constexpr size_t kSliceChannels = 64;
   static constexpr size_t kFloatChannels = 32;
-  /// How far ahead of its use a line of weights is asked for where they lie side by side.
-  static constexpr size_t kPrefetchBytes = 512;
-  /// Channels that lie as many bytes apart, or a multiple, compete for the same lines of the first cache.
-  static constexpr size_t kCollidingBytes = 4096;
-
-  static void prefetch(const void* from, size_t bytes) {
-    _mm_prefetch(static_cast<const char*>(from) + bytes, _MM_HINT_T0);
-  }
 
   /// sums[row][stream] of the channels that lie `distance` elements apart from `weight` on.
   template <size_t kRows, size_t kChannels>
@@ -179,126 +322,14 @@ struct FloatLinear {
     }
   }
 
-  /// Of a tile, row after row.
-  struct Sums {
-    __m256 lanes[kTileRows][kTileChannels];
-  };
-
-  /// Columns [begin, end) of rows [row, row + rows), group after group; the rows of a group lie side by side.
-  static void pack_rows(const Slice& s, size_t row, size_t rows, size_t begin, size_t end,
-                        __m256* to) {
-    for (size_t r = 0; r < rows; ++r) {
-      const float* x = s.x + (row + r) * s.x_stride;
-      __m256* lanes = to + r;
-      size_t k = begin;
-      for (; k + kLanes <= end; k += kLanes, lanes += rows) *lanes = _mm256_loadu_ps(x + k);
-      if (k < end) *lanes = _mm256_maskload_ps(x + k, first_lanes(end - k));
-    }
-  }
-
-  /// Where a tile has its weights from: the slice, perhaps to leave them as floats, or those floats.
-  enum class From { kSlice, kSliceToFloats, kFloats };
-
-  /// sums += x . weight over pairs of groups, or = if `fresh`; the second channel lies `distance` elements behind the
-  /// first, the next two `ahead` elements behind these. With more than this one loop GCC keeps sums in memory.
-  template <size_t kRows, From kFrom>
-  [[gnu::noinline]] static void tile(const __m256* x, const W* weight, size_t distance,
-                                     size_t ahead, __m256* floats, size_t pairs, bool fresh,
-                                     Sums* sums) {
-    __m256 acc[kRows][kTileChannels];
-#pragma GCC unroll 8
-    for (size_t r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-      for (size_t c = 0; c < kTileChannels; ++c) {
-        acc[r][c] = fresh ? _mm256_setzero_ps() : sums->lanes[r][c];
-      }
-    }
-    const W* second = weight + distance;
-    for (; pairs > 0; --pairs) {
-      if constexpr (kFrom == From::kFloats) {
-        prefetch(floats, kPrefetchBytes);
-        prefetch(floats + 2, kPrefetchBytes);
-      } else {
-        prefetch(weight + ahead, 0);
-        prefetch(second + ahead, 0);
-      }
-#pragma GCC unroll 2
-      for (size_t g = 0; g < 2; ++g) {
-        __m256 ws[kTileChannels];
-        if constexpr (kFrom == From::kFloats) {
-          ws[0] = *floats++;
-          ws[1] = *floats++;
-        } else {
-          ws[0] = Weights::load(weight + g * kLanes);
-          ws[1] = Weights::load(second + g * kLanes);
-        }
-        if constexpr (kFrom == From::kSliceToFloats) {
-          *floats++ = ws[0];
-          *floats++ = ws[1];
-        }
-#pragma GCC unroll 8
-        for (size_t r = 0; r < kRows; ++r) add_two_products(x[g * kRows + r], ws, acc[r]);
-      }
-      x += 2 * kRows;
-      weight += 2 * kLanes;
-      second += 2 * kLanes;
-    }
-    // Zeros where there are no rows: they are combined too.
-#pragma GCC unroll 8
-    for (size_t r = 0; r < kTileRows; ++r) {
-#pragma GCC unroll 2
-      for (size_t c = 0; c < kTileChannels; ++c) {
-        sums->lanes[r][c] = r < kRows ? acc[r][c] : _mm256_setzero_ps();
-      }
-    }
-  }
-
-  /// The same of the columns that are left, fewer than a pair of groups.
-  static void add_rest(const __m256* x, const W* weight, size_t distance, size_t columns,
-                       size_t rows, Sums* sums) {
-    for (size_t i = 0; i < columns; i += kLanes, x += rows) {
+  /// The products of the columns that are left, fewer than a pair of groups.
+  static void add_rest(const Part* x, const W* const (&weight)[kTileChannels], size_t from,
+                       size_t columns, size_t rows, Sums* sums) {
+    for (size_t i = 0; i < columns; i += kLanes, x += Tiles::parts(rows)) {
       const size_t count = columns - i < kLanes ? columns - i : kLanes;
       for (size_t c = 0; c < kTileChannels; ++c) {
-        const __m256 ws = Weights::load_some(weight + c * distance + i, count);
-        for (size_t r = 0; r < rows; ++r) {
-          __m256& sum = sums->lanes[r][c];
-          sum = _mm256_add_ps(sum, _mm256_mul_ps(x[r], ws));
-        }
+        Tiles::add_part(x, rows, c, Weights::load_some(weight[c] + from + i, count), sums);
       }
-    }
-  }
-
-  template <From kFrom>
-  static constexpr decltype(&tile<1, kFrom>) kTilesOf[kTileRows] = {tile<1, kFrom>, tile<2, kFrom>,
-                                                                    tile<3, kFrom>, tile<4, kFrom>,
-                                                                    tile<5, kFrom>, tile<6, kFrom>};
-
-  /// Combined, with bias: rows [row, row + rows) of one or two channels.
-  static void store(const Sums& sums, const Slice& s, size_t row, size_t rows, size_t channel) {
-    const bool both = channel + 1 < s.channels;
-    __m128 bias = _mm_setzero_ps();
-    if (s.bias != nullptr) {
-      const float first = s.bias[channel], second = both ? s.bias[channel + 1] : 0.0f;
-      bias = _mm_setr_ps(first, second, first, second);
-    }
-    float* y = s.y + row * s.y_stride + channel;
-    const auto store_row = [&](__m128 two) __attribute__((always_inline)) {
-      if (both) {
-        _mm_storel_pi(reinterpret_cast<__m64*>(y), two);
-      } else {
-        _mm_store_ss(y, two);
-      }
-      y += s.y_stride;
-    };
-    const __m256* lanes = sums.lanes[0];
-    const __m256 eight = combine_eight(lanes);
-    const __m128 fours[] = {_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1),
-                            combine_four(lanes[8], lanes[9], lanes[10], lanes[11])};
-#pragma GCC unroll 3
-    for (size_t r = 0; r < kTileRows; r += 2) {
-      const __m128 results = _mm_add_ps(fours[r / 2], bias);
-      if (r < rows) store_row(results);
-      if (r + 1 < rows) store_row(_mm_movehl_ps(results, results));
     }
   }
 
@@ -318,7 +349,7 @@ struct FloatLinear {
       } floats;
     } room;
     Sums* const sums = to_floats ? room.floats.sums : room.sums;
-    __m256 x[kTileRows * kPanelGroups];
+    Part x[Tiles::parts(kTileRows) * kPanelGroups];
 
     const RowTiles tiles(rows, kTileRows);
     const size_t parts = ceil_div(s.depth, kPanelGroups * kLanes);
@@ -330,21 +361,26 @@ struct FloatLinear {
       Sums* at = sums;
       for (size_t t = 0; t < tiles.count; ++t) {
         const size_t height = tiles.height(t), first = row + tiles.begin(t);
-        const auto& run_tile = to_floats && t > 0 ? kTilesOf<From::kFloats>[height - 1]
-                               : to_floats        ? kTilesOf<From::kSliceToFloats>[height - 1]
-                                                  : kTilesOf<From::kSlice>[height - 1];
-        pack_rows(s, first, height, begin, end, x);
+        const size_t width = Tiles::parts(height);
+        const auto& run_tile =
+            to_floats && t > 0 ? Tiles::template kTilesOf<Weights, From::kFloats>[width - 1]
+            : to_floats        ? Tiles::template kTilesOf<Weights, From::kSliceToFloats>[width - 1]
+                               : Tiles::template kTilesOf<Weights, From::kSlice>[width - 1];
+        Tiles::pack_rows(s, first, height, begin, end, x);
         for (size_t c = 0; c < channels; c += kTileChannels) {
           const size_t n = channel + c;
-          // Without a second channel, the first is taken twice.
-          const size_t distance = n + 1 < s.channels ? s.depth : 0;
-          const W* weight = s.weight + n * s.depth;
-          run_tile(x, weight + begin, distance, kTileChannels * s.depth,
+          // Channels that are not there are the last one again.
+          const W* weight[kTileChannels];
+          for (size_t i = 0; i < kTileChannels; ++i) {
+            const size_t at_most = n + i < s.channels ? n + i : s.channels - 1;
+            weight[i] = s.weight + at_most * s.depth + begin;
+          }
+          run_tile(x, weight, kTileChannels * s.depth,
                    to_floats ? room.floats.weights + c * 2 * pairs : nullptr, pairs, begin == 0,
                    at);
           if (end == s.depth) {
-            add_rest(x + 2 * pairs * height, weight + whole, distance, end - whole, height, at);
-            store(*at, s, first, height, n);
+            add_rest(x + 2 * pairs * width, weight, whole - begin, end - whole, height, at);
+            Tiles::store(*at, s, first, height, n);
           }
           if (parts > 1) ++at;
         }
@@ -354,7 +390,7 @@ struct FloatLinear {
 
   static void many_rows(const Slice& s) {
     const bool to_floats =
-        s.rows > kTileRows && (Weights::kCostly || s.depth * sizeof(W) % kCollidingBytes == 0);
+        s.rows > kTileRows && (Weights::kCostly || Tiles::collide(s.depth * sizeof(W)));
     // One part of the depth needs no room for sums.
     const size_t most = to_floats                         ? kFloatChannels
                         : s.depth > kPanelGroups * kLanes ? kSliceChannels

@@ -18,8 +18,15 @@ namespace oxbow {
 namespace {
 
 // An I8 output needs whole float rows before it can choose a scale, so it is made one row tile at a time
-// in scratch, which then does not grow with the segment.
+// in scratch, which then does not grow with the segment. With many tiles each thread makes its own, and all meet once in
+// a step; with few they share the channels of each.
 constexpr size_t kQuantisedRows = 24;
+/// So many tiles for each thread leave the threads that end first little to wait for.
+constexpr size_t kTilesToShare = 2;
+
+bool has_own_tiles(size_t rows, size_t threads) {
+  return threads > 1 && ceil_div(rows, kQuantisedRows) >= kTilesToShare * threads;
+}
 
 struct Params;
 
@@ -138,6 +145,17 @@ Status run_to_i8(RunContext& context, const void* params) {
   auto* scratch = reinterpret_cast<float*>(context.scratch);
   const size_t rows = context.rows(p.x);
   const RowTiles tiles(rows, kQuantisedRows);
+  if (has_own_tiles(rows, context.pool == nullptr ? 1 : context.pool->threads())) {
+    parallel_for(context.pool, tiles.count, [&](size_t tile, size_t worker) {
+      const size_t row = tiles.begin(tile), height = tiles.height(tile);
+      float* own = scratch + worker * kQuantisedRows * y.width;
+      for (size_t channel = 0; channel < y.width; channel += kTaskChannels) {
+        compute(p, row, height, channel, kTaskChannels, own);
+      }
+      for (size_t r = 0; r < height; ++r) quantize_into(p.quantize, own + r * y.width, y, row + r);
+    });
+    return Status::kOk;
+  }
   for (size_t tile = 0; tile < tiles.count; ++tile) {
     const size_t row = tiles.begin(tile), height = tiles.height(tile);
     const size_t channels = task_channels(context, height, y.width);
@@ -300,9 +318,10 @@ Status bind_linear(BindContext& context, RunFunction* run) {
 
   const bool to_i8 = y.type == DataType::kI8;
   if (to_i8) {
+    const size_t tiles = has_own_tiles(y.rows, context.threads()) ? context.threads() : 1;
     uint64_t bytes = 0;
     if (!checked_mul(smaller(kQuantisedRows, y.rows) * sizeof(float), y.width, &bytes) ||
-        bytes > SIZE_MAX / 2) {
+        !checked_mul(bytes, tiles, &bytes) || bytes > SIZE_MAX / 2) {
       return context.fail("needs more scratch than there is address space");
     }
     context.request_scratch(bytes);
