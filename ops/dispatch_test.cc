@@ -136,8 +136,9 @@ TEST(Dispatch, AnX86MachineGetsTheKernelsItsSystemNames) {
                                                           : "ref";
   EXPECT_EQ(picked["linear int8_t int8_t"], "linear_i8_i8_f32_" + i8);
   EXPECT_EQ(picked["attention int8_t"], "attention_f32_i8_f32_" + i8);
-  EXPECT_EQ(picked["linear float float"],
-            std::string("linear_f32_f32_f32_") + (has("avx2") ? "avx2" : "ref"));
+  const std::string f32 = avx512_vnni ? "avx512_vnni" : has("avx2") ? "avx2" : "ref";
+  EXPECT_EQ(picked["linear float float"], "linear_f32_f32_f32_" + f32);
+  EXPECT_EQ(picked["attention float"], "attention_f32_f32_f32_" + f32);
 }
 #endif
 
