@@ -23,9 +23,8 @@ constexpr size_t kQuads = 4;
 
 #ifdef __AVXVNNI__
 /// In 32 bits, four products at once.
-[[gnu::always_inline]] inline __m256i add_products(bool first, __m256i sums, __m256i codes,
-                                                   __m256i x) {
-  return _mm256_dpbusd_avx_epi32(first ? _mm256_setzero_si256() : sums, codes, x);
+[[gnu::always_inline]] inline __m256i add_products(__m256i sums, __m256i codes, __m256i x) {
+  return _mm256_dpbusd_avx_epi32(sums, codes, x);
 }
 [[gnu::always_inline]] inline __m256i both(__m256i low, __m256i high) {
   return _mm256_add_epi32(low, high);
@@ -33,10 +32,8 @@ constexpr size_t kQuads = 4;
 #else
 /// pmaddubsw: eight sums of two products are at most 8 * 2 * 15 * 128 = 30720, so those of 32 columns fit into 16 bits, and
 /// only then become 32.
-[[gnu::always_inline]] inline __m256i add_products(bool first, __m256i sums, __m256i codes,
-                                                   __m256i x) {
-  const __m256i next = _mm256_maddubs_epi16(codes, x);
-  return first ? next : _mm256_add_epi16(sums, next);
+[[gnu::always_inline]] inline __m256i add_products(__m256i sums, __m256i codes, __m256i x) {
+  return _mm256_add_epi16(sums, _mm256_maddubs_epi16(codes, x));
 }
 [[gnu::always_inline]] inline __m256i both(__m256i low, __m256i high) {
   return _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
@@ -93,6 +90,8 @@ template <typename Block, size_t kBlocks>
     const int8_t* columns = x.columns(0, g);
     __m256i low[kBlocks], high[kBlocks];
 #pragma GCC unroll 4
+    for (size_t b = 0; b < kBlocks; ++b) low[b] = high[b] = _mm256_setzero_si256();
+#pragma GCC unroll 4
     for (size_t j = 0; j < kQuads; ++j) {
       const __m256i x_low = repeat_four(columns + 4 * j),
                     x_high = repeat_four(columns + 16 + 4 * j);
@@ -101,9 +100,9 @@ template <typename Block, size_t kBlocks>
         const Block* block = weight + b * distance + g;
         const __m256i codes =
             _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block->codes + 32 * j));
-        low[b] = add_products(j == 0, low[b], _mm256_and_si256(codes, mask), x_low);
-        high[b] = add_products(j == 0, high[b], _mm256_and_si256(_mm256_srli_epi16(codes, 4), mask),
-                               x_high);
+        low[b] = add_products(low[b], _mm256_and_si256(codes, mask), x_low);
+        high[b] =
+            add_products(high[b], _mm256_and_si256(_mm256_srli_epi16(codes, 4), mask), x_high);
       }
     }
 #pragma GCC unroll 4
@@ -137,11 +136,11 @@ template <typename Block, size_t kRows>
     }
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r, columns += stride) {
-      __m256i l, h;
+      __m256i l = _mm256_setzero_si256(), h = l;
 #pragma GCC unroll 4
       for (size_t j = 0; j < kQuads; ++j) {
-        l = add_products(j == 0, l, low[j], repeat_four(columns + 4 * j));
-        h = add_products(j == 0, h, high[j], repeat_four(columns + 16 + 4 * j));
+        l = add_products(l, low[j], repeat_four(columns + 4 * j));
+        h = add_products(h, high[j], repeat_four(columns + 16 + 4 * j));
       }
       acc[r] = add_block(acc[r], l, h, x.sums[r][g], x.scales.of(r, g), block);
     }
