@@ -12,11 +12,13 @@
 #include "converter/formats/checkpoint.h"
 #include "converter/formats/sentence_model.h"
 #include "converter/importers.h"
+#include "converter/measure/budget.h"
 #include "converter/measure/calibrate.h"
 #include "converter/measure/quality.h"
 #include "converter/measure/sample_text.h"
 #include "converter/text/model_texts.h"
 #include "converter/writer.h"
+#include "host/args.h"
 #include "host/describe.h"
 #include "host/errors.h"
 #include "host/io_file.h"
@@ -31,6 +33,9 @@ constexpr size_t kWorstWeights = 5;
 constexpr const char* kReferenceFile = "io.safetensors";
 // More text than any measurement reads.
 constexpr size_t kMaxCalibrationBytes = size_t{256} << 20;
+
+// For each matrix once: few tokens tell which of them matter.
+constexpr size_t kBudgetTokens = 256;
 
 using KeyValues = std::vector<std::unique_ptr<schema::KeyValueT>>;
 
@@ -115,6 +120,11 @@ class Converter {
     progress("reading " + options.directory);
     imported_ = import_checkpoint(from.checkpoint, options.import_options, store_);
     from.texts.apply(imported_);
+    // Without tensors there are no numbers to find.
+    if (options.quantize.weights == "int4" && !from.checkpoint.assumes_tensors()) {
+      progress("looking for matrices in groups");
+      groups_ = find_groups(imported_, options.quantize.keep);
+    }
     // A pack of reference tensors is made for ids.
     const bool is_pack = file_exists(from.checkpoint.directory() + "/" + kReferenceFile);
     if (imported_.takes_tokens() && !imported_.model.tokenizer && options.tokenizer.empty() &&
@@ -126,6 +136,7 @@ class Converter {
   }
 
   const Graph& imported() const { return imported_; }
+  const FoundGroups& groups() const { return groups_; }
   const std::shared_ptr<FloatFile>& store() const { return store_; }
 
   void progress(const std::string& what) const {
@@ -159,10 +170,14 @@ class Converter {
                             drop_key_biases(graph) != 0;
     // A float file is the judge of memories, so it keeps even those that only others look at.
     remove_dead(graph, options_.debug_outputs || !types.activations);
-    transform.scale = transform.scale && scale_channels(graph, observed.sizes, types) != 0;
-    quantize(graph, types);
+    transform.keep_groups = transform.keep_groups && !groups_.empty();
+    QuantizeOptions how = types;
+    if (transform.keep_groups) how.groups = groups_;
+    transform.scale = transform.scale && scale_channels(graph, observed.sizes, how) != 0;
+    quantize(graph, how);
     const bool keep_chains = types.static_scales && makes_chains(options_.offload);
-    transform.turn = transform.turn && turn_matrices(graph, keep_chains) != 0;
+    transform.turn = transform.turn && turn_matrices(graph, how, keep_chains) != 0;
+    transform.group_rows = transform.group_rows && !types.static_scales && group_rows(graph) != 0;
     transform.turn_keys = transform.turn_keys && turn_keys(graph) != 0;
     if (types.static_scales) {
       const Calibration& calibration = transform.scale ? observed.scaled : observed.plain;
@@ -188,6 +203,7 @@ class Converter {
   const ConvertOptions& options_;
   std::shared_ptr<FloatFile> store_;
   Graph imported_;
+  FoundGroups groups_;
 };
 
 void check_source(const TokenSource& source, const Graph& graph, const std::string& option) {
@@ -215,21 +231,43 @@ TokenSource sample_source(const Graph& graph, const std::string& file) {
   return source;
 }
 
-/// What may be tried, the most first.
+/// What may be tried, the most first. Attempts that come to the same are made once.
 std::vector<Transform> candidates(const ConvertOptions& options) {
   if (options.transform) return {*options.transform};
-  if (!options.quantize.activations) return {{.scale = true}, {}};
-  return {{.unbias_keys = true, .scale = true, .turn = true, .turn_keys = true},
-          {.unbias_keys = true, .scale = true, .turn = true},
-          {.unbias_keys = true, .turn = true, .turn_keys = true},
-          {.unbias_keys = true, .turn = true},
-          {}};
+  if (!options.quantize.activations) {
+    return {{.scale = true}, {}, {.keep_groups = true}, {.keep_groups = true, .group_rows = true}};
+  }
+  std::vector<Transform> list = {
+      {.unbias_keys = true, .scale = true, .turn = true, .turn_keys = true},
+      {.unbias_keys = true, .scale = true, .turn = true},
+      {.unbias_keys = true, .turn = true, .turn_keys = true},
+      {.unbias_keys = true, .turn = true},
+      {}};
+  if (!weight_format(options.quantize.weights).in_groups()) return list;
+  // Of those that lose the same the last is taken: groups are said to be kept where they are.
+  for (const bool keep : {false, true}) {
+    for (const bool turn : {true, false}) {
+      if (turn && !keep) continue;
+      for (const bool scale : {true, false}) {
+        list.push_back({.unbias_keys = true,
+                        .scale = scale,
+                        .turn = turn,
+                        .turn_keys = true,
+                        .keep_groups = keep,
+                        .group_rows = true});
+      }
+    }
+  }
+  list.push_back({.keep_groups = true});
+  return list;
 }
 
 struct Chosen {
   Built built;
   Transform transform;
   Quality quality;
+  /// Of matrices that --budget was spent on.
+  std::map<std::string, SpentBits> spent = {};
 };
 
 /// Of all that may be tried what loses least. Whether weights are fitted is tried with the best of the rest.
@@ -241,16 +279,18 @@ Chosen choose(const Converter& converter, const ConvertOptions& options, const O
   const bool can_fit = !observed.inputs.of.empty();
   const auto attempt = [&](Transform transform) {
     transform.fit = transform.fit && can_fit;
+    const bool wants_groups = transform.group_rows && !options.transform;
     Built built{converter.prepare(options.quantize, transform, observed), nullptr};
+    // It is not what was to be tried.
+    if (wants_groups && !transform.group_rows && !transform.keep_groups) return;
     if (std::find(tried.begin(), tried.end(), transform) != tried.end()) return;
     tried.push_back(transform);
     converter.write(built, "packing weights, " + transform_text(transform),
                     transform.fit ? observed.inputs : MatrixInputs());
     converter.progress("measuring quality, " + transform_text(transform));
     Quality quality = judge.compare(built.file->path());
-    char loss[32];
-    std::snprintf(loss, sizeof(loss), "%.4g", quality.loss());
-    report += (report.empty() ? "" : "; ") + transform_text(transform) + ": " + loss;
+    report += (report.empty() ? "" : "; ") + transform_text(transform) + ": " +
+              formatted(quality.loss(), "%.4g");
     // What makes no difference, as where there is one number to compare, is not done.
     if (best && (transform.fit ? best->quality.loss() <= quality.loss()
                                : best->quality.loss() < quality.loss()))
@@ -271,8 +311,74 @@ Chosen choose(const Converter& converter, const ConvertOptions& options, const O
   return std::move(*best);
 }
 
+/// What --budget gives each matrix, by what rounding it alone loses in the float file.
+std::map<std::string, SpentBits> spend_budget(const Converter& converter,
+                                              const ConvertOptions& options,
+                                              const Transform& transform, const Observed& observed,
+                                              const TokenSource& source) {
+  std::vector<StoredMatrices> ways;
+  std::set<std::string> names;
+  for (const char* format : {"int4", "int4min", "int8"}) {
+    QuantizeOptions types = options.quantize;
+    types.weights = format;
+    Transform same = transform;
+    Built built{converter.prepare(types, same, observed), nullptr};
+    converter.write(built, std::string("packing weights, ") + format,
+                    transform.fit ? observed.inputs : MatrixInputs());
+    StoredMatrices way{format, {}, built.file->errors()};
+    for (const auto& [index, weight] : built.graph.weights) {
+      const schema::TensorT& tensor = built.graph.tensor(index);
+      way.bytes[tensor.name] = tensor.bytes;
+      const auto is_this = [&](const KeptWeights& kept) {
+        return matches_pattern(kept.pattern, tensor.name);
+      };
+      const bool fixed = (transform.keep_groups && converter.groups().contains(tensor.name)) ||
+                         std::any_of(types.keep.begin(), types.keep.end(), is_this);
+      if (tensor.type == schema::DataType::I4 && !fixed) names.insert(tensor.name);
+    }
+    ways.push_back(std::move(way));
+  }
+  Transform none;
+  Built floats{converter.prepare({.weights = "f32", .activations = false}, none), nullptr};
+  split_shared_tables(floats.graph, options.quantize);
+  converter.write(floats, "packing float weights");
+  const Judge judge(floats.file->path(), source, converter.store(), kBudgetTokens);
+  const MatrixCosts costs =
+      measure_matrices(floats.graph, *floats.file, judge, names, [&](size_t done, size_t all) {
+        if (options.progress) options.progress("measuring each matrix", done, all);
+      });
+  return spend_bits(floats.graph, costs, ways, options.budget);
+}
+
+std::string budget_note(const std::map<std::string, SpentBits>& spent) {
+  std::map<std::string, size_t> counts;
+  for (const auto& [name, one] : spent) ++counts[one.format];
+  std::string text;
+  for (const auto& [format, count] : counts) {
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + format;
+  }
+  return "--budget is spent by what rounding each matrix alone loses: " + text;
+}
+
+/// The largest errors, or those of all that --budget was spent on.
+std::map<std::string, std::string> weight_values(const WeightErrors& all,
+                                                 const std::map<std::string, SpentBits>& spent) {
+  std::vector<std::pair<double, std::string>> errors;
+  for (const auto& [name, error] : all) {
+    if (spent.empty() || spent.contains(name)) errors.emplace_back(-error, name);
+  }
+  std::sort(errors.begin(), errors.end());
+  if (spent.empty()) errors.resize(std::min(errors.size(), kWorstWeights));
+  std::map<std::string, std::string> values;
+  for (const auto& [error, name] : errors) {
+    values[kWeightErrorKey + name] = formatted(-error, "%.6f");
+    if (!spent.empty()) values[kWeightLossKey + name] = formatted(spent.at(name).loss, "%.4g");
+  }
+  return values;
+}
+
 void write_metadata(const Source& from, const ConvertOptions& options, const Transform& transform,
-                    Built& built) {
+                    Built& built, const std::map<std::string, SpentBits>& spent = {}) {
   const Checkpoint& checkpoint = from.checkpoint;
   schema::ModelT& model = built.graph.model;
   schema::MetadataT& metadata = *model.metadata;
@@ -296,17 +402,10 @@ void write_metadata(const Source& from, const ConvertOptions& options, const Tra
   }
   add_values(metadata.sizes, {{"checkpoint_bytes", std::to_string(checkpoint.tensor_bytes())}});
 
-  std::vector<std::pair<double, std::string>> errors;
-  for (const auto& [name, error] : built.file->errors()) errors.emplace_back(-error, name);
-  std::sort(errors.begin(), errors.end());
-  errors.resize(std::min(errors.size(), kWorstWeights));
-  std::map<std::string, std::string> worst;
-  for (const auto& [error, name] : errors) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.6f", -error);
-    worst[kWeightErrorKey + name] = text;
+  if (options.budget != 0) {
+    add_values(metadata.settings, {{"budget", formatted(options.budget, "%g")}});
   }
-  add_values(metadata.quality, worst);
+  add_values(metadata.quality, weight_values(built.file->errors(), spent));
   if (from.sentences && model.task == schema::Task::Encode) {
     add_values(metadata.settings, from.sentences->settings());
     for (const std::string& warning : from.sentences->warnings) {
@@ -319,8 +418,29 @@ void write_metadata(const Source& from, const ConvertOptions& options, const Tra
 Transform unmeasured_transform(const ConvertOptions& options) {
   if (weight_format(options.quantize.weights).is_float()) return {};
   const bool turns = !options.measure_quality && options.quantize.activations;
-  return options.transform.value_or(
-      Transform{.unbias_keys = turns, .turn = turns, .turn_keys = turns});
+  return options.transform.value_or(Transform{.unbias_keys = turns,
+                                              .turn = turns,
+                                              .turn_keys = turns,
+                                              .keep_groups = !options.measure_quality,
+                                              .group_rows = !options.measure_quality});
+}
+
+/// What has become of matrices that others have quantised in groups.
+std::string groups_note(const FoundGroups& groups, const Transform& transform) {
+  size_t mins = 0, exact = 0;
+  for (const auto& [name, found] : groups) {
+    mins += found.has_min;
+    exact += found.exact;
+  }
+  const size_t count = groups.size();
+  if (count == 0) return "";
+  std::string text = std::to_string(count) + " matrices have groups of 32 columns in four bits, " +
+                     std::to_string(mins) + " of them with mins: ";
+  if (!transform.keep_groups) return text + "rounded again";
+  text += "kept, " + std::to_string(exact) + " of them bit for bit";
+  if (exact != count)
+    text += "; of the others scales and mins are rounded to 16 bits, codes are not";
+  return text;
 }
 
 }  // namespace
@@ -372,6 +492,9 @@ std::vector<std::string> convert(const ConvertOptions& options) {
   const bool is_float = weight_format(options.quantize.weights).is_float();
   // Rows of floats have no vocabulary to draw from.
   const bool measures = !is_float && options.measure_quality && converter.imported().takes_tokens();
+  if (options.budget != 0 && !measures) {
+    throw UsageError("--budget is for models that take tokens; this one takes rows of numbers");
+  }
   Observed observed;
   Built reference;
   if (measures || options.quantize.static_scales) {
@@ -411,8 +534,18 @@ std::vector<std::string> convert(const ConvertOptions& options) {
       converter.progress("measuring quality, float");
       return Judge(reference.file->path(), with, converter.store());
     };
-    chosen = choose(converter, options, observed, judge(source));
-    write_metadata(from, options, chosen.transform, chosen.built);
+    const Judge first = judge(source);
+    chosen = choose(converter, options, observed, first);
+    if (options.budget != 0) {
+      const auto spent = spend_budget(converter, options, chosen.transform, observed, source);
+      ConvertOptions with = options;
+      with.transform = chosen.transform;
+      for (const auto& [name, one] : spent) with.quantize.keep.push_back({name, one.format});
+      chosen = choose(converter, with, observed, first);
+      chosen.spent = spent;
+      if (options.note) options.note(budget_note(spent));
+    }
+    write_metadata(from, options, chosen.transform, chosen.built, chosen.spent);
     if (!quality_source.is_random()) {
       chosen.quality = judge(quality_source).compare(chosen.built.file->path());
     }
@@ -421,6 +554,9 @@ std::vector<std::string> convert(const ConvertOptions& options) {
   }
   Graph& graph = chosen.built.graph;
   if (options.note) {
+    if (const std::string note = groups_note(converter.groups(), chosen.transform); !note.empty()) {
+      options.note(note);
+    }
     for (const std::string& note : from.checkpoint.notes()) options.note(note);
     for (const std::string& note : from.texts.notes()) options.note(note);
   }

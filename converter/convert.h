@@ -30,6 +30,9 @@ struct ConvertOptions {
   std::string quality_file;
   /// What is done so that weights of few bits lose less; missing: what loses least.
   std::optional<Transform> transform;
+  /// With int4: bits for a weight of a matrix, on average, that are spent where they are measured to save most; 0: int4 has
+  /// them all.
+  double budget = 0;
   /// A tensor file that completes or replaces tensors.
   std::string extra_tensors;
   /// Which dictionary of a nested checkpoint holds the tensors; see open_tensor_file().

@@ -50,6 +50,10 @@ Args declare() {
   args.repeated("keep", "TYPE:PATTERN",
                 "store the weights whose names match, with * and ?, as another type than the rest; "
                 "several patterns have commas between them");
+  args.option(
+      "budget", "BITS",
+      "with int4: so many bits for each weight of a matrix on average, more than 4.5, spent "
+      "where they are measured to save most");
   args.option("activations", "TYPE",
               "dynamic (default with int8, int4 and ternary weights: int8, scaled per row), static "
               "(scales from --calibrate) or f32");
@@ -162,6 +166,12 @@ ConvertOptions read_options(const Args& args) {
       weight_format(args.choice("weights", kDefaultWeights, weight_names()));
   options.quantize.keep = read_kept(args.texts("keep"));
   options.quantize.weights = weights.name;
+  options.budget = args.number("budget", 0, 4, 9);
+  if (options.budget != 0 &&
+      (options.quantize.weights != "int4" || !writes || args.has("no-quality"))) {
+    throw UsageError(
+        "--budget needs --weights int4, and to run the result: no --no-quality or --dry-run");
+  }
   // Float weights go with float activations; only asking for the opposite is a mistake.
   const std::string activations = args.choice("activations", weights.is_float() ? "f32" : "dynamic",
                                               {"f32", "dynamic", "static"});
@@ -192,6 +202,9 @@ ConvertOptions read_options(const Args& args) {
         .scale = all,
         .turn = all && options.quantize.activations,
         .turn_keys = all && options.quantize.activations,
+        // With none a matrix that others have quantised is what they made it.
+        .keep_groups = !all,
+        .group_rows = all,
         .fit = all,
     };
   }

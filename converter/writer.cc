@@ -125,6 +125,10 @@ uint64_t DraftFile::append(std::span<const std::byte> bytes) {
   return offset;
 }
 
+void DraftFile::write(uint64_t offset, std::span<const std::byte> bytes) {
+  file_->write_at(data_offset_ + offset, bytes);
+}
+
 void DraftFile::read(uint64_t offset, std::span<std::byte> bytes) const {
   file_->read_at(data_offset_ + offset, bytes);
 }

@@ -46,6 +46,8 @@ class DraftFile final : public DataRegion {
   uint64_t bytes() const override { return data_bytes_; }
   void read(uint64_t offset, std::span<std::byte> bytes) const override;
   uint64_t append(std::span<const std::byte> bytes) override;
+  /// In place of what is there.
+  void write(uint64_t offset, std::span<const std::byte> bytes);
 
   const std::string& path() const { return file_->path(); }
   const WeightErrors& errors() const { return errors_; }

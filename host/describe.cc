@@ -37,7 +37,9 @@ std::vector<WeightError> read_errors(const schema::MetadataT& metadata) {
   const std::string prefix = kWeightErrorKey;
   for (const auto& pair : metadata.quality) {
     if (!pair->key.starts_with(prefix)) continue;
-    errors.push_back({pair->key.substr(prefix.size()), parse_number(pair->value).value_or(0)});
+    const std::string name = pair->key.substr(prefix.size());
+    errors.push_back({name, parse_number(pair->value).value_or(0),
+                      parse_number(find_value(metadata.quality, kWeightLossKey + name))});
   }
   std::stable_sort(errors.begin(), errors.end(),
                    [](const WeightError& a, const WeightError& b) { return a.error > b.error; });

@@ -17,8 +17,11 @@ namespace oxbow {
 
 struct WeightError {
   std::string name;
-  /// Relative RMS error of the int8 weight.
+  /// Relative RMS error after rounding.
   double error = 0;
+  /// What the float model loses when this weight alone is rounded so, as --budget has estimated it: mean KL, or what the
+  /// cosine lacks.
+  std::optional<double> loss = {};
 };
 
 struct Description {
@@ -67,7 +70,8 @@ std::string shape_text(const schema::ModelT& model, const schema::TensorT& tenso
 /// Options of a step in words: "relu, bias, residual".
 std::string options_text(const schema::StepT& step);
 
-/// The prefix of metadata keys that hold the errors of single weights.
+/// The prefixes of metadata keys that hold the errors of single weights, and what these alone cost.
 inline constexpr const char* kWeightErrorKey = "weight_error.";
+inline constexpr const char* kWeightLossKey = "weight_loss.";
 
 }  // namespace oxbow

@@ -27,7 +27,9 @@ nlohmann::json typed(const std::string& text) {
 nlohmann::json to_json(const KeyValues& list) {
   nlohmann::json object = nlohmann::json::object();
   for (const auto& pair : list) {
-    if (!pair->key.starts_with(kWeightErrorKey)) object[pair->key] = typed(pair->value);
+    const bool of_weight =
+        pair->key.starts_with(kWeightErrorKey) || pair->key.starts_with(kWeightLossKey);
+    if (!of_weight) object[pair->key] = typed(pair->value);
   }
   return object;
 }
@@ -190,7 +192,9 @@ nlohmann::json to_json(const Description& d) {
     out["entry_points"].push_back(entry_json(d.model, *entry));
   }
   for (const WeightError& weight : d.worst_weights) {
-    out["weight_errors"].push_back({{"name", weight.name}, {"error", weight.error}});
+    nlohmann::json one = {{"name", weight.name}, {"error", weight.error}};
+    if (weight.loss) one["loss"] = *weight.loss;
+    out["weight_errors"].push_back(std::move(one));
   }
   if (!metadata.labels.empty()) out["labels"] = metadata.labels;
   if (const schema::GenerationT* generation = d.model.generation.get()) {

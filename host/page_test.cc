@@ -96,7 +96,7 @@ TEST(Page, NamesOfAFileAreNeverMarkup) {
 TEST(Describe, JsonHasTheRightTypes) {
   Description d = two_entry_points();
   d.hash = 0x0123456789abcdef;
-  d.worst_weights = {{"encode_w", 0.25}};
+  d.worst_weights = {{"encode_w", 0.25}, {"table", 0.125, 0.5}};
   add_tensor(d.model, "key.layer0", schema::TensorKind::State, 4, 8);
   add_tensor(d.model, "value.layer0", schema::TensorKind::State, 4, 8);
   d.lives = lifetimes(d.model);
@@ -113,7 +113,8 @@ TEST(Describe, JsonHasTheRightTypes) {
   EXPECT_EQ(json["settings"],
             nlohmann::json({{"weights", "int8"}, {"layers", 12}, {"cosine", 0.5}, {"tied", true}}));
   EXPECT_EQ(json["weight_errors"],
-            nlohmann::json::array({{{"name", "encode_w"}, {"error", 0.25}}}));
+            nlohmann::json::array({{{"name", "encode_w"}, {"error", 0.25}},
+                                   {{"name", "table"}, {"error", 0.125}, {"loss", 0.5}}}));
   EXPECT_EQ(json["tensors"].at(6)["role"], "keys");
   EXPECT_EQ(json["tensors"].at(7)["role"], "values");
   const nlohmann::json& step = json["entry_points"][1]["steps"][0];

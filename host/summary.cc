@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <span>
 
 #include "host/args.h"
 #include "host/divergence.h"
 
 namespace oxbow {
 namespace {
+
+constexpr size_t kShownWeights = 5;
 
 std::string row(const std::string& left, const std::string& right) {
   return left + std::string(left.size() < 22 ? 22 - left.size() : 1, ' ') + right + "\n";
@@ -75,7 +78,9 @@ std::string summary_table(const Description& d) {
     out +=
         row("worst weights", "relative RMS error of " + find_value(metadata.settings, "weights"));
   }
-  for (const WeightError& weight : d.worst_weights) {
+  // With --budget there are all of them, for reports.
+  const size_t shown = std::min(d.worst_weights.size(), kShownWeights);
+  for (const WeightError& weight : std::span(d.worst_weights).first(shown)) {
     out += row("  " + percent(weight.error), weight.name);
   }
   for (const std::string output : {"logits", "output"}) {

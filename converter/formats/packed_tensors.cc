@@ -297,10 +297,9 @@ std::string PackedTensors::note() const {
   if (matrices_.empty()) return "";
   std::string text = std::to_string(matrices_.size()) + " matrices are stored in " +
                      std::to_string(bits_) + " bits, " + (symmetric_ ? "symmetric" : "asymmetric");
-  if (bits_ != 4) return text + "; they are read as floats";
-  return text + (symmetric_ ? "; --weights int4 --transform none keeps their codes where groups "
-                              "are of 32 columns or a multiple"
-                            : "; no layout here holds that, so every format rounds them again");
+  text += "; they are read as floats";
+  // What has become of them a note of the conversion says.
+  return bits_ == 4 ? text + ", and --weights int4 finds their codes again" : text;
 }
 
 }  // namespace oxbow::convert

@@ -2,8 +2,8 @@
 
 // Matrices that others have quantised: GPTQ and AWQ checkpoints, and those of compressed-tensors. In the place of a matrix
 // X.weight they have integers, scales and zero points of groups of its columns, under names that begin with X. Read as
-// floats they are the numbers that the original computes with; --weights int4 finds their codes again where groups are
-// symmetric (converter/passes/rounding.h).
+// floats they are the numbers that the original computes with; --weights int4 finds their codes again
+// (converter/passes/groups.cc).
 
 #include <cstdint>
 #include <functional>

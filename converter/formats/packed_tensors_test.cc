@@ -6,17 +6,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <functional>
+#include <random>
 
+#include "converter/convert.h"
 #include "converter/formats/checkpoint.h"
 #include "converter/importers.h"
 #include "converter/passes/rounding.h"
+#include "host/describe.h"
 #include "host/errors.h"
+#include "host/io_file.h"
 #include "host/json_file.h"
 #include "host/safetensors.h"
 #include "host/testing/files.h"
 #include "host/testing/paths.h"
+#include "runtime/model/file_prefix.h"
 
 namespace oxbow::convert {
 namespace {
@@ -71,6 +77,67 @@ TEST(PackedTensors, InSymmetricGroupsOf32KeepTheirCodes) {
       }
     }
   }
+}
+
+/// The symmetric case of GPTQ with other zero points.
+void write_asymmetric(const TemporaryDirectory& directory) {
+  const std::string name = "model.safetensors", path = kFolder + "gptq/" + name;
+  std::string bytes = read_file(path);
+  const Safetensors file(path);
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  const nlohmann::json places = nlohmann::json::parse(bytes.substr(sizeof(header), header));
+  std::mt19937 random(1);
+  for (const auto& [tensor, stored] : file.tensors()) {
+    if (!tensor.ends_with(".qzeros")) continue;
+    const uint64_t first =
+        sizeof(header) + header + places[tensor]["data_offsets"][0].get<uint64_t>();
+    for (size_t i = 0; i < stored.bytes.size(); ++i) {
+      bytes[first + i] = static_cast<char>(random() % 15 << 4 | random() % 15);
+    }
+  }
+  testing::write_text(directory / name, bytes);
+  testing::write_text(directory / "config.json", read_file(kFolder + "gptq/config.json"));
+}
+
+TEST(PackedTensors, InAsymmetricGroupsOf32KeepTheirCodesInTheFile) {
+  const TemporaryDirectory directory;
+  write_asymmetric(directory);
+  ConvertOptions options;
+  options.directory = directory.path();
+  options.output = directory / "model.oxb";
+  options.quantize.weights = "int4";
+  options.transform = Transform{.keep_groups = true};
+  options.tokenizer = "none";
+  std::vector<std::string> notes;
+  options.note = [&](const std::string& note) { notes.push_back(note); };
+  convert(options);
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.starts_with(
+        "7 matrices have groups of 32 columns in four bits, 7 of them with mins: kept");
+  }));
+  const Checkpoint checkpoint(directory.path());
+  const std::string file = read_file(options.output);
+  FilePrefix prefix;
+  std::memcpy(&prefix, file.data(), sizeof(prefix));
+  size_t found = 0;
+  for (const auto& stored : describe_file(options.output).model.tensors) {
+    if (stored->type != schema::DataType::I4Min) continue;
+    ++found;
+    const size_t width = stored->width;
+    const std::vector<float> values = checkpoint.tensor(stored->name, {stored->rows, width});
+    std::vector<I4MinBlock> blocks(stored->bytes / sizeof(I4MinBlock));
+    std::memcpy(blocks.data(), file.data() + prefix.data_offset + stored->offset, stored->bytes);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const size_t row = i / width, column = i % width;
+      const I4MinBlock& block = blocks[row / 8 * (width / 32) + column / 32];
+      const float scale = to_f32(block.scales[row % 8]), min = to_f32(block.mins[row % 8]);
+      const auto code = static_cast<float>(code_of(block, row % 8, column % 32));
+      // The min is scale times zero point, rounded to 11 bits.
+      ASSERT_NEAR(scale * code + min, values[i], scale / 64) << stored->name;
+    }
+  }
+  EXPECT_EQ(found, 7u);
 }
 
 TEST(PackedTensors, ThatAreNotUnderstoodAreRefusedByName) {

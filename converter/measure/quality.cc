@@ -15,12 +15,6 @@ constexpr size_t kMostFloats = size_t{64} << 20;
 /// What a format may cost where no logits are given.
 constexpr double kLeastCosine = 0.995;
 
-std::string number_text(double value, const char* format) {
-  char text[48];
-  std::snprintf(text, sizeof(text), format, value);
-  return text;
-}
-
 void compare_rows(std::span<const float> a, std::span<const float> b, const oxb_entry_info& entry,
                   std::span<const int32_t> rest, bool known, Divergence& divergence) {
   const size_t width = entry.output_width;
@@ -33,25 +27,31 @@ void compare_rows(std::span<const float> a, std::span<const float> b, const oxb_
 
 }  // namespace
 
+std::string formatted(double value, const char* format) {
+  char text[48];
+  std::snprintf(text, sizeof(text), format, value);
+  return text;
+}
+
 std::map<std::string, std::string> Quality::values() const {
   const std::string output = chooses ? "logits" : "output";
   std::map<std::string, std::string> out = {
       {"tokens", std::to_string(tokens)},
       {"text", text},
-      {output + "_cosine", number_text(divergence.cosine(), "%.6f")},
-      {output + "_max_abs_difference", number_text(divergence.largest_difference(), "%.4g")},
+      {output + "_cosine", formatted(divergence.cosine(), "%.6f")},
+      {output + "_max_abs_difference", formatted(divergence.largest_difference(), "%.4g")},
   };
   if (!chooses) return out;
   const auto add = [&](const std::string& name, const Estimate& estimate, const char* format) {
-    out[name] = number_text(estimate.value, format);
-    out[name + "_error"] = number_text(estimate.error, format);
+    out[name] = formatted(estimate.value, format);
+    out[name + "_error"] = formatted(estimate.error, format);
   };
   add("mean_kl", divergence.kl(), "%.4g");
   add("same_choice", divergence.same_top(), "%.4f");
   add("rms_delta_p", divergence.rms_delta_p(), "%.5f");
   if (divergence.predicted() > 0) {
-    out["perplexity_f32"] = number_text(divergence.judge_perplexity(), "%.4f");
-    out["perplexity"] = number_text(divergence.perplexity(), "%.4f");
+    out["perplexity_f32"] = formatted(divergence.judge_perplexity(), "%.4f");
+    out["perplexity"] = formatted(divergence.perplexity(), "%.4f");
     add("perplexity_change", divergence.perplexity_change(), "%.5f");
   }
   return out;
@@ -63,14 +63,14 @@ std::string Quality::complaint(const WeightFormat& format) const {
   std::string missed;
   // An error is given the benefit of the doubt.
   if (chooses && kl.value - kl.error > format.most_kl) {
-    missed = "mean KL " + number_text(kl.value, "%.4f") + ", expected at most " +
-             number_text(format.most_kl, "%.2f");
+    missed = "mean KL " + formatted(kl.value, "%.4f") + ", expected at most " +
+             formatted(format.most_kl, "%.2f");
   } else if (chooses && same.value + same.error < format.least_same_top) {
-    missed = "same top token " + number_text(same.value * 100, "%.1f") + " %, expected at least " +
-             number_text(format.least_same_top * 100, "%.0f") + " %";
+    missed = "same top token " + formatted(same.value * 100, "%.1f") + " %, expected at least " +
+             formatted(format.least_same_top * 100, "%.0f") + " %";
   } else if (!chooses && divergence.cosine() < kLeastCosine) {
-    missed = "mean cosine " + number_text(divergence.cosine(), "%.4f") + ", expected at least " +
-             number_text(kLeastCosine, "%.3f");
+    missed = "mean cosine " + formatted(divergence.cosine(), "%.4f") + ", expected at least " +
+             formatted(kLeastCosine, "%.3f");
   }
   if (missed.empty()) return "";
   return std::string(format.name) + " changes what this model says (" + missed + ", on " + text +
@@ -79,7 +79,7 @@ std::string Quality::complaint(const WeightFormat& format) const {
 }
 
 Judge::Judge(const std::string& float_file, const TokenSource& source,
-             const std::shared_ptr<FloatFile>& store) {
+             const std::shared_ptr<FloatFile>& store, size_t most_tokens) {
   Runner runner(float_file);
   const oxb_model_info& info = runner.info();
   task_ = info.task;
@@ -87,7 +87,8 @@ Judge::Judge(const std::string& float_file, const TokenSource& source,
   text_ = source.name();
   const size_t width = std::max<size_t>(runner.entry(info.entry_count - 1).output_width, 1);
   const size_t room = std::max<size_t>(kMostFloats / width, 2);
-  tokens_ = source.take(runner, std::min(random_ ? kMostRandomTokens : kMostJudgedTokens, room));
+  tokens_ = source.take(
+      runner, std::min({most_tokens, random_ ? kMostRandomTokens : kMostJudgedTokens, room}));
   std::vector<float> rows;
   feed(
       runner, tokens_, [&] { runner.reset(); },

@@ -18,6 +18,9 @@ namespace oxbow::convert {
 /// Of a text, that are compared.
 inline constexpr size_t kMostJudgedTokens = 1024;
 
+/// A number as printf has it.
+std::string formatted(double value, const char* format);
+
 struct Quality {
   Divergence divergence;
   size_t tokens = 0;
@@ -40,7 +43,7 @@ class Judge {
  public:
   /// `store` is where the rows are put aside. Throws InputError when the text cannot be encoded.
   Judge(const std::string& float_file, const TokenSource& source,
-        const std::shared_ptr<FloatFile>& store);
+        const std::shared_ptr<FloatFile>& store, size_t most_tokens = kMostJudgedTokens);
 
   /// Feeds another file the same tokens and compares all rows.
   Quality compare(const std::string& file) const;

@@ -146,12 +146,12 @@ void Fit::round_batch(const Block& block, std::span<float> rows, size_t first_ro
       const std::span<float> sum = std::span(sums).subspan(row * n, n);
       const auto target = [&](size_t j) { return values[j] - sum[j] * block.inverse[j]; };
       for (size_t j = begin; j < end; ++j) targets[j - begin] = target(j);
-      const float scale =
+      const auto [scale, min] =
           scale_of(first_row + row, block.first + begin, std::span(targets).first(end - begin));
       for (size_t j = end; j-- > begin;) {
         const float code =
-            scale != 0 ? std::clamp(std::nearbyint(target(j) / scale), least, most) : 0;
-        errors[j - begin] = code * scale - values[j];
+            scale != 0 ? std::clamp(std::nearbyint((target(j) - min) / scale), least, most) : 0;
+        errors[j - begin] = code * scale + min - values[j];
         values[j] = code;
         add_products(sum.subspan(begin, j - begin), &block.triangle[j * n + begin], n,
                      std::span(errors).subspan(j - begin, 1));

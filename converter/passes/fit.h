@@ -37,8 +37,12 @@ class Fit {
   /// For `matrix`, and for all that the same enters and that were changed alike.
   Fit(const MatrixInputs& inputs, const std::set<std::string>& names, const Weight& matrix);
 
-  /// The scale of up to 32 columns of a row, of which the first is `column`, told what they would best be.
-  using ScaleOf = std::function<float(size_t row, size_t column, std::span<const float> targets)>;
+  /// value = code * scale + min.
+  struct Scale {
+    float scale, min = 0;
+  };
+  /// Of up to 32 columns of a row, of which the first is `column`, told what they would best be.
+  using ScaleOf = std::function<Scale(size_t row, size_t column, std::span<const float> targets)>;
   /// Whole rows become codes from `least` to `most`.
   void round(std::span<float> rows, float least, float most, const ScaleOf& scale_of) const;
 

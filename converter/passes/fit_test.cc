@@ -67,7 +67,7 @@ std::vector<float> fitted(const Fit& fit, const Weight& matrix, float most) {
   };
   std::vector<float> codes = values;
   fit.round(codes, -most, most,
-            [&](size_t row, size_t, std::span<const float>) { return scale(row); });
+            [&](size_t row, size_t, std::span<const float>) { return Fit::Scale{scale(row)}; });
   for (size_t i = 0; i < codes.size(); ++i) {
     EXPECT_EQ(codes[i], std::nearbyint(codes[i]));
     EXPECT_LE(std::fabs(codes[i]), most);
@@ -173,7 +173,7 @@ struct OneMatrix {
     builder.logits(builder.take_rows("tail", x), w, GraphBuilder::kNone);
     quantize(graph, {.weights = weights});
     if (turned) {
-      EXPECT_EQ(turn_matrices(graph), 1u);
+      EXPECT_EQ(turn_matrices(graph, {}), 1u);
     }
     plan(graph);
   }

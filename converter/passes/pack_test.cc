@@ -133,6 +133,23 @@ TEST(Pack, Int4BlocksHoldTheRoundedWeightsAndTablesAreInt8) {
   EXPECT_EQ(p.m.graph.tensor(p.m.graph.main_entry().steps[0]->inputs[1]).type, DataType::I8);
 }
 
+TEST(Pack, Int4MinBlocksHoldTheRoundedWeights) {
+  const PackedMatrix p("int4min");
+  EXPECT_EQ(p.tensor().type, DataType::I4Min);
+  EXPECT_EQ(p.tensor().bytes, 2u * 2 * 160);
+  const auto* blocks = reinterpret_cast<const I4MinBlock*>(p.data());
+  for (size_t i = 0; i < p.values.size(); ++i) {
+    const size_t row = i / 40, column = i % 40;
+    const I4MinBlock& block = blocks[row / 8 * 2 + column / 32];
+    const float scale = to_f32(block.scales[row % 8]);
+    EXPECT_NEAR(static_cast<float>(code_of(block, row % 8, column % 32)) * scale +
+                    to_f32(block.mins[row % 8]),
+                p.values[i], scale * 1.2f);
+  }
+  EXPECT_GT(p.packed.errors.at("w"), 0.02);
+  EXPECT_LT(p.packed.errors.at("w"), PackedMatrix("int4").packed.errors.at("w"));
+}
+
 TEST(Pack, WeightsOfThreeValuesAreKeptAsTernary) {
   const PackedMatrix p("ternary", true);
   EXPECT_EQ(p.tensor().type, DataType::Ternary);

@@ -31,11 +31,22 @@ struct KeptWeights {
   std::string format;
 };
 
+/// Matrices whose groups of 32 columns have 16 evenly spaced numbers at most: others have quantised them. By name.
+struct FoundGroup {
+  /// They need one beside the scale.
+  bool has_min = false;
+  /// Four bits hold them to the bit; else codes are kept, and scales and mins rounded to 16 bits.
+  bool exact = true;
+};
+using FoundGroups = std::map<std::string, FoundGroup>;
+
 struct QuantizeOptions {
   /// How matrices and the embedding are stored, by its name in weight_formats.h; "f32": everything stays float.
   std::string weights = kDefaultWeights;
   /// The first whose pattern matches counts.
   std::vector<KeptWeights> keep = {};
+  /// With int4: matrices that keep their codes, and are neither scaled nor turned.
+  FoundGroups groups = {};
   /// The inputs of matrices, keys, values and memories as int8. Needs weights that are not float. Without it only what
   /// enters int4 and ternary matrices is.
   bool activations = true;
@@ -49,6 +60,9 @@ void fuse(Graph& graph);
 void remove_dead(Graph& graph, bool keep_states);
 
 void quantize(Graph& graph, const QuantizeOptions& options);
+
+/// Reads all matrices that four bits may hold but those that are stored otherwise anyway.
+FoundGroups find_groups(const Graph& graph, const std::vector<KeptWeights>& keep);
 
 /// A table that is also a matrix gets a copy for those who look up its rows. quantize does it too.
 void split_shared_tables(Graph& graph, const QuantizeOptions& options);

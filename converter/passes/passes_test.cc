@@ -410,7 +410,7 @@ TEST(Quantize, WhatIsTernaryByNatureStaysSoInAFloatFile) {
   EXPECT_EQ(m.find("w")->type, DataType::Ternary);
   EXPECT_EQ(m.find("x.i8")->type, DataType::I8) << "what enters it";
   EXPECT_EQ(m.find("y")->type, DataType::F32);
-  EXPECT_EQ(turn_matrices(m.graph), 0u) << "turned it would have more values";
+  EXPECT_EQ(turn_matrices(m.graph, {}), 0u) << "turned it would have more values";
 }
 
 TEST(Macs, CountsMatricesAndFullMemories) {

@@ -129,6 +129,8 @@ class Quantizer {
         return "f32";
       }
       if (is_small_table(tensor) && !weight_format(options_.weights).is_float()) return "f32";
+      const auto found = options_.groups.find(graph_.tensor(tensor).name);
+      if (found != options_.groups.end()) return found->second.has_min ? "int4min" : "int4";
       // A model that was trained with weights of three values has them where it can have them.
       return options_.weights == "ternary" && !graph_.ternary.empty() ? "int8" : options_.weights;
     };

@@ -72,7 +72,115 @@ void find_codes(const Numbers& x, float largest, Trial& best) {
   }
 }
 
+/// Numbers that are products have codes as well, of any spacing.
+constexpr float kCodeTolerance = 1.0f / 32;
+
+struct MinTrial {
+  I4MinGroup group;
+  double error = std::numeric_limits<double>::infinity();
+};
+
+void consider(std::span<const float> values, float wanted_scale, float wanted_min, MinTrial& best) {
+  MinTrial trial;
+  trial.group.scale = to_f16(wanted_scale);
+  trial.group.min = to_f16(wanted_min);
+  const float scale = to_f32(trial.group.scale), min = to_f32(trial.group.min);
+  if (!std::isfinite(scale) || !std::isfinite(min)) return;
+  trial.error = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float code = scale > 0 ? std::nearbyint((values[i] - min) / scale) : 0;
+    trial.group.codes[i] = static_cast<int8_t>(std::clamp(code, 0.0f, kMostI4Min));
+    const double difference = double{value_of(trial.group, i)} - values[i];
+    trial.error += difference * difference;
+  }
+  if (trial.error < best.error) best = trial;
+}
+
+struct Range {
+  float least, most;
+};
+Range range_of(std::span<const float> values) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return {*least, *most};
+}
+
+/// Evenly spaced numbers, whatever their least and largest codes are. The first that are kept to the bit, or the nearest.
+MinTrial find_min_codes(std::span<const float> values) {
+  MinTrial best;
+  const Range range = range_of(values);
+  if (range.least == range.most) {
+    consider(values, 0, range.least, best);
+    return best;
+  }
+  constexpr int kMostSteps = static_cast<int>(kMostI4Min);
+  for (int steps = 1; steps <= kMostSteps && best.error > 0; ++steps) {
+    const float step = (range.most - range.least) / static_cast<float>(steps);
+    const bool fits = std::all_of(values.begin(), values.end(), [&](float value) {
+      const float code = (value - range.least) / step;
+      return std::fabs(code - std::nearbyint(code)) <= kCodeTolerance;
+    });
+    const float scale = to_f32(to_f16(step));
+    for (int first = 0; fits && first <= kMostSteps - steps && best.error > 0; ++first) {
+      consider(values, scale, range.least - static_cast<float>(first) * scale, best);
+    }
+  }
+  return best;
+}
+
+template <typename Group>
+bool lies_in(std::span<const float> values, const Group& group, bool* exact) {
+  // All the same: a min alone.
+  const float scale = std::fabs(to_f32(group.scale));
+  const float most = (scale != 0 ? scale : std::fabs(values[0]) / kMostI4Min) * kCodeTolerance;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float difference = std::fabs(value_of(group, i) - values[i]);
+    if (!(difference <= most)) return false;
+    *exact = *exact && difference == 0;
+  }
+  return true;
+}
+
 }  // namespace
+
+bool lies_in_i4(std::span<const float> values, bool* exact) {
+  return lies_in(values, round_to_i4(values), exact);
+}
+
+bool lies_in_i4_min(std::span<const float> values, bool* exact) {
+  const MinTrial found = find_min_codes(values);
+  return std::isfinite(found.error) && lies_in(values, found.group, exact);
+}
+
+I4MinGroup round_to_i4_min(std::span<const float> values) {
+  bool exact = true;
+  MinTrial best = find_min_codes(values);
+  if (std::isfinite(best.error) && lies_in(values, best.group, &exact)) return best.group;
+  const Range range = range_of(values);
+  const float middle = range.least / 2 + range.most / 2, half = range.most / 2 - range.least / 2;
+  for (int part = 0; part < kParts; ++part) {
+    const float cut = half * (kFirstPart + kPartStep * static_cast<float>(part)) / 1.05f;
+    MinTrial trial;
+    consider(values, 2 * cut / kMostI4Min, middle - cut, trial);
+    if (!std::isfinite(trial.error)) continue;
+    if (trial.error < best.error) best = trial;
+    // The scale and min that suit these codes best.
+    double codes = 0, squares = 0, sum = 0, products = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double code = trial.group.codes[i];
+      codes += code;
+      squares += code * code;
+      sum += values[i];
+      products += code * values[i];
+    }
+    const auto count = static_cast<double>(values.size());
+    const double spread = count * squares - codes * codes;
+    if (spread <= 0) continue;
+    const double scale = (count * products - codes * sum) / spread;
+    consider(values, static_cast<float>(scale), static_cast<float>((sum - scale * codes) / count),
+             best);
+  }
+  return best.group;
+}
 
 I4Group round_to_i4(std::span<const float> values) {
   Numbers x = {};

@@ -18,7 +18,8 @@ constexpr double kLargestScale = 4096;
 
 class ChannelScaler {
  public:
-  explicit ChannelScaler(Graph& graph) : graph_(graph), uses_(graph) {}
+  ChannelScaler(Graph& graph, const QuantizeOptions& options)
+      : graph_(graph), options_(options), uses_(graph) {}
 
   size_t scale(const ChannelSizes& sizes) {
     struct Site {
@@ -75,8 +76,9 @@ class ChannelScaler {
     const auto weight = weight_input(traits);
     if (!weight || traits.multiplied_input != static_cast<int>(reader.place)) return std::nullopt;
     const uint32_t matrix = reader.step->inputs[weight->input];
-    // Columns of different sizes would not have three values.
-    const bool may_change = graph_.weights.contains(matrix) && !graph_.ternary.contains(matrix);
+    // Columns of different sizes would not have three values, nor the codes that are to be kept.
+    const bool may_change = graph_.weights.contains(matrix) && !graph_.ternary.contains(matrix) &&
+                            !options_.groups.contains(graph_.tensor(matrix).name);
     return may_change ? std::optional(matrix) : std::nullopt;
   }
 
@@ -156,6 +158,7 @@ class ChannelScaler {
   }
 
   Graph& graph_;
+  const QuantizeOptions& options_;
   const Uses uses_;
 };
 
@@ -163,7 +166,7 @@ class ChannelScaler {
 
 size_t scale_channels(Graph& graph, const ChannelSizes& sizes, const QuantizeOptions& options) {
   split_shared_tables(graph, options);
-  return ChannelScaler(graph).scale(sizes);
+  return ChannelScaler(graph, options).scale(sizes);
 }
 
 }  // namespace oxbow::convert

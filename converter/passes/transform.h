@@ -8,6 +8,7 @@
 //                    and the matrix larger there
 //   turn_matrices    behind quantize: what enters matrices is turned in blocks before it is quantised
 //                    (Tensor.hadamard), and the matrices are turned beforehand
+//   group_rows       behind turn_matrices: what enters matrices of four bits gets a scale for each 32 columns
 //   turn_keys        behind quantize: queries and keys are turned head by head behind their rotary positions
 //   pack             rounds weights by what enters them (fit.h)
 
@@ -34,9 +35,13 @@ size_t drop_key_biases(Graph& graph);
 /// `options`: how the graph will be quantised.
 size_t scale_channels(Graph& graph, const ChannelSizes& sizes, const QuantizeOptions& options);
 
-/// Only int8 tensors that matrices alone read, and matrices all of whose inputs can be turned. `keep_chains`: not what one matrix
-/// gives to the next, which accelerators then take as one.
-size_t turn_matrices(Graph& graph, bool keep_chains = false);
+/// Only int8 tensors that matrices alone read, and matrices all of whose inputs can be turned. `options`: how the graph was
+/// quantised; `keep_chains`: not what one matrix gives to the next, which accelerators then take as one.
+size_t turn_matrices(Graph& graph, const QuantizeOptions& options, bool keep_chains = false);
+
+/// A scale for each 32 columns in int8 tensors that only matrices of four bits read, and that are not turned: turned rows
+/// stick out nowhere.
+size_t group_rows(Graph& graph);
 
 /// Only where all that a query meets are keys with rotary positions of their own.
 size_t turn_keys(Graph& graph);
@@ -47,6 +52,9 @@ struct Transform {
   bool scale = false;
   bool turn = false;
   bool turn_keys = false;
+  /// Matrices that others have quantised in groups stay as they are, all else notwithstanding.
+  bool keep_groups = false;
+  bool group_rows = false;
   /// Weights are rounded by a Fit.
   bool fit = false;
 

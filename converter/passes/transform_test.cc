@@ -134,7 +134,7 @@ TEST(TurnMatrices, TurnedRowsTimesTurnedMatricesAreWhatTheyWere) {
   m.builder.output("y", m.builder.linear("l", norm, m.matrix("w", 8, 96), kNone));
   const std::vector<float> before = m.values("w");
   quantize(m.graph, {});
-  ASSERT_EQ(turn_matrices(m.graph), 1u);
+  ASSERT_EQ(turn_matrices(m.graph, {}), 1u);
   EXPECT_EQ(m.graph.tensor(m.index("norm")).hadamard, 32u) << "the largest power of two in 96";
   std::vector<double> x(96), turned;
   for (double& value : x) value = std::uniform_real_distribution<double>(-1, 1)(m.random);
@@ -159,8 +159,62 @@ TEST(TurnMatrices, NarrowRowsAndThoseThatCallersSeeStayAsTheyAre) {
     m.builder.output("y", m.builder.linear("l", norm, m.matrix("w", 8, width), kNone));
     if (seen) m.graph.main_entry().kept = {norm};
     quantize(m.graph, {});
-    EXPECT_EQ(turn_matrices(m.graph), 0u);
+    EXPECT_EQ(turn_matrices(m.graph, {}), 0u);
   }
+}
+
+TEST(GroupRows, OnlyOfFourBitsAloneAndNotOfTurnedRows) {
+  for (const std::string other : {"", "int8"}) {
+    Maker m;
+    const uint32_t norm = m.builder.rms_norm("norm", m.embed(96), m.matrix("gamma", 1, 96), 1e-5f);
+    m.builder.output("y",
+                     m.builder.add("sum", m.builder.linear("a", norm, m.matrix("wa", 8, 96), kNone),
+                                   m.builder.linear("b", norm, m.matrix("wb", 8, 96), kNone)));
+    QuantizeOptions options = {.weights = "int4"};
+    if (!other.empty()) options.keep = {{"wb", other}};
+    quantize(m.graph, options);
+    EXPECT_EQ(group_rows(m.graph), other.empty() ? 1u : 0u);
+    EXPECT_EQ(m.graph.tensor(m.index("norm")).scale_groups, other.empty() ? 3u : 1u);
+    EXPECT_EQ(turn_matrices(m.graph, options), other.empty() ? 0u : 1u);
+  }
+  Maker m;
+  m.builder.output("y", m.builder.linear("l", m.embed(96), m.matrix("w", 8, 96), kNone));
+  quantize(m.graph, {.weights = "int4"});
+  ASSERT_EQ(turn_matrices(m.graph, {}), 1u);
+  EXPECT_EQ(group_rows(m.graph), 0u);
+}
+
+TEST(Groups, ThatAreFoundAreKeptAndNeitherScaledNorTurned) {
+  Maker m;
+  const uint32_t norm = m.builder.rms_norm("norm", m.embed(64), m.matrix("gamma", 1, 64), 1e-5f);
+  std::vector<float> symmetric(8 * 64), with_min(8 * 64);
+  for (size_t i = 0; i < symmetric.size(); ++i) {
+    symmetric[i] = 0.25f * static_cast<float>(static_cast<int>(m.random() % 16) - 8);
+    with_min[i] = 0.25f * static_cast<float>(m.random() % 16) + 1.125f;
+  }
+  const auto enter = [&](const char* name, const std::vector<float>& values) {
+    return m.builder.linear(std::string("y.") + name, norm, m.builder.weight(name, 8, 64, values),
+                            kNone);
+  };
+  const uint32_t sum =
+      m.builder.add("sum", enter("symmetric", symmetric), enter("with_min", with_min));
+  m.builder.output(
+      "y", m.builder.add("all", sum, m.builder.linear("l", norm, m.matrix("plain", 8, 64), kNone)));
+  FoundGroups groups = find_groups(m.graph, {});
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_FALSE(groups.at("symmetric").has_min);
+  EXPECT_TRUE(groups.at("with_min").has_min);
+  EXPECT_TRUE(groups.at("symmetric").exact && groups.at("with_min").exact);
+  EXPECT_EQ(find_groups(m.graph, {{"with*", "int8"}}).size(), 1u);
+  const QuantizeOptions options = {.weights = "int4", .groups = groups};
+  // All that enters them would have to be turned, and scaled.
+  EXPECT_EQ(scale_channels(m.graph, {{"norm", sizes(64)}}, options), 0u);
+  quantize(m.graph, options);
+  EXPECT_EQ(turn_matrices(m.graph, options), 0u);
+  EXPECT_EQ(m.graph.tensor(m.index("symmetric")).type, DataType::I4);
+  EXPECT_EQ(m.graph.tensor(m.index("with_min")).type, DataType::I4Min);
+  EXPECT_EQ(m.graph.tensor(m.index("plain")).type, DataType::I4);
+  EXPECT_EQ(group_rows(m.graph), 1u);
 }
 
 /// Converts a golden pack with everything that can be done to it.

@@ -7,6 +7,7 @@
 #include "converter/passes/uses.h"
 #include "ops/traits.h"
 #include "runtime/base/hadamard.h"
+#include "runtime/base/weight_blocks.h"
 
 namespace oxbow::convert {
 namespace {
@@ -14,9 +15,10 @@ namespace {
 using schema::DataType;
 using schema::TensorKind;
 
-/// Weights of three values have no more than three, and do not stay so when they are turned.
-bool can_be_turned(const schema::TensorT& weight) {
-  return weight.type == DataType::I8 || weight.type == DataType::I4;
+/// Weights of three values have no more than three, and do not stay so when they are turned; nor do codes that are kept.
+bool can_be_turned(const schema::TensorT& weight, const QuantizeOptions& options) {
+  return (weight.type == DataType::I8 || is_in_groups(weight.type)) &&
+         !options.groups.contains(weight.name);
 }
 
 bool turns_output(const schema::StepT& step) {
@@ -87,7 +89,7 @@ bool is_turnable_head(const Graph& graph, const Uses& uses, uint32_t index) {
 
 }  // namespace
 
-size_t turn_matrices(Graph& graph, bool keep_chains) {
+size_t turn_matrices(Graph& graph, const QuantizeOptions& options, bool keep_chains) {
   const Uses uses(graph);
   std::set<uint32_t> chosen;
   for (uint32_t i = 0; i < graph.model.tensors.size(); ++i) {
@@ -113,7 +115,7 @@ size_t turn_matrices(Graph& graph, bool keep_chains) {
     for (const Use& reader : uses.readers(x)) {
       const auto matrix = weight_input(op_traits(reader.step->op));
       const uint32_t weight = matrix ? reader.step->inputs[matrix->input] : 0;
-      if (!matrix || !can_be_turned(graph.tensor(weight)) || !inputs.contains(weight) ||
+      if (!matrix || !can_be_turned(graph.tensor(weight), options) || !inputs.contains(weight) ||
           uses.readers(weight).size() != inputs.at(weight).size()) {
         chosen.erase(x);
       }
@@ -128,6 +130,29 @@ size_t turn_matrices(Graph& graph, bool keep_chains) {
     graph.weights.at(weight).turn_rows(graph.tensor(tensors[0]).hadamard);
   }
   return chosen.size();
+}
+
+size_t group_rows(Graph& graph) {
+  const Uses uses(graph);
+  size_t count = 0;
+  for (uint32_t i = 0; i < graph.model.tensors.size(); ++i) {
+    schema::TensorT& x = graph.tensor(i);
+    const bool enters_groups =
+        !uses.readers(i).empty() &&
+        std::all_of(uses.readers(i).begin(), uses.readers(i).end(), [&](const Use& reader) {
+          const OpTraits& traits = op_traits(reader.step->op);
+          const auto weight = weight_input(traits);
+          return weight && traits.multiplied_input == static_cast<int>(reader.place) &&
+                 is_in_groups(graph.tensor(reader.step->inputs[weight->input]).type);
+        });
+    if (!enters_groups || x.type != DataType::I8 || x.kind != TensorKind::Activation ||
+        x.hadamard != 0 || x.width % kI4BlockColumns != 0 || uses.is_seen(i)) {
+      continue;
+    }
+    x.scale_groups = x.width / static_cast<uint32_t>(kI4BlockColumns);
+    ++count;
+  }
+  return count;
 }
 
 size_t turn_keys(Graph& graph) {
@@ -188,10 +213,11 @@ size_t turn_keys(Graph& graph) {
 }
 
 std::string transform_text(const Transform& transform) {
-  return in_words({transform.unbias_keys ? "keys without biases" : "",
-                   transform.scale ? "channels scaled" : "", transform.turn ? "rows turned" : "",
-                   transform.turn_keys ? "keys turned" : "", transform.fit ? "weights fitted" : "",
-                   transform == Transform{} ? "as they are" : ""});
+  return in_words(
+      {transform.unbias_keys ? "keys without biases" : "", transform.scale ? "channels scaled" : "",
+       transform.turn ? "rows turned" : "", transform.turn_keys ? "keys turned" : "",
+       transform.keep_groups ? "groups kept" : "", transform.group_rows ? "rows in groups" : "",
+       transform.fit ? "weights fitted" : "", transform == Transform{} ? "as they are" : ""});
 }
 
 }  // namespace oxbow::convert

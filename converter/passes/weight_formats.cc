@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "converter/formats/bitnet.h"
 #include "converter/passes/rounding.h"
@@ -42,7 +43,8 @@ PackError pack_i8(const schema::TensorT& tensor, Values values, const Fit* fit, 
   }
   std::vector<float> codes(values.begin(), values.end());
   if (fit != nullptr) {
-    fit->round(codes, -127, 127, [&](size_t row, size_t, Values) { return scales[row]; });
+    fit->round(codes, -127, 127,
+               [&](size_t row, size_t, Values) { return Fit::Scale{scales[row]}; });
   } else {
     for (size_t i = 0; i < codes.size(); ++i) {
       const float scale = scales[i / group_width];
@@ -85,25 +87,49 @@ PackError pack_bf16(const schema::TensorT& tensor, Values values, const Fit*, st
   return pack_half<BF16>(tensor, values, out, to_bf16);
 }
 
-PackError pack_i4(const schema::TensorT& tensor, Values values, const Fit* fit, std::byte* out) {
+/// What the codes of a block are.
+template <typename Block>
+struct BlockCodes;
+template <>
+struct BlockCodes<I4Block> {
+  using Group = I4Group;
+  static constexpr float kLeast = kLeastI4, kMost = kMostI4;
+  static constexpr int kPadding = kI4Offset | kI4Offset << 4;
+  static Group round(Values values) { return round_to_i4(values); }
+  static Fit::Scale scale(const Group& group) { return {to_f32(group.scale)}; }
+};
+template <>
+struct BlockCodes<I4MinBlock> {
+  using Group = I4MinGroup;
+  static constexpr float kLeast = 0, kMost = kMostI4Min;
+  static constexpr int kPadding = 0;
+  static Group round(Values values) { return round_to_i4_min(values); }
+  static Fit::Scale scale(const Group& group) { return {to_f32(group.scale), to_f32(group.min)}; }
+};
+
+template <typename Block>
+PackError pack_groups(const schema::TensorT& tensor, Values values, const Fit* fit,
+                      std::byte* out) {
   static_assert(kFitColumns == kI4BlockColumns);
+  using Codes = BlockCodes<Block>;
+  using Group = typename Codes::Group;
   const size_t width = tensor.width, blocks = ceil_div(width, kI4BlockColumns);
-  std::vector<I4Group> groups(size_t{tensor.rows} * blocks);
-  const auto group_at = [&](size_t row, size_t column) -> I4Group& {
+  std::vector<Group> groups(size_t{tensor.rows} * blocks);
+  const auto group_at = [&](size_t row, size_t column) -> Group& {
     return groups[row * blocks + column / kI4BlockColumns];
   };
   for (size_t row = 0; row < tensor.rows && fit == nullptr; ++row) {
     for (size_t first = 0; first < width; first += kI4BlockColumns) {
-      group_at(row, first) = round_to_i4(
+      group_at(row, first) = Codes::round(
           values.subspan(row * width + first, std::min(kI4BlockColumns, width - first)));
     }
   }
   if (fit != nullptr) {
     std::vector<float> codes(values.begin(), values.end());
-    fit->round(codes, kLeastI4, kMostI4, [&](size_t row, size_t column, Values targets) {
-      I4Group& group = group_at(row, column);
-      group = round_to_i4(targets);
-      return to_f32(group.scale);
+    fit->round(codes, Codes::kLeast, Codes::kMost, [&](size_t row, size_t column, Values targets) {
+      Group& group = group_at(row, column);
+      group = Codes::round(targets);
+      return Codes::scale(group);
     });
     for (size_t i = 0; i < codes.size(); ++i) {
       group_at(i / width, i % width).codes[i % width % kI4BlockColumns] =
@@ -112,21 +138,21 @@ PackError pack_i4(const schema::TensorT& tensor, Values values, const Fit* fit, 
   }
   const size_t count = ceil_div(size_t{tensor.rows}, kBlockRows) * blocks;
   for (size_t i = 0; i < count; ++i) {
-    I4Block block;
-    std::memset(block.codes, kI4Offset | kI4Offset << 4, sizeof(block.codes));
+    Block block = {};
+    std::memset(block.codes, Codes::kPadding, sizeof(block.codes));
     const size_t first = i / blocks * kBlockRows;
     for (size_t row = first; row < std::min<size_t>(first + kBlockRows, tensor.rows); ++row) {
-      const I4Group& group = groups[row * blocks + i % blocks];
+      const Group& group = groups[row * blocks + i % blocks];
       block.scales[row % kBlockRows] = group.scale;
+      if constexpr (std::is_same_v<Block, I4MinBlock>) block.mins[row % kBlockRows] = group.min;
       for (size_t c = 0; c < kI4BlockColumns; ++c)
         set_code(block, row % kBlockRows, c, group.codes[c]);
     }
-    std::memcpy(out + i * sizeof(I4Block), &block, sizeof(block));
+    std::memcpy(out + i * sizeof(Block), &block, sizeof(block));
   }
   PackError error;
   for (size_t i = 0; i < values.size(); ++i) {
-    const I4Group& group = group_at(i / width, i % width);
-    error.add(double{to_f32(group.scale)} * group.codes[i % width % kI4BlockColumns], values[i]);
+    error.add(value_of(group_at(i / width, i % width), i % width % kI4BlockColumns), values[i]);
   }
   return error;
 }
@@ -162,12 +188,20 @@ struct Packer {
   PackError (*pack)(const schema::TensorT& tensor, Values values, const Fit* fit, std::byte* out);
 };
 constexpr Packer kPackers[] = {
-    {schema::DataType::F32, pack_f32}, {schema::DataType::I8, pack_i8},
-    {schema::DataType::F16, pack_f16}, {schema::DataType::BF16, pack_bf16},
-    {schema::DataType::I4, pack_i4},   {schema::DataType::Ternary, pack_ternary},
+    {schema::DataType::F32, pack_f32},
+    {schema::DataType::I8, pack_i8},
+    {schema::DataType::F16, pack_f16},
+    {schema::DataType::BF16, pack_bf16},
+    {schema::DataType::I4, pack_groups<I4Block>},
+    {schema::DataType::I4Min, pack_groups<I4MinBlock>},
+    {schema::DataType::Ternary, pack_ternary},
 };
 
 }  // namespace
+
+bool WeightFormat::in_groups() const {
+  return !storages.empty() && (storages[0] == kI4 || storages[0] == kI4Min);
+}
 
 bool WeightFormat::is_float() const {
   return storages.empty() || storages[0] == kF16 || storages[0] == kBF16;
@@ -179,12 +213,16 @@ bool packs_in_parts(schema::DataType type) {
 }
 
 bool can_be_fitted(const schema::TensorT& tensor) {
-  return tensor.type == schema::DataType::I4 ||
+  return is_in_groups(tensor.type) ||
          (tensor.type == schema::DataType::I8 && tensor.scale_groups == 1);
 }
 
+bool is_in_groups(schema::DataType type) {
+  return type == schema::DataType::I4 || type == schema::DataType::I4Min;
+}
+
 bool needs_i8_rows(schema::DataType type) {
-  return type == schema::DataType::I4 || type == schema::DataType::Ternary;
+  return is_in_groups(type) || type == schema::DataType::Ternary;
 }
 
 std::span<const WeightFormat> weight_formats() {
@@ -195,6 +233,7 @@ std::span<const WeightFormat> weight_formats() {
       {"int8", {kI8Blocks, kI8OneScale}},
       // A table is read a row at a time: its bits cost no time, and most of what four would lose.
       {"int4", {kI4, kI8Blocks, kI8OneScale}, 0.15, 0.8},
+      {"int4min", {kI4Min, kI8Blocks, kI8OneScale}, 0.15, 0.8},
       {"ternary", {kTernary, kI8Blocks, kI8OneScale}},
   };
   return formats;

@@ -25,6 +25,8 @@ struct WeightFormat {
 
   /// Rows stay float.
   bool is_float() const;
+  /// Matrices have groups of 32 columns.
+  bool in_groups() const;
 };
 
 inline constexpr const char* kDefaultWeights = "int8";
@@ -36,6 +38,9 @@ const WeightFormat& weight_format(std::string_view name);
 const Storage* choose_storage(const WeightFormat& format, TypeSet types);
 /// Sets type, layout and number of scales.
 void store_as(const Storage& storage, schema::TensorT& tensor);
+
+/// Whether such weights have a scale for each 32 columns.
+bool is_in_groups(schema::DataType type);
 
 /// Whether rows that meet such a weight are int8, whatever was asked for.
 bool needs_i8_rows(schema::DataType type);
