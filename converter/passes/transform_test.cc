@@ -123,7 +123,7 @@ TEST(TurnMatrices, WhatOneMatrixGivesToTheNextStaysForAccelerators) {
     const uint32_t inner = m.builder.linear("inner", norm, m.matrix("up", 64, 32), kNone);
     m.builder.output("y", m.builder.linear("l", inner, m.matrix("down", 32, 64), kNone));
     quantize(m.graph, {});
-    EXPECT_EQ(turn_matrices(m.graph, keep_chains), keep_chains ? 1u : 2u);
+    EXPECT_EQ(turn_matrices(m.graph, {}, keep_chains), keep_chains ? 1u : 2u);
     EXPECT_EQ(m.graph.tensor(m.index("inner")).hadamard, keep_chains ? 0u : 64u);
   }
 }
