@@ -118,21 +118,21 @@ public final class MainActivity extends Activity {
 
     private void draw() {
         frameWanted.set(false);
-        int number = model.textNumber();
-        if (number != shownNumber) {
+        WritingModel.Shown shown = model.shown();
+        if (shown.textNumber != shownNumber) {
             text.setText("");
             shownCharacters = 0;
-            shownNumber = number;
+            shownNumber = shown.textNumber;
         }
         String more = model.textFrom(shownCharacters);
         if (!more.isEmpty()) {
             text.append(more);
             shownCharacters += more.length();
         }
-        button.setText(model.isBusy() ? "Stop" : "Write");
+        button.setText(shown.busy ? "Stop" : "Write");
         threads.setText("Threads: " + model.settings().threads());
         backend.setText(model.settings().backend().name());
-        status.setText(model.status());
+        status.setText(shown.status);
     }
 
     @Override

@@ -86,17 +86,26 @@ final class WritingModel {
         return settings;
     }
 
-    synchronized String status() {
+    /** What a screen shows at one moment, but for the text, which is asked for afterwards: so the end never comes before its text. */
+    static final class Shown {
+        final boolean busy;
+        final String status;
+        final int textNumber;
+
+        private Shown(boolean busy, String status, int textNumber) {
+            this.busy = busy;
+            this.status = status;
+            this.textNumber = textNumber;
+        }
+    }
+
+    synchronized Shown shown() {
         String memory = opened ? ", library " + Oxbow.getNativeBytes() / 1024 + " KiB" : "";
-        return (busy ? writing.rate() + status : status) + memory;
+        return new Shown(busy, (busy ? writing.rate() + status : status) + memory, textNumber);
     }
 
     synchronized boolean isBusy() {
         return busy;
-    }
-
-    synchronized int textNumber() {
-        return textNumber;
     }
 
     synchronized String textFrom(int characters) {
