@@ -17,11 +17,12 @@ add_test(NAME Compat.StructsOfOtherSizesWork COMMAND oxbow_compat_structs ${comp
 
 if(OXBOW_PYTHON)
   set(null_test "${PROJECT_BINARY_DIR}/null_test.cc")
+  set(compat_headers "${PROJECT_SOURCE_DIR}/runtime/api/oxbow.h" "${PROJECT_SOURCE_DIR}/runtime/api/oxbow_index.h")
   add_custom_command(
     OUTPUT "${null_test}"
-    COMMAND "${OXBOW_PYTHON}" "${compat_dir}/make_null_test" "${PROJECT_SOURCE_DIR}/runtime/api/oxbow.h" "${null_test}"
-    DEPENDS "${compat_dir}/make_null_test" "${compat_dir}/header.py" "${PROJECT_SOURCE_DIR}/runtime/api/oxbow.h"
-    COMMENT "Calls with null for every function of oxbow.h")
+    COMMAND "${OXBOW_PYTHON}" "${compat_dir}/make_null_test" ${compat_headers} "${null_test}"
+    DEPENDS "${compat_dir}/make_null_test" "${compat_dir}/header.py" ${compat_headers}
+    COMMENT "Calls with null for every function of the headers")
   add_executable(oxbow_compat_nulls "${null_test}")
   target_link_libraries(oxbow_compat_nulls PRIVATE oxbow_flags oxbow)
   list(GET compat_models 0 compat_generator)
@@ -40,6 +41,8 @@ if(TARGET oxbow_cli)
 endif()
 add_test(NAME Compat.TheFormatOnlyGrows
          COMMAND "${FLATC}" --conform "${compat_dir}/0.1/model.fbs" "${PROJECT_SOURCE_DIR}/schema/model.fbs")
+add_test(NAME Compat.TheHeaderOnlyGrowsAndAllOfItIsKnown COMMAND "${compat_dir}/check_header")
+add_test(NAME Compat.CheckerSeesOtherHeaders COMMAND "${compat_dir}/check_header" --self-test)
 add_test(NAME Compat.HeaderExportsAndJavaAgree COMMAND "${compat_dir}/check_exports")
 add_test(NAME Compat.CheckerSeesDifferences COMMAND "${compat_dir}/check_exports" --self-test)
 add_test(NAME Compat.EnumerationsAndTheirMirrorsAgree COMMAND "${compat_dir}/check_enums")

@@ -89,6 +89,9 @@ Args declare() {
               "numbers of rows to compile them for (default 16,64; at most --max-segment)");
   args.option("npu-cache", "FILE", "keep compiled layers there, and take those that are");
   args.option("vela", "PROGRAM", "Arm's compiler for Ethos-U (default vela)");
+  args.option("vela-system", "NAME",
+              "its system configuration (default what it takes for the chip)");
+  args.option("vela-memory", "NAME", "its memory mode (default what it takes for the chip)");
   args.option("litert-tool", "COMMAND",
               "for --npu litert-compiled: LiteRT's apply_plugin_main and its arguments");
   args.flag("debug-outputs", "keep hidden activations and all memories readable");
@@ -202,8 +205,11 @@ ConvertOptions read_options(const Args& args) {
   if (args.has("npu-rows")) options.offload.rows = read_rows(args.text("npu-rows", ""));
   options.offload.cache = args.text("npu-cache", "");
   options.offload.vela = args.text("vela", options.offload.vela);
+  options.offload.vela_system = args.text("vela-system", "");
+  options.offload.vela_memory = args.text("vela-memory", "");
   options.offload.litert_tool = args.text("litert-tool", "");
-  for (const char* name : {"npu-rows", "npu-cache", "vela", "litert-tool"}) {
+  for (const char* name :
+       {"npu-rows", "npu-cache", "vela", "vela-system", "vela-memory", "litert-tool"}) {
     if (args.has(name) && options.offload.targets.empty()) {
       throw UsageError(std::string("--") + name + " needs --npu");
     }

@@ -70,7 +70,7 @@ class Picked {
 
 TEST(Dispatch, TheReferenceBackendGetsReferencesOnly) {
   const Picked picked(true);
-  EXPECT_EQ(picked.all().size(), 23u);
+  EXPECT_EQ(picked.all().size(), Picked(false).all().size()) << "a list has no reference";
   for (const auto& [list, kernel] : picked.all()) {
     EXPECT_TRUE(kernel.ends_with("_ref")) << list << ": " << kernel;
   }

@@ -55,5 +55,10 @@ val prefabHeaders by tasks.registering(Copy::class) {
 }
 tasks.named("preBuild") { dependsOn(prefabHeaders) }
 
-// For Generator.textFlow only: an app that calls it brings the library, all others need none.
-dependencies { compileOnly("org.jetbrains.kotlinx:kotlinx-coroutines-core:1.10.2") }
+dependencies {
+    // For the Kotlin extension only: an app that calls it brings the library, all others need none.
+    compileOnly("org.jetbrains.kotlinx:kotlinx-coroutines-core:1.10.2")
+    // For compilers and lint: nothing looks for them when the app runs.
+    compileOnly("org.jspecify:jspecify:1.0.0")
+    compileOnly("androidx.annotation:annotation:1.9.1")
+}

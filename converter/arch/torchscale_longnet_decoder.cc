@@ -3,7 +3,6 @@
 // segment. Of a stream the keys of the longest segment are kept, and segments are counted from its start.
 
 #include <algorithm>
-#include <cmath>
 
 #include "converter/blocks/parts.h"
 #include "converter/blocks/torchscale.h"
@@ -17,9 +16,7 @@ struct LongNet {
   uint32_t vocabulary, width, heads, inner, layers;
   float epsilon;
   schema::Activation activation;
-  bool pre_norm, inner_norms, scaled_embedding, embedding_norm, tied;
-  /// Of the residual stream, by DeepNorm.
-  double residual_scale;
+  TorchscaleStream stream;
   std::vector<uint32_t> segments, dilations;
 
   uint32_t longest() const { return *std::max_element(segments.begin(), segments.end()); }
@@ -37,20 +34,19 @@ class Builder {
     begin(options);
     const uint32_t vocabulary = config_.vocabulary, width = config_.width;
     const uint32_t words = parts_.matrix("embed_tokens.weight", vocabulary, width);
-    const float scale =
-        config_.scaled_embedding ? static_cast<float>(std::sqrt(static_cast<double>(width))) : 1.0f;
-    uint32_t x = builder_.embedding("embedded", builder_.tokens(), words, scale);
-    if (config_.embedding_norm) x = norm("embedded.normed", x, "layernorm_embedding", width);
+    const TorchscaleStream& stream = config_.stream;
+    uint32_t x = builder_.embedding("embedded", builder_.tokens(), words, stream.embedding_scale);
+    if (stream.embedding_norm) x = norm("embedded.normed", x, "layernorm_embedding", width);
     builder_.debug_output(x, "inner_states.0");
     for (uint32_t i = 0; i < config_.layers; ++i) {
       x = layer(i, x);
       builder_.debug_output(x, "inner_states." + std::to_string(i + 1));
     }
     uint32_t last = builder_.take_rows("tail", x);
-    if (config_.pre_norm) last = norm("final_norm", last, "layer_norm", width);
-    if (config_.tied) checkpoint_.ignore_tensor("output_projection.weight");
+    if (stream.pre_norm) last = norm("final_norm", last, "layer_norm", width);
+    if (stream.tied) checkpoint_.ignore_tensor("output_projection.weight");
     builder_.logits(
-        last, config_.tied ? words : parts_.matrix("output_projection.weight", vocabulary, width),
+        last, stream.tied ? words : parts_.matrix("output_projection.weight", vocabulary, width),
         GraphBuilder::kNone);
     describe();
   }
@@ -98,20 +94,13 @@ class Builder {
     return parts_.layer_norm(name, x, of, width, config_.epsilon);
   }
 
-  /// f(norm(x)) + x, or norm(f(x) + x).
   template <typename Function>
   uint32_t residual(const std::string& name, uint32_t x, const std::string& norm_of,
                     const Function& function) {
-    const uint32_t width = config_.width;
-    const uint32_t y = function(config_.pre_norm ? norm(name + ".normed", x, norm_of, width) : x);
-    uint32_t kept = x;
-    if (config_.residual_scale != 1.0) {
-      kept = builder_.multiply(
-          name + ".scaled", x,
-          builder_.weight(name + ".alpha", 1, 1, {static_cast<float>(config_.residual_scale)}));
-    }
-    const uint32_t sum = builder_.add(name + ".sum", kept, y);
-    return config_.pre_norm ? sum : norm(name + ".normed", sum, norm_of, width);
+    const auto norm_to = [&](const std::string& to, uint32_t of) {
+      return norm(to, of, norm_of, config_.width);
+    };
+    return torchscale_residual(builder_, config_.stream, name, x, norm_to, function);
   }
 
   uint32_t layer(uint32_t index, uint32_t x) {
@@ -149,7 +138,8 @@ class Builder {
     }
     uint32_t y = builder_.mix_attention(name + ".mixed", parts);
     builder_.ring_push({k, v}, {keys, values});
-    if (config_.inner_norms) y = norm(name + ".mixed.normed", y, of + "inner_attn_ln", width);
+    if (config_.stream.inner_norms)
+      y = norm(name + ".mixed.normed", y, of + "inner_attn_ln", width);
     return parts_.linear(name + ".out", y, of + "out_proj", width, width);
   }
 
@@ -158,7 +148,8 @@ class Builder {
     uint32_t y = builder_.activate(name + ".active",
                                    parts_.linear(name + ".wide", z, of + "fc1", width, inner),
                                    config_.activation);
-    if (config_.inner_norms) y = norm(name + ".active.normed", y, of + "ffn_layernorm", inner);
+    if (config_.stream.inner_norms)
+      y = norm(name + ".active.normed", y, of + "ffn_layernorm", inner);
     return parts_.linear(name + ".out", y, of + "fc2", inner, width);
   }
 
@@ -198,18 +189,7 @@ LongNet read(const Checkpoint& checkpoint) {
   config.layers = checkpoint.size("decoder_layers", 1, kMaxLayers, 12);
   config.epsilon = static_cast<float>(checkpoint.number("layernorm_eps", 1e-12, 1, 1e-5));
   config.activation = read_activation(checkpoint, "activation_fn", "gelu");
-  config.scaled_embedding = !checkpoint.flag("no_scale_embedding", true);
-  config.embedding_norm = checkpoint.flag("layernorm_embedding", false);
-  config.tied = checkpoint.flag("share_decoder_input_output_embed", false);
-  config.pre_norm = checkpoint.flag("decoder_normalize_before", true);
-  config.inner_norms = checkpoint.flag("subln", true);
-  config.residual_scale = 1.0;
-  if (checkpoint.flag("deepnorm", false)) {
-    config.pre_norm = config.inner_norms = false;
-    config.residual_scale = std::pow(2.0 * config.layers, 0.25);
-  } else if (config.inner_norms) {
-    config.pre_norm = true;
-  }
+  config.stream = read_torchscale_stream(checkpoint, config.width, config.layers);
   read_segments(checkpoint, config);
   for (const char* absent : {"seq_parallel", "is_encoder_decoder"}) {
     require_flag(checkpoint, absent, false);

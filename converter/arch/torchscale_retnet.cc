@@ -20,9 +20,7 @@ struct RetNet {
   uint32_t vocabulary, width, value_width, heads, inner, layers;
   float epsilon;
   schema::Activation activation;
-  bool pre_norm, scaled_embedding, embedding_norm, tied;
-  /// Of the residual stream, by DeepNorm.
-  double residual_scale;
+  TorchscaleStream stream;
   uint32_t chunk;
 
   uint32_t key_width() const { return width / heads; }
@@ -83,22 +81,21 @@ class Builder {
   void build() {
     angles_ = builder_.rope_angles(form_.name + "rope.angles", frequencies_);
     const uint32_t vocabulary = config_.vocabulary, width = config_.width;
+    const TorchscaleStream& stream = config_.stream;
     const uint32_t words = parts_.matrix("embed_tokens.weight", vocabulary, width);
     uint32_t x = builder_.embedding(form_.name + "embedded", builder_.tokens(), words,
-                                    config_.scaled_embedding
-                                        ? static_cast<float>(std::sqrt(static_cast<double>(width)))
-                                        : 1.0f);
-    if (config_.embedding_norm) x = norm(form_.name + "embedded.normed", x, "layernorm_embedding");
+                                    stream.embedding_scale);
+    if (stream.embedding_norm) x = norm(form_.name + "embedded.normed", x, "layernorm_embedding");
     keep(x, 0);
     for (uint32_t i = 0; i < config_.layers; ++i) {
       x = layer(i, x);
       keep(x, i + 1);
     }
     uint32_t last = builder_.take_rows(form_.name + "tail", x);
-    if (config_.pre_norm) last = norm(form_.name + "final_norm", last, "layer_norm");
+    if (stream.pre_norm) last = norm(form_.name + "final_norm", last, "layer_norm");
     builder_.logits(last,
-                    head_matrix(checkpoint_, parts_, config_.tied, words,
-                                "output_projection.weight", vocabulary, width),
+                    head_matrix(checkpoint_, parts_, stream.tied, words, "output_projection.weight",
+                                vocabulary, width),
                     GraphBuilder::kNone);
   }
 
@@ -165,19 +162,11 @@ class Builder {
     return parts_.linear(name, x, of, in, out, false);
   }
 
-  /// f(norm(x)) + x, or norm(f(x) + x).
   template <typename Function>
   uint32_t residual(const std::string& name, uint32_t x, const std::string& norm_of,
                     const Function& function) {
-    const uint32_t y = function(config_.pre_norm ? norm(name + ".normed", x, norm_of) : x);
-    uint32_t kept = x;
-    if (config_.residual_scale != 1.0) {
-      kept = builder_.multiply(
-          name + ".scaled", x,
-          row_weight(builder_, name + ".alpha", {static_cast<float>(config_.residual_scale)}));
-    }
-    const uint32_t sum = builder_.add(name + ".sum", kept, y);
-    return config_.pre_norm ? sum : norm(name + ".normed", sum, norm_of);
+    const auto norm_to = [&](const std::string& to, uint32_t of) { return norm(to, of, norm_of); };
+    return torchscale_residual(builder_, config_.stream, name, x, norm_to, function);
   }
 
   uint32_t layer(uint32_t index, uint32_t x) {
@@ -270,18 +259,7 @@ RetNet read(const Checkpoint& checkpoint) {
   config.layers = checkpoint.size("decoder_layers", 1, kMaxLayers, 12);
   config.epsilon = static_cast<float>(checkpoint.number("layernorm_eps", 1e-12, 1, 1e-6));
   config.activation = read_activation(checkpoint, "activation_fn", "gelu");
-  config.scaled_embedding = !checkpoint.flag("no_scale_embedding", true);
-  config.embedding_norm = checkpoint.flag("layernorm_embedding", false);
-  config.tied = checkpoint.flag("share_decoder_input_output_embed", false);
-  config.residual_scale = 1.0;
-  config.pre_norm = checkpoint.flag("decoder_normalize_before", true);
-  const bool sub_norms = checkpoint.flag("subln", true);
-  if (checkpoint.flag("deepnorm", false)) {
-    config.pre_norm = false;
-    config.residual_scale = std::pow(2.0 * config.layers, 0.25);
-  } else if (sub_norms) {
-    config.pre_norm = true;
-  }
+  config.stream = read_torchscale_stream(checkpoint, config.width, config.layers);
   config.chunk = checkpoint.size("recurrent_chunk_size", 1, kMaxSize, 512);
   // Which form is asked for is the caller's choice of an entry point.
   checkpoint.ignore_keys({"chunkwise_recurrent"});

@@ -9,7 +9,11 @@
 
 namespace oxbow::convert {
 
+/// Null: no chip of this name.
 std::unique_ptr<NpuCompiler> make_ethosu_compiler(const std::string& target,
-                                                  const std::string& vela);
+                                                  const OffloadOptions& options);
+
+/// "ethos-u55-32, ...": all there are.
+std::string ethosu_targets();
 
 }  // namespace oxbow::convert

@@ -71,8 +71,10 @@ struct OffloadOptions {
   std::vector<std::string> targets;
   /// Numbers of rows to compile layers for; empty: 16 and 64.
   std::vector<uint32_t> rows;
-  /// The program `vela`, for Ethos-U.
+  /// The program `vela`, for Ethos-U, and the names of its system configuration and memory mode; empty: its own choice for
+  /// the chip.
   std::string vela = "vela";
+  std::string vela_system, vela_memory;
   /// A program and its arguments, for "litert-compiled": with --model=FILE and --o=FILE behind them it compiles a .tflite file.
   std::string litert_tool;
   /// A file of layers that were compiled before; empty: none.

@@ -62,9 +62,6 @@ class ExampleChainCompiler : public NpuCompiler {
   void check(const CompiledLayer&) const override {}
 };
 
-// The chips whose streams the tests run, to the bit.
-constexpr const char* kEthosu[] = {"ethos-u55-256", "ethos-u65-256"};
-
 }  // namespace
 
 std::unique_ptr<NpuCompiler> make_npu_compiler(const std::string& target,
@@ -73,12 +70,10 @@ std::unique_ptr<NpuCompiler> make_npu_compiler(const std::string& target,
   if (target == "example-i8-chain") return std::make_unique<ExampleChainCompiler>();
   if (target == "litert") return make_litert_compiler();
   if (target == "litert-compiled") return make_litert_chip_compiler(options.litert_tool);
-  for (const char* chip : kEthosu) {
-    if (target == chip) return make_ethosu_compiler(target, options.vela);
-  }
-  throw UsageError("--npu " + printable(target) +
-                   " does not exist; there are ethos-u55-256, ethos-u65-256, litert, "
-                   "litert-compiled, example-i8 and example-i8-chain");
+  auto ethosu = make_ethosu_compiler(target, options);
+  if (ethosu != nullptr) return ethosu;
+  throw UsageError("--npu " + printable(target) + " does not exist; there are " + ethosu_targets() +
+                   ", litert, litert-compiled, example-i8 and example-i8-chain");
 }
 
 }  // namespace oxbow::convert

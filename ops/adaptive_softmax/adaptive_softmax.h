@@ -27,5 +27,6 @@ using AdaptiveSoftmaxKernel = void (*)(const float* x, size_t count, float base,
 
 extern const OpSignature kAdaptiveSoftmaxSignature;
 Status bind_adaptive_softmax(BindContext& context, RunFunction* run);
+Status bind_adaptive_softmax_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -6,7 +6,12 @@
 // go through shared memory, values through registers. In a tile a thread has a key while there are scores, columns of the
 // output afterwards.
 //
+// What a thread keeps of each item lies in arrays whose loops have constant bounds, so that compilers make registers of
+// them: an index that is not known would make them memory.
+//
 // The includer has the part that depends on the type of the keys.
+
+#extension GL_EXT_control_flow_attributes : require
 
 #include "ops/common/vulkan/math.glsl"
 
@@ -14,11 +19,18 @@
 
 const uint threads = 64u, tile_keys = 64u, lanes = 8u;
 const uint items_at_once = OXB_ITEMS_AT_ONCE;
+// Unrolled, so that compilers make registers of the arrays that have a place for each item: an index that is not known
+// makes them memory. The second has the items that there are.
+#define ALL_ITEMS(item) [[unroll]] for (uint item = 0u; item < items_at_once; ++item)
+#define EACH_ITEM(item) ALL_ITEMS(item) if (item < item_count)
 
 layout(local_size_x = 64) in;
 // head_width in whole groups of 64 columns: what arrays are made for.
 layout(constant_id = 0) const uint width_room = 64;
 layout(constant_id = 1) const uint flags = 0;
+// As many as there are, so that keys of one are read without asking which.
+layout(constant_id = 2) const uint sources = OXB_MAX_SOURCES;
+bool is_source(uint index, uint source) { return source == index || sources == index + 1u; }
 
 // Which terms there are, by their numbers in terms/terms.inc.
 #define HAS_TERM(number) ((flags >> number & 1u) != 0u)
@@ -211,6 +223,12 @@ shared uint key_rows[tile_keys];
 uint item_keys[items_at_once];
 float rescales[items_at_once];
 
+uint keys_of(uint item) {
+  uint keys = item_keys[0];
+  ALL_ITEMS(i) keys = i == item ? item_keys[i] : keys;
+  return keys;
+}
+
 uint table_row(Key key, uint query) {
   const int d = int(min(query, key.reach)) - int(key.position);
   return uint(clamp(d + relative_zero(), 0, int(distances) - 1));
@@ -240,8 +258,9 @@ void lanes_max(bool magnitudes, float floor_value) {
   const uint thread = gl_LocalInvocationID.x;
   if (thread < items_at_once * lanes) {
     const uint item = thread / lanes;
+    const uint keys = keys_of(item);
     float most = floor_value;
-    for (uint j = thread % lanes; j < item_keys[item]; j += lanes) {
+    for (uint j = thread % lanes; j < keys; j += lanes) {
       float value = weights[item * tile_keys + j];
       if (magnitudes) value = abs_f32(value);
       if (!is_nan(value)) most = value > most ? value : most;
@@ -261,8 +280,9 @@ void lanes_sum() {
   const uint thread = gl_LocalInvocationID.x;
   if (thread < items_at_once * lanes) {
     const uint item = thread / lanes;
+    const uint keys = keys_of(item);
     precise float sum = 0.0;
-    for (uint j = thread % lanes; j < item_keys[item]; j += lanes) sum = sum + weights[item * tile_keys + j];
+    for (uint j = thread % lanes; j < keys; j += lanes) sum = sum + weights[item * tile_keys + j];
     lane_values[thread] = sum;
   }
   barrier();
@@ -284,7 +304,7 @@ void add_scores() {
   const float minus_infinity = uintBitsToFloat(0xff800000u);
   barrier();
   lanes_max(false, minus_infinity);
-  for (uint item = 0u; item < item_count; ++item) {
+  EACH_ITEM(item) {
     if (item_keys[item] == 0u) continue;
     const float most = max(maxima[item], lane_max(item));
     precise float fall = maxima[item] - most;
@@ -297,7 +317,7 @@ void add_scores() {
   }
   barrier();
   lanes_sum();
-  for (uint item = 0u; item < item_count; ++item) {
+  EACH_ITEM(item) {
     if (item_keys[item] == 0u) continue;
     precise float sum = sums[item] * rescales[item] + lane_sum(item);
     sums[item] = sum;
@@ -311,7 +331,7 @@ void attend(uint group) {
   load_queries();
   uint counts[items_at_once];
   uint most = 0u;
-  for (uint item = 0u; item < items_at_once; ++item) {
+  ALL_ITEMS(item) {
     counts[item] = 0u;
     if (item < item_count) {
       find_spans(position_of_query(row_of(item)));
@@ -325,13 +345,13 @@ void attend(uint group) {
   // Keys have the same numbers for all items: the spans of the last one are the longest.
   for (uint begin = 0u; begin < most; begin += tile_keys) {
     const uint keys = min(tile_keys, most - begin);
-    for (uint item = 0u; item < items_at_once; ++item) {
+    ALL_ITEMS(item) {
       item_keys[item] = counts[item] > begin ? min(tile_keys, counts[item] - begin) : 0u;
     }
     Key key = Key(0u, 0u, false, 0u, 0u);
     if (thread < keys) key = find_key(begin + thread);
     uint rows[items_at_once];
-    for (uint item = 0u; item < items_at_once; ++item) {
+    ALL_ITEMS(item) {
       rows[item] = item < item_count ? table_row(key, position_of_query(row_of(item))) : 0u;
     }
     key_sources[thread] = key.source;
@@ -339,7 +359,7 @@ void attend(uint group) {
     barrier();
     float products[items_at_once];
     find_products(key, keys, products);
-    for (uint item = 0u; item < item_count; ++item) {
+    EACH_ITEM(item) {
       if (thread < item_keys[item]) {
         weights[item * tile_keys + thread] = with_terms(products[item], key, item, rows[item]);
       }
@@ -348,7 +368,7 @@ void attend(uint group) {
     add_values(keys);
     barrier();
   }
-  for (uint item = 0u; item < item_count; ++item) {
+  EACH_ITEM(item) {
     const float inverse = sums[item] == 0.0 ? 0.0 : div_f32(1.0, sums[item]);
     for (uint c = 0u; c < columns; ++c) {
       const uint d = c * threads + thread;

@@ -20,9 +20,9 @@ layout(std430, binding = 9) readonly buffer Table { uint table[]; };
 // From row to row, in words.
 uint key_stride() { return (kv_heads * head_width + 15u) / 16u * 4u; }
 uint table_stride() { return (q_width() + 15u) / 16u * 4u; }
-// Words of the keys at a time; one more from key to key, so that threads meet different banks.
-const uint chunk = 16u, chunk_stride = 17u;
-shared uint staged[tile_keys * chunk_stride];
+// What the threads have of sums over a tile's values.
+const uint parts = 4u;
+shared int part_sums[items_at_once * parts * threads];
 shared uint queries[3u * items_at_once * width_room / 4u];
 // Largest magnitudes as bits, which have the order of the numbers.
 shared uint query_absmax[3u * items_at_once];
@@ -59,7 +59,7 @@ void load_queries() {
   find_query_absmax();
   for (uint kind = 0u; kind < 3u; ++kind) {
     if (!is_needed(kind)) continue;
-    for (uint item = 0u; item < item_count; ++item) {
+    EACH_ITEM(item) {
       // From 2^-100 on, and no infinity.
       const uint absmax = min(query_absmax[kind * items_at_once + item], 0x7f7fffffu);
       const bool counts = absmax >= 0x0d800000u;
@@ -81,14 +81,14 @@ void load_queries() {
 }
 
 uint key_word(uint source, uint at) {
-  return source == 0u   ? k0[word_at(3u, at)]
-         : source == 1u ? k1[word_at(5u, at)]
-                        : k2[word_at(7u, at)];
+  return is_source(0u, source)   ? k0[word_at(3u, at)]
+         : is_source(1u, source) ? k1[word_at(5u, at)]
+                                 : k2[word_at(7u, at)];
 }
 uint value_word(uint source, uint at) {
-  return source == 0u   ? v0[word_at(4u, at)]
-         : source == 1u ? v1[word_at(6u, at)]
-                        : v2[word_at(8u, at)];
+  return is_source(0u, source)   ? v0[word_at(4u, at)]
+         : is_source(1u, source) ? v1[word_at(6u, at)]
+                                 : v2[word_at(8u, at)];
 }
 
 // Four codes from any byte of a row on; there is always a word behind it.
@@ -96,6 +96,12 @@ uint key_codes(uint source, uint row_at, uint byte) {
   const uint word = key_word(source, row_at + byte / 4u), shift = byte % 4u * 8u;
   if (!odd_heads || shift == 0u) return word;
   return word >> shift | key_word(source, row_at + byte / 4u + 1u) << (32u - shift);
+}
+
+uint value_codes(uint source, uint row_at, uint byte) {
+  const uint word = value_word(source, row_at + byte / 4u), shift = byte % 4u * 8u;
+  if (!odd_heads || shift == 0u) return word;
+  return word >> shift | value_word(source, row_at + byte / 4u + 1u) << (32u - shift);
 }
 
 uint table_codes(uint row_at, uint byte) {
@@ -114,17 +120,6 @@ float value_scale(uint source, uint row) {
   return uintBitsToFloat(value_word(source, begin + row * kv_heads + kv_head));
 }
 
-void stage_keys(uint keys, uint begin, uint width) {
-  for (uint i = gl_LocalInvocationID.x; i < keys * chunk; i += threads) {
-    const uint j = i / chunk, w = i % chunk;
-    if (w < width) {
-      staged[j * chunk_stride + w] =
-          key_codes(key_sources[j], key_rows[j] * key_stride(), kv_head * head_width + (begin + w) * 4u);
-    }
-  }
-  barrier();
-}
-
 float table_product(uint item, uint row) {
   const uint at = query_at(1u, item), byte = head_of(item) * head_width;
   int sum = 0;
@@ -138,22 +133,17 @@ float table_product(uint item, uint row) {
 void find_products(Key key, uint keys, out float products[items_at_once]) {
   const uint thread = gl_LocalInvocationID.x;
   const uint kind = pinned_query && key.pinned ? 2u : 0u;
-  int dots[items_at_once] = int[4](0, 0, 0, 0);
-  for (uint begin = 0u; begin < head_words; begin += chunk) {
-    const uint width = min(chunk, head_words - begin);
-    stage_keys(keys, begin, width);
-    if (thread < keys) {
-      for (uint item = 0u; item < item_count; ++item) {
-        const uint at = query_at(kind, item) + begin;
-        for (uint w = 0u; w < width; ++w) {
-          dots[item] += dot_i8(queries[at + w], staged[thread * chunk_stride + w]);
-        }
-      }
+  int dots[items_at_once];
+  ALL_ITEMS(item) dots[item] = 0;
+  if (thread < keys) {
+    const uint row = key.row * key_stride(), first = kv_head * head_width;
+    for (uint w = 0u; w < head_words; ++w) {
+      const uint codes = key_codes(key.source, row, first + w * 4u);
+      EACH_ITEM(item) dots[item] += dot_i8(queries[query_at(kind, item) + w], codes);
     }
-    barrier();
   }
   const float of_key = thread < keys ? key_scale(key.source, key.row) : 0.0;
-  for (uint item = 0u; item < item_count; ++item) {
+  EACH_ITEM(item) {
     precise float both = query_scales[kind * items_at_once + item] * of_key;
     precise float sum = float(dots[item]) * both;
     products[item] = sum;
@@ -167,14 +157,14 @@ void quantize_weights(uint keys) {
   const uint thread = gl_LocalInvocationID.x;
   if (thread < keys) {
     const float of_value = value_scale(key_sources[thread], key_rows[thread]);
-    for (uint item = 0u; item < item_count; ++item) {
+    EACH_ITEM(item) {
       precise float weight = weights[item * tile_keys + thread] * of_value;
       if (thread < item_keys[item]) weights[item * tile_keys + thread] = weight;
     }
   }
   barrier();
   lanes_max(true, 0.0);
-  for (uint item = 0u; item < item_count; ++item) {
+  EACH_ITEM(item) {
     const float largest = min(lane_max(item), uintBitsToFloat(0x7f7fffffu));
     const bool counts = item_keys[item] != 0u && floatBitsToUint(largest) >= 0x0d800000u;
     tile_scales[item] = counts ? div_f32(largest, 32767.0) : 0.0;
@@ -186,27 +176,44 @@ void quantize_weights(uint keys) {
   barrier();
 }
 
+// Sums of integers have no order: a thread takes every fourth key and four columns, whose codes are one word, and what four
+// threads have of the same columns goes through shared memory, where the keys have been.
 void add_values(uint keys) {
   quantize_weights(keys);
+  const uint thread = gl_LocalInvocationID.x;
+  const uint words = threads / parts;
   for (uint c = 0u; c < columns; ++c) {
-    const uint d = c * threads + gl_LocalInvocationID.x;
-    if (d >= head_width) break;
-    int acc[items_at_once] = int[4](0, 0, 0, 0);
-    for (uint j = 0u; j < keys; ++j) {
-      const uint byte = kv_head * head_width + d;
-      const int code = code_of(value_word(key_sources[j], key_rows[j] * key_stride() + byte / 4u), byte % 4u);
-      for (uint item = 0u; item < item_count; ++item) {
-        if (j < item_keys[item] && tile_scales[item] != 0.0) acc[item] += int(weights[item * tile_keys + j]) * code;
+    const uint part = thread / words, word = thread % words;
+    ivec4 acc[items_at_once];
+    ALL_ITEMS(item) acc[item] = ivec4(0);
+    if ((c * words + word) * 4u < head_width) {
+      const uint byte = kv_head * head_width + (c * words + word) * 4u;
+      for (uint j = part; j < keys; j += parts) {
+        const uint codes = value_codes(key_sources[j], key_rows[j] * key_stride(), byte);
+        const ivec4 values = ivec4(code_of(codes, 0u), code_of(codes, 1u), code_of(codes, 2u), code_of(codes, 3u));
+        EACH_ITEM(item) {
+          if (j < item_keys[item]) acc[item] += int(weights[item * tile_keys + j]) * values;
+        }
       }
     }
-    for (uint item = 0u; item < item_count; ++item) {
+    EACH_ITEM(item) {
+      [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+        part_sums[(item * parts + part) * threads + word * 4u + i] = acc[item][i];
+      }
+    }
+    barrier();
+    EACH_ITEM(item) {
       if (item_keys[item] == 0u) continue;
       precise float sum = columns_out[item * columns + c] * rescales[item];
       if (tile_scales[item] != 0.0) {
-        precise float added = float(acc[item]) * tile_scales[item];
+        const uint at = item * parts * threads + thread;
+        int all = 0;
+        [[unroll]] for (uint i = 0u; i < parts; ++i) all += part_sums[at + i * threads];
+        precise float added = float(all) * tile_scales[item];
         sum = sum + added;
       }
       columns_out[item * columns + c] = sum;
     }
+    barrier();
   }
 }

@@ -23,6 +23,7 @@ namespace {
 
 using Kind = schema::TermKind;
 
+/// A group of threads then shares 13.6 KiB in float, of the 16 that every device has.
 constexpr uint32_t kMaxVulkanHeadWidth = 256;
 /// Of ops/common/vulkan/row_output.glsl.
 constexpr uint32_t kMaxScaleGroups = 256;
@@ -114,13 +115,6 @@ bool knows_options(const schema::AttentionOptions& options, const TermList& term
 /// Columns that the shaders' arrays are made for.
 uint32_t width_room(uint32_t head_width) { return static_cast<uint32_t>(round_up(head_width, 64)); }
 
-/// What a group of threads shares: weights, keys and their places, and three kinds of queries.
-uint32_t shared_bytes(DataType keys, uint32_t head_width) {
-  const uint32_t both = 1664;
-  return keys == DataType::kF32 ? both + 8448 + 48 * width_room(head_width)
-                                : both + 4400 + 12 * width_room(head_width);
-}
-
 bool knows_shapes(const VulkanBindContext& context, const schema::AttentionOptions& options) {
   const Tensor q = context.input(0), out = context.output(0);
   const uint32_t head_width = q.width / options.heads();
@@ -130,9 +124,6 @@ bool knows_shapes(const VulkanBindContext& context, const schema::AttentionOptio
   for (uint32_t s = 0; s + 1 < options.sources(); ++s) {
     if (context.input(1 + 2 * s).rows != context.input(2 + 2 * s).rows) return false;
   }
-  // Every device has 16 KiB, which is enough for float heads of 128.
-  if (shared_bytes(context.input(1).type, head_width) > context.features().shared_bytes)
-    return false;
   uint64_t positions = q.rows;
   for (size_t i = 0; i < context.input_count(); ++i) {
     const Tensor input = context.input(i);
@@ -258,7 +249,8 @@ Status bind_attention_vulkan(VulkanBindContext& context) {
   operands[13] = inputs.mask;
   operands[14] = inputs.pinned_query;
   const uint32_t head_width = q.width / options.heads();
-  const uint32_t constants[] = {width_room(head_width), flags_of(options, terms, keys, head_width)};
+  const uint32_t constants[] = {width_room(head_width), flags_of(options, terms, keys, head_width),
+                                options.sources()};
   OXB_TRY(context.dispatch(keys.type == DataType::kF32 ? shader_attention_f32 : shader_attention_i8,
                            operands, constants));
   if (!params.quantises) return Status::kOk;

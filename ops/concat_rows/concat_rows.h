@@ -13,5 +13,6 @@ inline constexpr size_t kMaxConcatRowsInputs = 8;
 
 extern const OpSignature kConcatRowsSignature;
 Status bind_concat_rows(BindContext& context, RunFunction* run);
+Status bind_concat_rows_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -27,5 +27,6 @@ using GruGateKernel = void (*)(const float* gi, const float* gh, const float* x,
 
 extern const OpSignature kGruGateSignature;
 Status bind_gru_gate(BindContext& context, RunFunction* run);
+Status bind_gru_gate_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -62,7 +62,7 @@ Status prepare_linear(RunContext& context, const void* params,
 Shaders shaders_of(const Tensor& x, const Tensor& weight) {
   if (has_four_bits(weight)) return {shader_linear_i8_i4, 4, 64, nullptr, 0};
   if (x.type == DataType::kI8) {
-    return {shader_linear_i8_i8_row, 1, 8, &shader_linear_i8_i8_tile, 32};
+    return {shader_linear_i8_i8_row, 1, 32, &shader_linear_i8_i8_tile, 32};
   }
   if (weight.type == DataType::kI8) {
     return {shader_linear_f32_i8_row, 1, 32, &shader_linear_f32_i8_tile, 16};
@@ -112,6 +112,7 @@ Status bind_linear_vulkan(VulkanBindContext& context) {
   OXB_TRY(context.dispatch(shaders.row, operands, has_four_bits(weight) ? all : common));
   if (may_tile(p)) {
     OXB_TRY(context.dispatch(*shaders.tile, operands, common));
+    context.for_many_rows();
   }
   return to_i8 ? dispatch_row_output(context, shader_quantize, y, {to}, {}) : Status::kOk;
 }

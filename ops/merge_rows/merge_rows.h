@@ -11,5 +11,13 @@ namespace oxbow {
 extern const OpSignature kMergeRowsSignature;
 /// Inputs x, rows, mask I32 [T, 1]; F32.
 Status bind_merge_rows(BindContext& context, RunFunction* run);
+Status bind_merge_rows_vulkan(VulkanBindContext& context);
+
+struct MergeRowsParams {
+  Tensor x, rows, mask, y;
+};
+
+/// Fails unless the mask marks as many rows as there are.
+Status check_marked_rows(RunContext& context, const MergeRowsParams& params, uint32_t marked);
 
 }  // namespace oxbow

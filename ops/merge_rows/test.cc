@@ -60,8 +60,7 @@ TEST(MergeRows, FailsCleanlyWhenTheMaskMarksAnotherNumberOfRows) {
     Fixture s;
     for (uint32_t row = 0; row < 6; ++row) s.mask.i32()[row] = row == 1 || row == 4;
     s.op.symbols = {5, given};
-    ASSERT_EQ(s.op.bind(), Status::kOk);
-    EXPECT_EQ(s.op.run(), Status::kInvalidArgument);
+    EXPECT_EQ(s.op.bind_and_run(), Status::kInvalidArgument);
     EXPECT_EQ(std::string(s.op.message()), "the mask 'mask' marks 2 rows, 'rows' has " +
                                                std::to_string(given) + " to put there");
     EXPECT_TRUE(std::isnan(s.y.f32()[0])) << "untouched";

@@ -8,24 +8,19 @@
 namespace oxbow {
 namespace {
 
-struct Params {
-  Tensor x, y;
-  uint32_t multiple, above;
-  int32_t value;
-};
-
 uint64_t padded(uint64_t rows, uint32_t multiple, uint32_t above) {
   return rows <= above ? rows : round_up(rows, uint64_t{multiple});
 }
 
 Status run_pad_rows(RunContext& context, const void* params) {
-  const auto& p = *static_cast<const Params*>(params);
+  const auto& p = *static_cast<const PadRowsParams*>(params);
   Tensor y = p.y;
   const size_t rows = context.rows(p.x);
-  const size_t all = static_cast<size_t>(padded(rows, p.multiple, p.above));
+  uint32_t all = 0;
+  OXB_TRY(count_padded_rows(context, p, &all));
   if (rows != 0) std::memcpy(y.i32(), p.x.i32(), rows * sizeof(int32_t));
   std::fill_n(y.i32() + rows, all - rows, p.value);
-  return context.set_rows(y, static_cast<uint32_t>(all));
+  return Status::kOk;
 }
 
 Status check_multiple(BindContext& context) {
@@ -39,6 +34,11 @@ uint64_t all_rows(const StepView& view) {
 }
 
 }  // namespace
+
+Status count_padded_rows(RunContext& context, const PadRowsParams& params, uint32_t* all) {
+  *all = static_cast<uint32_t>(padded(context.rows(params.x), params.multiple, params.above));
+  return context.set_rows(params.y, *all);
+}
 
 constexpr OpSignature kPadRowsSignature = {
     .options = schema::OpOptions::PadRowsOptions,
@@ -62,7 +62,7 @@ Status bind_pad_rows(BindContext& context, RunFunction* run) {
     return context.fail("pads values below %u with %d, the limit of '%s' is %u", x.limit,
                         options->value(), y.name, y.limit);
   }
-  context.params<Params>() = {x, y, options->multiple(), options->above(), options->value()};
+  context.params<PadRowsParams>() = {x, y, options->multiple(), options->above(), options->value()};
   *run = run_pad_rows;
   return Status::kOk;
 }

@@ -8,28 +8,17 @@
 namespace oxbow {
 namespace {
 
-struct Params {
-  Tensor x[2];
-  size_t sources;
-  Tensor factors, mask, shape, y;
-  uint32_t group;
-  uint32_t front;
-  bool mean, joins, has_factors, has_mask, has_shape;
-};
+using Params = PoolRowsParams;
+using Cut = PoolRowsCut;
 
 /// Rows [first, end) of s, which is x behind the zeros in front.
 struct Group {
   size_t first = 0, end = 0;
 };
 
-/// How the rows of one x are cut.
-struct Cut {
-  size_t rows = 0;
-  size_t group = 1;
-  size_t groups = 0;
-
-  Group operator[](size_t j) const { return {j * group, j + 1 == groups ? rows : (j + 1) * group}; }
-};
+Group group_of(const Cut& cut, size_t j) {
+  return {j * cut.group, j + 1 == cut.groups ? cut.rows : (j + 1) * cut.group};
+}
 
 Cut cut_rows(const Params& p, size_t rows, size_t group) {
   Cut cut{rows, group, 0};
@@ -44,7 +33,7 @@ Cut cut_rows(const Params& p, size_t rows, size_t group) {
 }
 
 void sum_group(const Params& p, const Tensor& x, const Cut& cut, size_t j, float* y) {
-  const Group group = cut[j];
+  const Group group = group_of(cut, j);
   const size_t width = p.y.width;
   std::fill_n(y, width, 0.0f);
   for (size_t r = std::max<size_t>(group.first, p.front); r < group.end; ++r) {
@@ -86,29 +75,9 @@ Status group_length(const RunContext& context, const Params& p, size_t rows, siz
 
 Status run_pool_rows(RunContext& context, const void* params) {
   const auto& p = *static_cast<const Params*>(params);
-  Tensor y = p.y;
   Cut cuts[2];
-  size_t groups = 0;
-  for (size_t s = 0; s < p.sources; ++s) {
-    const size_t rows = context.rows(p.x[s]);
-    size_t length = 1;
-    OXB_TRY(group_length(context, p, rows, &length));
-    cuts[s] = cut_rows(p, rows, length);
-    groups += cuts[s].groups;
-  }
-  if (p.y.rows_symbol < 0) {
-    if (groups != p.y.rows) {
-      return fail(context.error, Status::kInvalidArgument, "tensor '%s': %zu rows, expected %u",
-                  p.y.name, groups, p.y.rows);
-    }
-  } else {
-    if (groups > p.y.rows) {
-      return fail(context.error, Status::kInvalidArgument,
-                  "tensor '%s': %zu rows, the model has room for %u", p.y.name, groups, p.y.rows);
-    }
-    OXB_TRY(context.set_rows(y, static_cast<uint32_t>(groups)));
-  }
-  parallel_for(context.pool, groups, [&](size_t row, size_t) {
+  OXB_TRY(cut_pool_rows(context, p, cuts));
+  parallel_for(context.pool, cuts[0].groups + cuts[1].groups, [&](size_t row, size_t) {
     const size_t source = row < cuts[0].groups ? 0 : 1;
     sum_group(p, p.x[source], cuts[source], source == 0 ? row : row - cuts[0].groups,
               Tensor(p.y).f32(row));
@@ -126,6 +95,41 @@ size_t has_shape(const schema::Step& step) {
 }
 
 }  // namespace
+
+PoolRowsParams read_pool_rows(const schema::PoolRowsOptions& options) {
+  PoolRowsParams p = {};
+  p.sources = options.two() ? 2 : 1;
+  p.group = options.group();
+  p.front = options.front();
+  p.mean = options.mean();
+  p.joins = options.joins();
+  p.has_factors = options.has_factors();
+  p.has_mask = options.has_mask();
+  p.has_shape = options.has_shape();
+  return p;
+}
+
+Status cut_pool_rows(RunContext& context, const PoolRowsParams& params, PoolRowsCut (&cuts)[2]) {
+  const PoolRowsParams& p = params;
+  size_t groups = 0;
+  for (size_t s = 0; s < p.sources; ++s) {
+    const size_t rows = context.rows(p.x[s]);
+    size_t length = 1;
+    OXB_TRY(group_length(context, p, rows, &length));
+    cuts[s] = cut_rows(p, rows, length);
+    groups += cuts[s].groups;
+  }
+  if (p.y.rows_symbol < 0) {
+    if (groups == p.y.rows) return Status::kOk;
+    return fail(context.error, Status::kInvalidArgument, "tensor '%s': %zu rows, expected %u",
+                p.y.name, groups, p.y.rows);
+  }
+  if (groups > p.y.rows) {
+    return fail(context.error, Status::kInvalidArgument,
+                "tensor '%s': %zu rows, the model has room for %u", p.y.name, groups, p.y.rows);
+  }
+  return context.set_rows(p.y, static_cast<uint32_t>(groups));
+}
 
 constexpr OpSignature kPoolRowsSignature = {
     .options = schema::OpOptions::PoolRowsOptions,
@@ -150,9 +154,7 @@ constexpr OpSignature kPoolRowsSignature = {
 Status bind_pool_rows(BindContext& context, RunFunction* run) {
   OXB_TRY(check_signature(context, kPoolRowsSignature));
   const auto* options = context.step().options_as_PoolRowsOptions();
-  const size_t sources = options->two() ? 2 : 1;
-  const bool factors = options->has_factors(), mask = options->has_mask(),
-             shape = options->has_shape();
+  const bool mask = options->has_mask(), shape = options->has_shape();
   if (mask && (!options->joins() || options->front() != 0 || options->two())) {
     return context.fail("has a mask, expected one x whose last rows join, with nothing in front");
   }
@@ -160,21 +162,14 @@ Status bind_pool_rows(BindContext& context, RunFunction* run) {
     return context.fail("joins rows, expected a group, no shape and nothing in front");
   }
   auto& p = context.params<Params>();
-  p.sources = sources;
+  p = read_pool_rows(*options);
   p.y = context.output(0);
   OXB_TRY(check_room(context, p.y));
   size_t next = 0;
-  for (size_t s = 0; s < sources; ++s) p.x[s] = context.input(next++);
-  if (factors) p.factors = context.input(next++);
+  for (size_t s = 0; s < p.sources; ++s) p.x[s] = context.input(next++);
+  if (p.has_factors) p.factors = context.input(next++);
   if (mask) p.mask = context.input(next++);
   if (shape) p.shape = context.input(next++);
-  p.group = options->group();
-  p.front = options->front();
-  p.mean = options->mean();
-  p.joins = options->joins();
-  p.has_factors = factors;
-  p.has_mask = mask;
-  p.has_shape = shape;
   *run = run_pool_rows;
   return Status::kOk;
 }

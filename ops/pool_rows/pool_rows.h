@@ -12,7 +12,33 @@
 
 namespace oxbow {
 
+namespace schema {
+struct PoolRowsOptions;
+}
+
 extern const OpSignature kPoolRowsSignature;
 Status bind_pool_rows(BindContext& context, RunFunction* run);
+Status bind_pool_rows_vulkan(VulkanBindContext& context);
+
+struct PoolRowsParams {
+  Tensor x[2];
+  size_t sources;
+  Tensor factors, mask, shape, y;
+  uint32_t group;
+  uint32_t front;
+  bool mean, joins, has_factors, has_mask, has_shape;
+};
+
+/// How the rows of one x are cut.
+struct PoolRowsCut {
+  size_t rows = 0;
+  size_t group = 1;
+  size_t groups = 0;
+};
+
+/// What step and shapes tell, but for where data are.
+PoolRowsParams read_pool_rows(const schema::PoolRowsOptions& options);
+/// Of every x; sets the output's rows. Reads no data unless there is a mask or a shape.
+Status cut_pool_rows(RunContext& context, const PoolRowsParams& params, PoolRowsCut (&cuts)[2]);
 
 }  // namespace oxbow

@@ -11,5 +11,6 @@ namespace oxbow {
 extern const OpSignature kRepeatRowsSignature;
 /// Inputs x, then shape I32 [numbers, 1] if the options say so.
 Status bind_repeat_rows(BindContext& context, RunFunction* run);
+Status bind_repeat_rows_vulkan(VulkanBindContext& context);
 
 }  // namespace oxbow

@@ -30,7 +30,7 @@ Status open(const oxb_npu_options& options, oxb_npu** npu, oxbow::Error* error) 
   }
   NpuHandle* handle = nullptr;
   OXB_TRY(NpuHandle::open({options.plugin, options.linked, options.keys, options.values,
-                           options.key_count, options.log, options.log_context},
+                           options.key_count, options.log, options.log_context, options.driver},
                           &handle, error));
   *npu = reinterpret_cast<oxb_npu*>(handle);
   return Status::kOk;

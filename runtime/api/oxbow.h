@@ -34,13 +34,13 @@
  *   Texts     that the library gives are UTF-8, end with a zero and belong to the object they were asked of.
  *
  * Threads. A model may be used by all threads at once: every function that takes a `const oxb_model*` may be called at
- * any time between open and close. A session, encoder, decoder, sampler or beam search belongs to one thread at a time,
- * which need not be the one that created it; handing it to another thread takes what orders memory, such as a mutex.
- * That holds for every function that takes one, reading ones included (position, state_bytes, tensors, save), but for
- * oxb_session_cancel, which may be called by any thread while the session lives. A borrower and its lender count as one
- * object. Callbacks are called by the thread that made the call, in its course, and must not call the same object
- * again, but for oxb_session_cancel. The threads of a session sleep between runs; within a run they wait actively for
- * microseconds.
+ * any time between open and close, as may functions that take no object. Any other object (session, generator, encoder,
+ * decoder, sampler, beam search, spectrogram) belongs to one thread at a time, which need not be the one that created it;
+ * handing it on takes what orders memory, such as a mutex. That holds for every function that takes one, reading ones
+ * included (position, save), but for oxb_session_cancel and oxb_generator_cancel, which may be called by any thread while
+ * the object lives. A borrower and its lender count as one object, as do a generator or search and its session. Callbacks
+ * are called by the thread that made the call, in its course, and must not call the same object again but to cancel it.
+ * The threads of a session sleep between runs; within a run they wait actively for microseconds.
  */
 #ifndef OXBOW_H_
 #define OXBOW_H_
@@ -372,9 +372,12 @@ typedef struct oxb_npu_options {
   /* Told what the plug-in says, at any time until the handle and its sessions are gone. Null: nobody. */
   oxb_log_callback log;
   void* log_context;
+  /* What the program gives this plug-in beside texts; its manual says what, such as an oxb_ethosu_driver for "ethosu". Outlives
+   * the handle and its sessions. */
+  const void* driver;
 } oxb_npu_options;
 #define OXB_NPU_OPTIONS_INIT \
-  { sizeof(oxb_npu_options), NULL, NULL, NULL, NULL, 0, NULL, NULL }
+  { sizeof(oxb_npu_options), NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL }
 
 /* OXB_NO_DEVICE with the reason when the plug-in or its device is not there. */
 OXB_API oxb_status oxb_npu_open(const oxb_npu_options* options, oxb_npu** npu, oxb_error* error);

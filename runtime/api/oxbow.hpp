@@ -26,13 +26,21 @@
 #include <utility>
 #include <vector>
 
-#if __has_include("runtime/api/oxbow.h")
+#if __has_include("runtime/api/oxbow_index.h")
 #include "runtime/api/oxbow.h"
+#include "runtime/api/oxbow_index.h"
 #else
 #include "oxbow.h"
+#include "oxbow_index.h"
 #endif
 
 namespace oxb {
+
+/// major * 10000 + minor * 100 + patch of the library that was linked.
+inline uint32_t version() { return oxb_version(); }
+/// Null when there is no such backend.
+inline const char* backend_name(oxb_backend backend) { return oxb_backend_name(backend); }
+inline bool is_built_in(oxb_backend backend) { return oxb_backend_is_built_in(backend) != 0; }
 
 /// What a call says: a code, and words when it failed.
 class [[nodiscard]] Status {
@@ -850,21 +858,16 @@ class Generator {
  public:
   static Expected<Generator> create(Session& session,
                                     const oxb_generator_options& options = GeneratorOptions()) {
-    size_t bytes = 0;
-    Status status = Status::of([&](oxb_error* error) {
-      return oxb_generator_bytes(session.get(), &options, &bytes, error);
-    });
-    if (!status.ok()) return status;
     Generator made;
-    made.memory_.reset(new (std::nothrow) std::byte[bytes]);
-    if (made.memory_ == nullptr) return Status(OXB_OUT_OF_MEMORY, "no memory for the generator");
-    oxb_generator* generator = nullptr;
-    status = Status::of([&](oxb_error* error) {
-      return oxb_generator_create(session.get(), &options, made.memory_.get(), bytes, &generator,
-                                  error);
-    });
+    const Status status = made.generator_.make(
+        "no memory for the generator",
+        [&](size_t* bytes, oxb_error* error) {
+          return oxb_generator_bytes(session.get(), &options, bytes, error);
+        },
+        [&](void* memory, size_t bytes, oxb_generator** generator, oxb_error* error) {
+          return oxb_generator_create(session.get(), &options, memory, bytes, generator, error);
+        });
     if (!status.ok()) return status;
-    made.generator_.reset(generator);
     return made;
   }
 
@@ -955,14 +958,68 @@ class Generator {
   }
 
  private:
-  struct Destroy {
-    void operator()(oxb_generator* generator) const { oxb_generator_destroy(generator); }
-  };
-
   Generator() = default;
-  std::unique_ptr<std::byte[]> memory_;
-  std::unique_ptr<oxb_generator, Destroy> generator_;
+  detail::Owned<oxb_generator, oxb_generator_destroy> generator_;
 };
+
+/// Nearest vectors in a table that the caller has, such as a mapped file: oxbow_index.h.
+namespace index {
+
+inline Expected<size_t> bytes(uint64_t count, uint32_t width, oxb_metric metric) {
+  size_t bytes = 0;
+  const Status status = Status::of(
+      [&](oxb_error* error) { return oxb_index_bytes(count, width, metric, &bytes, error); });
+  if (!status.ok()) return status;
+  return bytes;
+}
+/// An empty table in `memory`, which is aligned to 64.
+inline Status create(std::span<std::byte> memory, uint64_t count, uint32_t width,
+                     oxb_metric metric) {
+  return Status::of([&](oxb_error* error) {
+    return oxb_index_create(memory.data(), memory.size(), count, width, metric, error);
+  });
+}
+inline Expected<oxb_index_info> info(std::span<const std::byte> table) {
+  oxb_index_info info = OXB_INDEX_INFO_INIT;
+  const Status status = Status::of([&](oxb_error* error) {
+    return oxb_index_get_info(table.data(), table.size(), &info, error);
+  });
+  if (!status.ok()) return status;
+  return info;
+}
+/// `vectors` are one or more of the table's width.
+inline Status put(std::span<std::byte> table, uint64_t first, std::span<const float> vectors) {
+  const Expected<oxb_index_info> of = info(table);
+  if (!of) return of.status();
+  if (vectors.size() % of->width != 0) {
+    return Status(OXB_INVALID_ARGUMENT, "vectors: the numbers are no multiple of the width");
+  }
+  return Status::of([&](oxb_error* error) {
+    return oxb_index_put(table.data(), table.size(), first, vectors.data(),
+                         vectors.size() / of->width, error);
+  });
+}
+/// The `k` best of vectors `first` to `first + count` for each query; ids and scores: [queries][k].
+inline Status search(std::span<const std::byte> table, std::span<const float> queries,
+                     uint64_t first, uint64_t count, uint32_t k, std::span<uint64_t> ids,
+                     std::span<float> scores) {
+  const Expected<oxb_index_info> of = info(table);
+  if (!of) return of.status();
+  if (queries.size() % of->width != 0) {
+    return Status(OXB_INVALID_ARGUMENT, "queries: the numbers are no multiple of the width");
+  }
+  const size_t query_count = queries.size() / of->width;
+  const size_t results = query_count * k;
+  if (ids.size() < results || scores.size() < results) {
+    return Status(OXB_BUFFER_TOO_SMALL, "ids and scores: each query has k of both");
+  }
+  return Status::of([&](oxb_error* error) {
+    return oxb_index_search(table.data(), table.size(), queries.data(), query_count, first, count,
+                            k, ids.data(), scores.data(), error);
+  });
+}
+
+}  // namespace index
 
 }  // namespace oxb
 

@@ -30,7 +30,7 @@ extern "C" {
 
 /* Another major version is another interface; a minor one appends fields. */
 #define OXB_NPU_MAJOR 1
-#define OXB_NPU_MINOR 0
+#define OXB_NPU_MINOR 1
 
 typedef int32_t oxb_npu_status;
 enum {
@@ -84,6 +84,8 @@ typedef struct oxb_npu_host {
   size_t key_count;
   /* The table that was given, for a plug-in whose table is the beginning of something larger. */
   const struct oxb_npu_plugin* plugin;
+  /* Since minor version 1: what the application gave for this plug-in (oxb_npu_options.driver). Outlives the device. */
+  const void* driver;
 } oxb_npu_host;
 
 /* Texts live as long as the device. */
@@ -173,6 +175,23 @@ typedef struct oxb_npu_plugin {
                            void* output, char* why, size_t why_bytes);
   oxb_npu_status (*wait)(oxb_npu_program* program, char* why, size_t why_bytes);
 } oxb_npu_plugin;
+
+/* For the plug-in "ethosu" without Linux's accel/ethosu: how the program reaches the chip itself, given as
+ * oxb_npu_options.driver. Arm's core driver does it with ethosu_invoke. Outlives the handle and its sessions. */
+typedef struct oxb_ethosu_driver {
+  size_t size;
+  /* The chip: "ethos-u55-256". */
+  const char* target;
+  /* Fast memory that the chip reaches, on a 16-byte boundary; null and 0 when layers need none. */
+  void* fast;
+  size_t fast_bytes;
+  void* context;
+  /* Runs a command stream with the driver's actions in front of it ("COP1"), both validated, and returns when it is done: 0, or
+   * anything else when it failed. Regions are encoded weights, in place in the model file and only read; rows and results, in
+   * memory of the session; and `fast`. What caches hold of them is this function's to write back and to drop. */
+  int32_t (*invoke)(void* context, const void* actions, size_t action_bytes, void* const* regions,
+                    const size_t* region_bytes, size_t region_count);
+} oxb_ethosu_driver;
 
 /* The one symbol of a plug-in's library. Null: it knows no such major version. */
 #define OXB_NPU_SYMBOL "oxb_npu_plugin_get"

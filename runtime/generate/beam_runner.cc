@@ -98,53 +98,45 @@ struct oxb_beam_search::Layout {
   /// With room to align.
   uint64_t bytes = 0;
 
-  /// False when it would not fit in memory.
-  bool compute(const BeamRules& rules, size_t borrower) {
+  Status plan(const Session& session, const oxb_beam_options& options, BeamRules* rules,
+              Error* error) {
+    OXB_TRY(read_rules(*session.model, options, rules, error));
+    SessionMemory borrower;
+    OXB_TRY(
+        oxbow::count_session_memory(*session.model, borrower_options(session), &borrower, error));
     search = oxbow::round_up(sizeof(oxb_beam_search), oxbow::kTensorAlignment);
-    sessions = oxbow::round_up(search + BeamSearch::bytes(rules), oxbow::kTensorAlignment);
-    logits = sessions + 2 * uint64_t{rules.beams} * sizeof(Session*);
-    borrowers = logits + uint64_t{rules.beams} * rules.vocabulary * sizeof(float);
-    borrower_bytes = borrower;
-    return oxbow::checked_mul(borrower, rules.beams - 1, &bytes) &&
-           oxbow::checked_add(bytes, borrowers + oxbow::kTensorAlignment, &bytes) &&
-           bytes <= SIZE_MAX / 2;
+    sessions = oxbow::round_up(search + BeamSearch::bytes(*rules), oxbow::kTensorAlignment);
+    logits = sessions + 2 * uint64_t{rules->beams} * sizeof(Session*);
+    borrowers = logits + uint64_t{rules->beams} * rules->vocabulary * sizeof(float);
+    borrower_bytes = borrower.total;
+    if (!oxbow::checked_mul(borrower_bytes, rules->beams - 1, &bytes) ||
+        !oxbow::checked_add(bytes, borrowers + oxbow::kTensorAlignment, &bytes) ||
+        bytes > SIZE_MAX / 2) {
+      return fail(error, Status::kInvalidArgument,
+                  "beam search: so many beams do not fit in memory");
+    }
+    return Status::kOk;
   }
 };
-
-namespace {
-
-Status no_room(Error* error) {
-  return fail(error, Status::kInvalidArgument, "beam search: so many beams do not fit in memory");
-}
-
-}  // namespace
 
 Status oxb_beam_search::measure(const Session& session, const oxb_beam_options& options,
                                 size_t* bytes, Error* error) {
   BeamRules rules;
-  OXB_TRY(read_rules(*session.model, options, &rules, error));
-  SessionMemory borrower;
-  OXB_TRY(oxbow::count_session_memory(*session.model, borrower_options(session), &borrower, error));
   Layout layout;
-  if (!layout.compute(rules, borrower.total)) return no_room(error);
+  OXB_TRY(layout.plan(session, options, &rules, error));
   *bytes = static_cast<size_t>(layout.bytes);
   return Status::kOk;
 }
 
 Status oxb_beam_search::place(Session& session, const oxb_beam_options& options, void* memory,
                               size_t bytes, oxb_beam_search** search, Error* error) {
-  size_t needed = 0;
-  OXB_TRY(measure(session, options, &needed, error));
-  if (memory == nullptr || bytes < needed) {
-    return fail(error, Status::kBufferTooSmall, "beam search: given %zu bytes; expected %zu",
-                memory == nullptr ? 0 : bytes, needed);
-  }
   BeamRules rules;
-  OXB_TRY(read_rules(*session.model, options, &rules, error));
-  SessionMemory borrower;
-  OXB_TRY(oxbow::count_session_memory(*session.model, borrower_options(session), &borrower, error));
   Layout layout;
-  if (!layout.compute(rules, borrower.total)) return no_room(error);
+  OXB_TRY(layout.plan(session, options, &rules, error));
+  if (memory == nullptr || bytes < layout.bytes) {
+    return fail(error, Status::kBufferTooSmall, "beam search: given %zu bytes; expected %zu",
+                memory == nullptr ? 0 : bytes, static_cast<size_t>(layout.bytes));
+  }
 
   auto* base = static_cast<std::byte*>(memory);
   base += -reinterpret_cast<uintptr_t>(base) % oxbow::kTensorAlignment;

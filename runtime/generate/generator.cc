@@ -5,6 +5,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/generate/ends_text.h"
+#include "runtime/text/open_tables.h"
 #include "schema/model_generated.h"
 
 using oxbow::Error;
@@ -148,8 +149,12 @@ Status oxb_generator::check_literal(std::span<const char> text, Error* error) co
   if (settings_.options.literal_text == 0) return Status::kOk;
   for (size_t begin = 0; begin < text.size(); ++begin) {
     oxbow::Trie::Walk walk = tokenizer().added_trie.walk();
-    for (size_t at = begin; at < text.size() && walk.step(text[at]); ++at) {
-      if (!walk.ends() || walk.value() >= tokenizer().pieces ||
+    // The table may lead in circles.
+    const size_t end = std::min(text.size(), begin + oxbow::kLongestSpecial);
+    for (size_t at = begin; at < end && walk.step(text[at]); ++at) {
+      if (!walk.ends() || walk.value() >= tokenizer().pieces) continue;
+      // Bytes and characters have no roles: what is added to them is special.
+      if (!tokenizer().roles.empty() &&
           tokenizer().role(walk.value()) != oxbow::schema::TokenRole::Special) {
         continue;
       }

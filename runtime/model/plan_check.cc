@@ -102,10 +102,18 @@ Status check_size(const schema::Model& graph, uint64_t graph_bytes, Error* error
     OXB_TRY(budget.name(graph.tensors()->Get(i)->name(), "tensor", i, error));
   }
   const schema::Metadata& metadata = *graph.metadata();
+  // Keys are copied here, and the rest by who shows it to people.
   for (const auto* pairs : {metadata.settings(), metadata.sizes(), metadata.quality()}) {
     for (uint32_t i = 0; i < length(pairs); ++i) {
-      // Keys are copied.
-      if (!budget.take(8 + uint64_t{pairs->Get(i)->key()->size()})) return Budget::spent(error);
+      const schema::KeyValue& pair = *pairs->Get(i);
+      if (!budget.take(8 + uint64_t{pair.key()->size()} + pair.value()->size()))
+        return Budget::spent(error);
+    }
+  }
+  for (const auto* texts :
+       {metadata.labels(), metadata.transposed_states(), metadata.shared_inputs()}) {
+    for (uint32_t i = 0; i < length(texts); ++i) {
+      if (!budget.take(4 + uint64_t{texts->Get(i)->size()})) return Budget::spent(error);
     }
   }
   for (uint32_t i = 0; i < graph.entry_points()->size(); ++i) {

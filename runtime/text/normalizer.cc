@@ -16,7 +16,6 @@ using Kind = Utf8Character::Kind;
 // What one character becomes is never longer, in bytes: the longest that Unicode has is 33.
 constexpr size_t kMaxDecomposition = 72;
 constexpr size_t kMaxReplacement = 24;
-constexpr size_t kMaxContent = 1024;
 
 constexpr uint32_t kSyllables = 0xac00;
 constexpr uint32_t kSyllableCount = 11172;
@@ -41,19 +40,6 @@ bool join_hangul(uint32_t first, uint32_t second, uint32_t* joined) {
   }
   *joined = first + trail;
   return true;
-}
-
-/// Whether no string of a table is longer.
-bool strings_fit(const schema::CharMap* map, size_t limit) {
-  if (map == nullptr) return true;
-  const auto* strings = map->strings();
-  if (strings == nullptr || strings->size() == 0) return false;
-  size_t run = 0;
-  for (const uint8_t byte : *strings) {
-    run = byte == 0 ? 0 : run + 1;
-    if (run > limit) return false;
-  }
-  return run == 0;
 }
 
 }  // namespace

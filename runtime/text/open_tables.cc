@@ -16,6 +16,18 @@ Status corrupt(Error* error, const char* what) {
 
 }  // namespace
 
+bool strings_fit(const schema::CharMap* map, size_t limit) {
+  if (map == nullptr) return true;
+  const auto* strings = map->strings();
+  if (strings == nullptr || strings->size() == 0) return false;
+  size_t run = 0;
+  for (const uint8_t byte : *strings) {
+    run = byte == 0 ? 0 : run + 1;
+    if (run > limit) return false;
+  }
+  return run == 0;
+}
+
 Status open_classes(const schema::CharClasses& table, CharClasses* classes, Error* error) {
   const std::span<const uint16_t> block_of = view(table.block_of());
   const std::span<const uint8_t> blocks = view(table.blocks());

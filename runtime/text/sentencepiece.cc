@@ -10,8 +10,6 @@ namespace oxbow {
 namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-/// SentencePiece's own limit is 8,000 bytes.
-constexpr size_t kLongestText = 8192;
 
 bool starts_with(std::span<const char> text, std::string_view start) {
   return text.size() >= start.size() && std::memcmp(text.data(), start.data(), start.size()) == 0;
@@ -312,10 +310,6 @@ Status check_sentencepiece(Tokenizer& tokenizer, Error* error) {
   // Words without one lose what is unknown.
   if (tokenizer.table->unknown_token() < 0 && !tokenizer.table->words()) {
     return fail(error, Status::kFileCorrupt, "tokenizer: no token for unknown text");
-  }
-  if (tokenizer.longest_text > kLongestText) {
-    return fail(error, Status::kFileCorrupt, "tokenizer: a text of %zu bytes; expected %zu at most",
-                tokenizer.longest_text, kLongestText);
   }
   if (const auto* bytes = tokenizer.table->byte_pieces(); bytes != nullptr) {
     if (bytes->size() != 256 || std::any_of(bytes->begin(), bytes->end(), [&](uint32_t piece) {

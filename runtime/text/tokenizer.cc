@@ -32,6 +32,12 @@ bool below(std::span<const uint32_t> numbers, uint64_t limit) {
   return std::all_of(numbers.begin(), numbers.end(), [&](uint32_t n) { return n < limit; });
 }
 
+Status check_length(size_t bytes, size_t most, Error* error) {
+  if (bytes <= most) return Status::kOk;
+  return fail(error, Status::kFileCorrupt, "tokenizer: a text of %zu bytes; expected %zu at most",
+              bytes, most);
+}
+
 /// Where each piece's text lies, what it is, and which token it stands for.
 Status open_pieces(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* error) {
   tokenizer->texts = view(table.texts());
@@ -58,6 +64,11 @@ Status open_pieces(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* 
       std::any_of(tokenizer->roles.begin(), tokenizer->roles.end(),
                   [&](uint8_t role) { return role > last_role; })) {
     return corrupt(error, "pieces and their roles differ");
+  }
+  for (uint32_t piece = 0; piece < tokenizer->pieces; ++piece) {
+    const bool special = tokenizer->role(piece) == schema::TokenRole::Special;
+    OXB_TRY(check_length(tokenizer->text(piece).size(), special ? kLongestSpecial : kLongestText,
+                         error));
   }
   if (!below(view(table.aliases()), tokenizer->tokens)) {
     return corrupt(error, "an alias stands for no token");
@@ -120,6 +131,9 @@ Status open_steps(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* e
 
 Status open_tables(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* error) {
   tokenizer->trie = Trie(view(table.trie()));
+  for (const auto* text : {table.inner_prefix(), table.word_suffix(), table.unknown_text()}) {
+    if (text != nullptr) OXB_TRY(check_length(text->size(), kLongestText, error));
+  }
   if (const auto* merges = table.merges(); merges != nullptr) {
     // The structs lie one after the other, as the array they are.
     const auto* places = reinterpret_cast<const schema::Merge*>(merges->Data());
@@ -134,6 +148,9 @@ Status open_tables(const schema::Tokenizer& table, Tokenizer* tokenizer, Error* 
     }
   }
   OXB_TRY(open_char_map(table.char_map(), &tokenizer->char_map, error));
+  if (!strings_fit(table.char_map(), kMaxContent)) {
+    return corrupt(error, "a replacement is too long");
+  }
   if (table.classes() != nullptr) {
     OXB_TRY(open_classes(*table.classes(), &tokenizer->classes, error));
   }
@@ -171,6 +188,10 @@ Status open_any(const schema::Tokenizer& table, uint32_t vocabulary, Tokenizer* 
   tokenizer->vocabulary = vocabulary;
   if (tokenizer->def->open != nullptr) {
     OXB_TRY(tokenizer->def->open(*tokenizer, error));
+    // There are no texts that the other ways could take.
+    if (table.decoding() != schema::TokenDecoding::Kind) {
+      return corrupt(error, "bytes and characters have one way to be decoded");
+    }
   } else {
     OXB_TRY(open_pieces(table, tokenizer, error));
   }

@@ -35,3 +35,15 @@ def enums(text):
     """Name of an enumeration's type -> {constant: number}."""
     return {name: {constant: int(number) for constant, number in re.findall(r"(OXB_[A-Z0-9_]+) = (\d+)", body)}
             for name, body in re.findall(r"typedef int32_t (oxb_\w+);\s*enum \{(.*?)\}", text, flags=re.S)}
+
+
+def structs(text):
+    """Name of each struct that begins with its size -> its fields, as 'type name'."""
+    found = {name: [re.sub(r"\s+", " ", field).strip() for field in body.split(";") if field.strip()]
+             for body, name in re.findall(r"typedef struct \w+ \{(.*?)\}\s*(oxb_\w+);", text, flags=re.S)}
+    return {name: fields for name, fields in found.items() if fields[0] == "size_t size"}
+
+
+def field_name(field):
+    """'char text[256]' -> text."""
+    return re.search(r"(\w+)(\[\d+\])?$", field).group(1)

@@ -88,6 +88,113 @@ static void generate(const char* path) {
   free(memory), free(again), free(logits), free(state), free(arena);
 }
 
+static int32_t pieces = 0;
+static int32_t hear(void* context, const oxb_piece* piece) {
+  (void)context;
+  if (piece->token >= 0) ++pieces;
+  return 0;
+}
+
+/* What lives beside a session: text both ways, a generator and its state, a borrower, a beam search, a draft. */
+static void go_on(const char* path) {
+  oxb_model* model;
+  EXPECT(oxb_model_open_file(path, NULL, &model, &error) == OXB_OK);
+  oxb_plan plan = OXB_PLAN_INIT;
+  EXPECT(oxb_session_plan(model, NULL, &plan, &error) == OXB_OK);
+  void* arena = malloc(plan.arena_bytes);
+  oxb_session* session;
+  EXPECT(oxb_session_create(model, &plan, arena, plan.arena_bytes, &session, &error) == OXB_OK);
+
+  size_t bytes, count, consumed;
+  EXPECT(oxb_encoder_bytes(model, NULL, &bytes, &error) == OXB_OK);
+  void* memory = malloc(bytes);
+  oxb_encoder* encoder;
+  EXPECT(oxb_encoder_create(model, NULL, memory, bytes, &encoder, &error) == OXB_OK);
+  int32_t ids[8];
+  EXPECT(oxb_encoder_run(encoder, "ab", 2, 1, ids, 8, &count, &consumed, &error) == OXB_OK);
+  EXPECT(count > 0 && consumed == 2);
+  oxb_encoder_destroy(encoder);
+  free(memory);
+  EXPECT(oxb_decoder_bytes(model, NULL, &bytes, &error) == OXB_OK);
+  memory = malloc(bytes);
+  oxb_decoder* decoder;
+  EXPECT(oxb_decoder_create(model, NULL, memory, bytes, &decoder, &error) == OXB_OK);
+  char text[4096], back[8] = "";
+  EXPECT(oxb_decoder_most_text(decoder) <= sizeof(text));
+  for (size_t i = 0, written; i < count; ++i) {
+    EXPECT(oxb_decoder_run(decoder, ids[i], text, sizeof(text), &written, &error) == OXB_OK);
+    EXPECT(strlen(back) + written < sizeof(back));
+    strncat(back, text, written);
+  }
+  EXPECT(strcmp(back, "ab") == 0);
+  oxb_decoder_destroy(decoder);
+  free(memory);
+
+  oxb_generator_options generating = OXB_GENERATOR_OPTIONS_INIT;
+  generating.max_tokens = 4;
+  EXPECT(oxb_generator_bytes(session, &generating, &bytes, &error) == OXB_OK);
+  memory = malloc(bytes);
+  oxb_generator* generator;
+  EXPECT(oxb_generator_create(session, &generating, memory, bytes, &generator, &error) == OXB_OK);
+  EXPECT(oxb_generator_add_text(generator, "ab", 2, &error) == OXB_OK);
+  const size_t saved = oxb_generator_state_bytes(generator);
+  void* state = malloc(saved);
+  EXPECT(oxb_generator_save(generator, state, saved, &error) == OXB_OK);
+  oxb_end end = OXB_END_NONE;
+  EXPECT(oxb_generator_run(generator, hear, NULL, &end, &error) == OXB_OK);
+  EXPECT(end == OXB_END_MAX_TOKENS && pieces == 4);
+  oxb_generation progress = OXB_GENERATION_INIT;
+  EXPECT(oxb_generator_progress(generator, &progress, &error) == OXB_OK && progress.tokens == 4);
+  EXPECT(oxb_generator_load(generator, state, saved, &error) == OXB_OK);
+  oxb_piece piece = OXB_PIECE_INIT;
+  EXPECT(oxb_generator_next(generator, &piece, &error) == OXB_OK && piece.token >= 0);
+  oxb_generator_destroy(generator);
+  free(state), free(memory);
+
+  EXPECT(oxb_session_reset(session, &error) == OXB_OK);
+  oxb_session_options borrowing = OXB_SESSION_OPTIONS_INIT;
+  borrowing.lender = session;
+  oxb_plan small = OXB_PLAN_INIT;
+  EXPECT(oxb_session_plan(model, &borrowing, &small, &error) == OXB_OK);
+  EXPECT(small.arena_bytes < plan.arena_bytes);
+  memory = malloc(small.arena_bytes);
+  oxb_session* borrower;
+  EXPECT(oxb_session_create(model, &small, memory, small.arena_bytes, &borrower, &error) == OXB_OK);
+  EXPECT(oxb_session_run(session, ids, 1, 0, NULL, 0, &error) == OXB_OK);
+  EXPECT(oxb_session_copy(borrower, session, &error) == OXB_OK);
+  uint64_t position;
+  EXPECT(oxb_session_position(borrower, &position, &error) == OXB_OK && position == 1);
+  oxb_session_destroy(borrower);
+  free(memory);
+
+  oxb_beam_options beams = OXB_BEAM_OPTIONS_INIT;
+  beams.max_tokens = 6;
+  EXPECT(oxb_beam_search_bytes(session, &beams, &bytes, &error) == OXB_OK);
+  memory = malloc(bytes);
+  oxb_beam_search* search;
+  EXPECT(oxb_beam_search_create(session, &beams, memory, bytes, &search, &error) == OXB_OK);
+  EXPECT(oxb_session_reset(session, &error) == OXB_OK);
+  EXPECT(oxb_beam_search_run(search, ids, 1, &error) == OXB_OK);
+  EXPECT(oxb_beam_search_count(search) == 1);
+  const int32_t* tokens;
+  float score;
+  EXPECT(oxb_beam_search_result(search, 0, &tokens, &count, &score, &error) == OXB_OK && count > 1);
+  oxb_beam_search_destroy(search);
+  free(memory);
+
+  EXPECT(oxb_session_reset(session, &error) == OXB_OK);
+  EXPECT(oxb_session_draft_bytes(session, 2, &bytes, &error) == OXB_OK);
+  memory = malloc(bytes);
+  EXPECT(oxb_session_draft(session, memory, bytes, 2, &error) == OXB_OK);
+  const int32_t guesses[2] = {1, 2};
+  EXPECT(oxb_session_run(session, guesses, 2, 0, NULL, 0, &error) == OXB_OK);
+  EXPECT(oxb_session_keep(session, 1, &error) == OXB_OK);
+  EXPECT(oxb_session_position(session, &position, &error) == OXB_OK && position == 1);
+  oxb_session_destroy(session);
+  oxb_model_close(model);
+  free(memory), free(arena);
+}
+
 static void classify(const char* path) {
   oxb_model* model;
   EXPECT(oxb_model_open_file(path, NULL, &model, &error) == OXB_OK);
@@ -138,6 +245,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   EXPECT(oxb_version() >= 100);
   generate(argv[1]);
+  go_on(argv[1]);
   classify(argv[2]);
   puts("a program of the first header runs");
   return 0;

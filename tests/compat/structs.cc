@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/api/oxbow.h"
+#include "runtime/api/oxbow_index.h"
 
 namespace {
 
@@ -45,13 +46,14 @@ struct Bytes {
   unsigned char* data;
 };
 
-/// Calls with today's size, without the last field, with one more, and with the sizes that nothing has.
+/// Calls with today's size, without the last field, with one more, and with the sizes that nothing has. `good` is what
+/// the first three give.
 template <typename T>
 void each_size(const char* name, const T& init, size_t last_field,
-               const std::function<oxb_status(T*)>& call) {
+               const std::function<oxb_status(T*)>& call, oxb_status good = OXB_OK) {
   for (const size_t size : {sizeof(T), last_field, sizeof(T) + kMore}) {
     Bytes bytes(&init, sizeof(T), size);
-    EXPECT(call(reinterpret_cast<T*>(bytes.data)) == OXB_OK, name);
+    EXPECT(call(reinterpret_cast<T*>(bytes.data)) == good, name);
     size_t after = 0;
     std::memcpy(&after, bytes.data, sizeof(after));
     EXPECT(after == size, name);
@@ -91,7 +93,7 @@ void generator(const char* path) {
   const Opened opened(path);
   oxb_model* model = opened.model;
   size_t bytes = 0;
-  EACH_SIZE(oxb_open_options, OXB_OPEN_OPTIONS_INIT, log_context, [&] {
+  EACH_SIZE(oxb_open_options, OXB_OPEN_OPTIONS_INIT, session, [&] {
     oxb_model* other = nullptr;
     const oxb_status status = oxb_model_open_file(path, s, &other, nullptr);
     oxb_model_close(other);
@@ -128,6 +130,12 @@ void generator(const char* path) {
             oxb_beam_search_bytes(opened.session, s, &bytes, nullptr));
   EACH_SIZE(oxb_beam_options, OXB_BEAM_OPTIONS_INIT, stop,
             oxb_beam_options_advised(model, s, nullptr));
+  EACH_SIZE(oxb_encoder_options, OXB_ENCODER_OPTIONS_INIT, max_word_bytes,
+            oxb_encoder_bytes(model, s, &bytes, nullptr));
+  EACH_SIZE(oxb_decoder_options, OXB_DECODER_OPTIONS_INIT, skip_special,
+            oxb_decoder_bytes(model, s, &bytes, nullptr));
+  EACH_SIZE(oxb_generator_options, OXB_GENERATOR_OPTIONS_INIT, undo_turns,
+            oxb_generator_bytes(opened.session, s, &bytes, nullptr));
 
   // An error without its text, with half of it, and with more than today's; of no size it is left alone.
   const int32_t wrong = -1;
@@ -143,6 +151,48 @@ void generator(const char* path) {
     EXPECT(code == (size > sizeof(size_t) ? OXB_INVALID_ARGUMENT : OXB_OK), "oxb_error");
     for (size_t i = sizeof(oxb_error); i < size; ++i) EXPECT(error.data[i] == kMark, "oxb_error");
   }
+}
+
+/// What a generator fills.
+void pieces(const char* path) {
+  const Opened opened(path);
+  size_t bytes = 0;
+  EXPECT(oxb_generator_bytes(opened.session, nullptr, &bytes, nullptr) == OXB_OK, path);
+  std::vector<std::byte> memory(bytes);
+  oxb_generator* generator = nullptr;
+  EXPECT(oxb_generator_create(opened.session, nullptr, memory.data(), bytes, &generator, nullptr) ==
+             OXB_OK,
+         path);
+  const int32_t token = 1;
+  EXPECT(oxb_generator_add_tokens(generator, &token, 1, nullptr) == OXB_OK, path);
+  EACH_SIZE(oxb_piece, OXB_PIECE_INIT, end, oxb_generator_next(generator, s, nullptr));
+  EACH_SIZE(oxb_generation, OXB_GENERATION_INIT, position,
+            oxb_generator_progress(generator, s, nullptr));
+  oxb_generator_destroy(generator);
+}
+
+void index_table() {
+  size_t bytes = 0;
+  EXPECT(oxb_index_bytes(4, 8, OXB_METRIC_DOT, &bytes, nullptr) == OXB_OK, "index");
+  const auto free_table = [](void* table) { std::free(table); };
+  const std::unique_ptr<void, decltype(free_table)> table(std::aligned_alloc(64, bytes),
+                                                          free_table);
+  EXPECT(oxb_index_create(table.get(), bytes, 4, 8, OXB_METRIC_DOT, nullptr) == OXB_OK, "index");
+  EACH_SIZE(oxb_index_info, OXB_INDEX_INFO_INIT, metric,
+            oxb_index_get_info(table.get(), bytes, s, nullptr));
+}
+
+/// A plug-in that is nowhere: what is asked for is understood with every size, and not there.
+void accelerator() {
+  oxb_npu_options options = OXB_NPU_OPTIONS_INIT;
+  options.plugin = "/nowhere/plugin.so";
+  each_size<oxb_npu_options>(
+      "oxb_npu_options", options, offsetof(oxb_npu_options, driver),
+      [](oxb_npu_options* s) {
+        oxb_npu* npu = nullptr;
+        return oxb_npu_open(s, &npu, nullptr);
+      },
+      OXB_NO_DEVICE);
 }
 
 void classifier(const char* path) {
@@ -176,6 +226,13 @@ void classifier(const char* path) {
                                1, reinterpret_cast<oxb_output*>(wanted.data), 1,
                                nullptr) == OXB_INVALID_ARGUMENT,
          "oxb_input");
+  // An output without its rows wants none, which does not suit one whose number of rows is fixed.
+  const Bytes whole(inputs, sizeof(oxb_input), sizeof(oxb_input), 1);
+  Bytes short_output(&output, sizeof(oxb_output), offsetof(oxb_output, rows));
+  EXPECT(oxb_session_run_entry(opened.session, 0, reinterpret_cast<const oxb_input*>(whole.data), 1,
+                               reinterpret_cast<oxb_output*>(short_output.data), 1,
+                               nullptr) == OXB_INVALID_ARGUMENT,
+         "oxb_output");
 }
 
 }  // namespace
@@ -183,6 +240,9 @@ void classifier(const char* path) {
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   generator(argv[1]);
+  pieces(argv[1]);
+  index_table();
+  accelerator();
   classifier(argv[2]);
   if (failures == 0) std::puts("structs of other sizes work");
   return failures == 0 ? 0 : 1;

@@ -20,6 +20,8 @@ constexpr const char* kText =
 Bytes table_of(const std::string& source, uint32_t vocabulary) {
   const convert::FoundTokenizer found = convert::read_tokenizer(source, {"", vocabulary});
   flatbuffers::FlatBufferBuilder builder;
+  // What is not there could not be changed.
+  builder.ForceDefaults(true);
   builder.Finish(schema::CreateTokenizer(builder, found.tokenizer.get()));
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
@@ -58,12 +60,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::memcpy(bytes, base.bytes.data(), base.bytes.size());
   constexpr size_t kMostChanges = 64;
   for (size_t at = 0, changes = 0; at + 8 <= size && changes < kMostChanges; at += 8, ++changes) {
-    uint32_t place = 0;
+    uint32_t place = 0, value = 0;
     std::memcpy(&place, data + at + 1, 3);
+    std::memcpy(&value, data + at + 4, 4);
+    // What chooses one of a few, or is so or not, is small.
+    if ((data[at] & 0x10) != 0) value %= 8;
     // The small tables and the offsets to all of them are at the beginning.
     const size_t where = (data[at] & 0x80) != 0 ? place % 512 : place % base.bytes.size();
     const size_t width = std::min<size_t>(size_t{1} << (data[at] >> 5 & 3), 4);
-    if (where + width <= base.bytes.size()) std::memcpy(bytes + where, data + at + 4, width);
+    if (where + width <= base.bytes.size()) std::memcpy(bytes + where, &value, width);
   }
   flatbuffers::Verifier verifier(bytes, base.bytes.size());
   if (!verifier.VerifyBuffer<oxbow::schema::Tokenizer>()) return 0;

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -281,6 +283,106 @@ TEST(Api, WhatWasMovedFromIsEmptyAndRefused) {
   EXPECT_EQ(decoder->run(0).status().code(), OXB_INVALID_ARGUMENT);
   EXPECT_EQ(sampler->pick(std::vector<float>(3)).status().code(), OXB_INVALID_ARGUMENT);
   EXPECT_EQ(session.run(std::vector<int32_t>{1}).code(), OXB_INVALID_ARGUMENT);
+}
+
+TEST(Api, AnObjectThatIsReplacedEndsBeforeItsMemoryGoes) {
+  const oxb::Model model = open(kGenerator);
+  oxb::Session session = start(model), other_session = start(model);
+  auto generator = oxb::Generator::create(session);
+  auto other = oxb::Generator::create(other_session);
+  ASSERT_TRUE(generator.ok() && other.ok());
+  ASSERT_TRUE(generator->add(std::vector<int32_t>{1, 2}).ok());
+  ASSERT_TRUE(generator->next().ok());
+  *generator = std::move(*other);
+  EXPECT_EQ(other->get(), nullptr);
+  EXPECT_EQ(other->next().status().code(), OXB_INVALID_ARGUMENT);
+  ASSERT_TRUE(generator->add(std::vector<int32_t>{3}).ok());
+  ASSERT_TRUE(generator->next().ok());
+  EXPECT_EQ(generator->progress().prompt_tokens, 1u);
+  session = start(model);
+  EXPECT_TRUE(session.run(std::vector<int32_t>{1}).ok());
+}
+
+/// What the manual lists as "any thread, at any time".
+void ask_a_model_everything(const oxb::Model& model, uint32_t thread) {
+  oxb::SessionOptions options;
+  options.threads = 1 + thread % 2;
+  for (int i = 0; i < 20; ++i) {
+    const oxb_model_info info = model.info();
+    EXPECT_EQ(info.hash, model.info().hash);
+    EXPECT_TRUE(model.check_weights().ok());
+    EXPECT_TRUE(model.plan().ok() && model.plan(options).ok());
+    EXPECT_TRUE(model.entry_info(0).ok() && model.input_info(0, 0).ok() &&
+                model.output_info(0, 0).ok());
+    EXPECT_TRUE(model.find_entry(model.entry_info(0)->name).ok());
+    EXPECT_TRUE(model.find_input(0, model.input_info(0, 0)->name).ok());
+    for (size_t k = 0; k < info.metadata_count; ++k) {
+      EXPECT_STREQ(model.find_metadata(model.metadata(k)->first), model.metadata(k)->second);
+    }
+    EXPECT_EQ(model.label(info.label_count), nullptr);
+    EXPECT_EQ(model.chat_before(), nullptr);
+    EXPECT_EQ(model.chat_after(), nullptr);
+    std::vector<char> text(64);
+    EXPECT_TRUE(model.token_bytes(1, text).ok());
+    EXPECT_FALSE(model.ends_text(-1));
+    (void)model.sampler_options();
+    (void)model.beam_options();
+    auto encoder = oxb::Encoder::create(model);
+    auto decoder = oxb::Decoder::create(model);
+    ASSERT_TRUE(encoder.ok() && decoder.ok());
+    EXPECT_EQ(encoder->encode("ab")->size(), 2u);
+    oxb::Session session = start(model, options);
+    EXPECT_TRUE(session.run(std::vector<int32_t>{1}).ok());
+    EXPECT_TRUE(oxb::Model::open(file(kClassifier).c_str()).ok());
+    EXPECT_STREQ(oxb::backend_name(OXB_BACKEND_AUTO), "auto");
+    EXPECT_STREQ(oxb_status_name(OXB_OK), "ok");
+  }
+}
+
+TEST(Api, AModelAnswersManyThreadsConcurrently) {
+  const oxb::Model model = open(kGenerator);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < 4; ++i) {
+    threads.emplace_back([&model, i] { ask_a_model_everything(model, i); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Api, TheVersionAndTheBackendsHaveNames) {
+  EXPECT_EQ(oxb::version(), oxb_version());
+  EXPECT_STREQ(oxb::backend_name(OXB_BACKEND_CPU), "cpu");
+  EXPECT_EQ(oxb::backend_name(99), nullptr);
+  EXPECT_TRUE(oxb::is_built_in(OXB_BACKEND_REFERENCE));
+  EXPECT_FALSE(oxb::is_built_in(99));
+}
+
+TEST(Api, ATableOfVectorsIsMadeFilledAndSearched) {
+  constexpr uint32_t kWidth = 8;
+  const auto bytes = oxb::index::bytes(3, kWidth, OXB_METRIC_DOT);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().text();
+  std::vector<std::byte> memory(*bytes + 64);
+  void* place = memory.data();
+  size_t room = memory.size();
+  ASSERT_NE(std::align(64, *bytes, place, room), nullptr);
+  const std::span<std::byte> table(static_cast<std::byte*>(place), *bytes);
+  ASSERT_TRUE(oxb::index::create(table, 3, kWidth, OXB_METRIC_DOT).ok());
+  std::vector<float> vectors(3 * kWidth);
+  for (size_t i = 0; i < 3; ++i) vectors[i * kWidth + i] = 1.0f;
+  ASSERT_TRUE(oxb::index::put(table, 0, vectors).ok());
+  EXPECT_EQ(oxb::index::info(table)->count, 3u);
+  std::vector<uint64_t> ids(2);
+  std::vector<float> scores(2);
+  std::vector<float> query(kWidth);
+  query[2] = 1.0f;
+  query[1] = 0.5f;
+  ASSERT_TRUE(oxb::index::search(table, query, 0, 3, 2, ids, scores).ok());
+  EXPECT_EQ(ids, (std::vector<uint64_t>{2, 1}));
+  EXPECT_NEAR(scores[0], 1.0f, 0.02f);
+  EXPECT_EQ(oxb::index::search(table, query, 0, 3, 3, ids, scores).code(), OXB_BUFFER_TOO_SMALL);
+  query.pop_back();
+  EXPECT_EQ(oxb::index::search(table, query, 0, 3, 2, ids, scores).code(), OXB_INVALID_ARGUMENT);
+  EXPECT_EQ(oxb::index::put(table, 0, query).code(), OXB_INVALID_ARGUMENT);
+  EXPECT_FALSE(oxb::index::info(table.first(8)).ok());
 }
 
 TEST(Api, AnEncoderGivesAllTokensOfAText) {

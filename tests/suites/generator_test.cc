@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <ctime>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "converter/text/tokenizer/double_array.h"
 #include "runtime/api/oxbow.hpp"
 #include "tests/support/cli.h"
 #include "tests/support/edit_model.h"
@@ -401,6 +403,41 @@ TEST_F(GeneratorTest, AChatRefusesWhatItsTemplateCannotSay) {
   EXPECT_EQ(generator.add_message(OXB_ROLE_SYSTEM, "b").code(), OXB_INVALID_ARGUMENT);
   Stream plain(bytes_);
   EXPECT_EQ(plain.generator.add_message(OXB_ROLE_USER, "a").code(), OXB_INVALID_ARGUMENT);
+}
+
+TEST_F(GeneratorTest, WhatIsAddedToBytesCannotBeNamedByALiteralMessage) {
+  const std::string path = edited([](schema::ModelT& model) {
+    model.tokenizer->chat_before = "[Q]";
+    model.tokenizer->chat_after = "[A]";
+    model.tokenizer->added_trie = convert::build_double_array({{"<end>", 7}});
+  });
+  oxb::GeneratorOptions options = up_to(2);
+  options.literal_text = 1;
+  Stream chat(path, options);
+  const oxb::Status named = chat.generator.add_message(OXB_ROLE_USER, "the <end>");
+  EXPECT_EQ(named.code(), OXB_INVALID_ARGUMENT);
+  EXPECT_STREQ(named.text(), "message, byte 4: '<end>' is the text of a special token");
+  EXPECT_TRUE(chat.generator.add_message(OXB_ROLE_USER, "the end").ok());
+}
+
+TEST_F(GeneratorTest, ATableOfAddedTokensThatGoesInACircleCostsALiteralMessageNoTime) {
+  const std::string path = edited([](schema::ModelT& model) {
+    model.tokenizer->chat_before = "[Q]";
+    model.tokenizer->chat_after = "[A]";
+    std::vector<uint32_t>& units = model.tokenizer->added_trie;
+    units = convert::build_double_array({{"a", 6}, {"b", 7}});
+    // Behind an 'a' the same place as before it.
+    units[(units[0] >> 10 << (units[0] >> 6 & 8)) ^ 'a'] = 'a' << 10 | 'a';
+  });
+  oxb::GeneratorOptions options = up_to(2);
+  options.literal_text = 1;
+  Stream chat(path, options);
+  const std::clock_t start = std::clock();
+  const oxb::Status named =
+      chat.generator.add_message(OXB_ROLE_USER, std::string(400000, 'a') + "b");
+  EXPECT_EQ(named.code(), OXB_INVALID_ARGUMENT) << named.text();
+  // 2 s for 1,024 steps for each byte, 400 for as many as there are bytes.
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 20);
 }
 
 }  // namespace

@@ -52,6 +52,13 @@ TEST(HostileGraph, TwoInputsOfOneNameAreRefused) {
             "entry point 'step': two inputs of one name");
 }
 
+TEST(HostileGraph, AGeneratorThatGivesOtherTokensThanItTakesIsRefused) {
+  for (const schema::Task task : {schema::Task::Generate, schema::Task::Translate}) {
+    EXPECT_EQ(refusal([&](auto& model) { model.task = task; }),
+              "a model that generates takes 3 tokens but gives logits for 4");
+  }
+}
+
 TEST(HostileGraph, BlocksThatRowsCannotBeTurnedInAreRefused) {
   for (const uint32_t block : {1u, 4u, 16u, 24u, 512u, 1024u, 65536u, UINT32_MAX}) {
     const std::string text = refusal([&](auto& model) { find(model, "step.x").hadamard = block; });

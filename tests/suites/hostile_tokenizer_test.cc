@@ -1,12 +1,14 @@
 // Tokenizers that mean harm: files that the converter must refuse (tests/support/refusal.h), and tables in
 // a model file that the runtime must refuse or stand.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <fstream>
 #include <random>
 
+#include "converter/text/tokenizer/double_array.h"
 #include "converter/text/tokenizer/merge_table.h"
 #include "host/errors.h"
 #include "runtime/api/oxbow.h"
@@ -146,6 +148,79 @@ TEST(HostileMerges, ATableThatGoesInCirclesComesToAnEnd) {
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("the table of merges is too full"), std::string::npos)
         << error.what();
+  }
+}
+
+/// With what words a changed model is refused.
+std::string refusal_of(const std::string& good, const std::string& to,
+                       const std::function<void(schema::TokenizerT&)>& edit) {
+  try {
+    edit_model(good, to, [&](schema::ModelT& model) { edit(*model.tokenizer); });
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(HostileTexts, APieceThatIsNoPieceOfTextIsRefused) {
+  const TemporaryDirectory directory;
+  make_hub_folder("gpt2", directory / "gpt2");
+  const std::string good = convert(directory / "gpt2", directory / "good.oxb", {});
+  const std::string changed = (directory / "changed.oxb").string();
+  // A byte of text may cost as many steps as the longest has bytes, in tables that lead in circles.
+  const auto longer = [](schema::TokenizerT& table, size_t bytes, schema::TokenRole role) {
+    const size_t last = table.text_ends.back() - table.text_ends[table.text_ends.size() - 2];
+    table.texts.insert(table.texts.end(), bytes - last, 'a');
+    table.text_ends.back() += static_cast<uint32_t>(bytes - last);
+    table.roles.back() = role;
+  };
+  for (const auto& [role, most] : {std::pair{schema::TokenRole::Plain, size_t{8192}},
+                                   std::pair{schema::TokenRole::Special, size_t{1024}}}) {
+    EXPECT_EQ(
+        refusal_of(good, changed, [&](schema::TokenizerT& table) { longer(table, most, role); }),
+        "");
+    EXPECT_THAT(refusal_of(good, changed,
+                           [&](schema::TokenizerT& table) { longer(table, most + 1, role); }),
+                ::testing::HasSubstr("tokenizer: a text of " + std::to_string(most + 1) +
+                                     " bytes; expected " + std::to_string(most) + " at most"));
+  }
+  for (const auto text : {&schema::TokenizerT::inner_prefix, &schema::TokenizerT::word_suffix,
+                          &schema::TokenizerT::unknown_text}) {
+    EXPECT_THAT(
+        refusal_of(good, changed,
+                   [&](schema::TokenizerT& table) { table.*text = std::string(8193, 'a'); }),
+        ::testing::HasSubstr("tokenizer: a text of 8193 bytes"));
+  }
+}
+
+TEST(HostileTexts, AReplacementThatIsNoCharactersIsRefused) {
+  const TemporaryDirectory directory;
+  make_hub_folder("t5", directory / "t5");
+  const std::string good = convert(directory / "t5", directory / "good.oxb", {});
+  // A megabyte for each letter of a text.
+  const auto edit = [](size_t bytes) {
+    return [bytes](schema::TokenizerT& table) {
+      table.char_map = std::make_unique<schema::CharMapT>();
+      table.char_map->trie = convert::build_double_array({{"a", 0}});
+      table.char_map->strings.assign(bytes, 'b');
+      table.char_map->strings.push_back(0);
+    };
+  };
+  EXPECT_EQ(refusal_of(good, directory / "changed.oxb", edit(1024)), "");
+  EXPECT_THAT(refusal_of(good, directory / "changed.oxb", edit(1 << 20)),
+              ::testing::HasSubstr("tokenizer: a replacement is too long"));
+}
+
+TEST(HostileTexts, WhatHasNoTextsIsNotDecodedByThem) {
+  const TemporaryDirectory directory;
+  with_vocabulary(256).write(directory / "in");
+  const std::string good =
+      convert(directory / "in", directory / "good.oxb", {"--tokenizer", "byte"});
+  for (const auto decoding : {schema::TokenDecoding::Plain, schema::TokenDecoding::Spaced,
+                              schema::TokenDecoding::WordEnds}) {
+    EXPECT_THAT(refusal_of(good, directory / "changed.oxb",
+                           [&](schema::TokenizerT& table) { table.decoding = decoding; }),
+                ::testing::HasSubstr("bytes and characters have one way to be decoded"));
   }
 }
 

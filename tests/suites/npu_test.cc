@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -181,6 +182,26 @@ TEST_F(Npu, RunsOfFewRowsStayOnTheCpu) {
   EXPECT_GT(some.runs, 0u);
   EXPECT_EQ(all.runs, some.runs + some.cpu_runs);
   EXPECT_GE(some.rows, 8 * some.runs);
+}
+
+TEST_F(Npu, ReportsOfProgramsWithOlderAndNewerHeaders) {
+  const oxb_npu_plugin plugin = faulty();
+  const oxb::Npu npu = open_linked(plugin);
+  const auto model = oxb::Model::open(golden_model(kCompressive, kExample).c_str());
+  oxb::SessionOptions options;
+  options.backend = OXB_BACKEND_NPU;
+  options.npu = npu.get();
+  const auto session = oxb::Session::create(*model, options);
+  ASSERT_TRUE(session.ok()) << session.status().text();
+  for (const size_t size : {offsetof(oxb_npu_report, failure), sizeof(oxb_npu_report) + 24}) {
+    std::vector<char> bytes(size, 0x55);
+    std::memcpy(bytes.data(), &size, sizeof(size));
+    auto* report = reinterpret_cast<oxb_npu_report*>(bytes.data());
+    ASSERT_EQ(oxb_session_npu_report(session->get(), report, nullptr), OXB_OK);
+    EXPECT_EQ(report->size, size);
+    EXPECT_GT(report->layers, 0u);
+    for (size_t i = sizeof(oxb_npu_report); i < size; ++i) EXPECT_EQ(bytes[i], 0x55);
+  }
 }
 
 TEST_F(Npu, AFaultInARunLosesNothingAndIsTold) {

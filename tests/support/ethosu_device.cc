@@ -14,9 +14,6 @@ namespace {
 
 namespace accel = ethosu_accel;
 
-// Channels of a unit of work, in and out, of the chips with 256 multipliers; and of a block of int8 rows.
-constexpr size_t kUnit = 8;
-constexpr size_t kInputBlock = 32;
 constexpr size_t kScaleBytes = 10;
 
 using Regions = std::span<const std::span<std::byte>>;
@@ -29,76 +26,189 @@ const std::byte* at(Regions regions, uint64_t region, uint64_t offset, uint64_t 
   return regions[region].data() + offset;
 }
 
-/// Weights [channels][depth] from the order in which the chip eats them: blocks of channels, in them blocks of depth, in
-/// them units of channels, in them units of depth, each channel by channel; what is not there is zero.
-bool unpack(std::span<const int16_t> stream, size_t channels, size_t depth, size_t block,
-            std::vector<int16_t>* weights) {
-  weights->assign(channels * depth, 0);
+/// The order in which a chip eats its weights.
+struct Order {
+  /// Channels of a block of results, and of a unit of work.
+  size_t block = 0, unit = 0;
+  /// Depth of a block of rows, of what a unit stays with before the next unit comes, and of what it takes at once.
+  size_t input_block = 0, stay = 0, take = 0;
+  /// Cores that take turns with every four channels of a unit, and which one this is.
+  size_t cores = 1, core = 0;
+  /// Behind each stay there are zeros, so many times what is there.
+  size_t padding = 0;
+  /// Every other block of results goes through the blocks of rows backwards.
+  bool turns = false;
+};
+
+Order order_of(const EthosuState& s, const EthosuChip& chip, size_t core) {
+  Order order;
+  order.block = s.size(kOfmBlockDepthM1);
+  order.take = 8;
+  const bool is_part = (s[kKernelStride] & 4) != 0;
+  if (chip.product != EthosuChip::kU85) {
+    order.block /= chip.cores();
+    order.unit = chip.macs == 32 ? 4 : 8;
+    order.input_block = is_part ? 16 : 32;
+    order.stay = is_part ? 8 : 32;
+    order.padding = is_part ? 3 : 0;
+    return order;
+  }
+  // Rows of a unit, by the number of its shape: 1, 1x2, 1x4, 2x2, 2x4, 4x4.
+  static constexpr size_t kRows[] = {1, 2, 4, 4, 8, 16};
+  const size_t shape = s[kAccFormat] >> 8;
+  if (shape >= std::size(kRows)) return order;
+  const bool is_sparse = s[kWeightFormat] != 0;
+  order.unit = chip.macs / 8 / kRows[shape];
+  order.take = is_sparse ? 16 : 8;
+  order.input_block = is_part                                ? 16
+                      : is_sparse                            ? 128
+                      : chip.macs <= 256 && order.unit == 16 ? 32
+                                                             : 64;
+  order.stay = order.input_block;
+  order.padding = !is_part ? 0 : is_sparse ? 9 : 4;
+  order.cores = chip.cores();
+  order.core = core;
+  order.turns = true;
+  return order;
+}
+
+/// Weights [channels][depth] from a core's; what is not there is zero. `channel` gives the place of a channel.
+template <typename Channel>
+bool unpack(std::span<const int16_t> stream, size_t channels, size_t depth, const Order& order,
+            const Channel& channel, std::vector<int16_t>* weights) {
+  if (order.unit == 0 || order.block == 0) return false;
   size_t next = 0;
-  for (size_t n0 = 0; n0 < channels; n0 += block) {
-    const size_t block_channels = std::min(block, channels - n0);
-    for (size_t k0 = 0; k0 < depth; k0 += kInputBlock) {
-      const size_t block_depth = std::min(kInputBlock, depth - k0);
-      for (size_t n1 = 0; n1 < block_channels; n1 += kUnit) {
-        for (size_t k1 = 0; k1 < kInputBlock; k1 += kUnit) {
-          for (size_t i = 0; i < kUnit * kUnit; ++i) {
-            if (next == stream.size()) return false;
-            const int16_t value = stream[next++];
-            const size_t n = n0 + n1 + i / kUnit, k = k0 + k1 + i % kUnit;
-            if (n1 + i / kUnit < block_channels && k1 + i % kUnit < block_depth) {
-              (*weights)[n * depth + k] = value;
-            }
-          }
+  const auto take_unit = [&](size_t first, size_t behind, size_t k0) {
+    for (size_t k1 = 0; k1 < order.stay; k1 += order.take) {
+      for (size_t z = order.core * 4; z < order.unit; z += order.cores * 4) {
+        for (size_t i = 0; i < 4 * order.take; ++i) {
+          if (next == stream.size()) return false;
+          const int16_t value = stream[next++];
+          const size_t n = first + z + i / order.take, k = k0 + k1 + i % order.take;
+          if (n < behind && k < depth) (*weights)[channel(n) * depth + k] = value;
         }
       }
     }
+    next += order.padding * order.stay * order.unit / order.cores;
+    return next <= stream.size();
+  };
+  const size_t blocks = (depth + order.input_block - 1) / order.input_block;
+  bool is_back = false;
+  for (size_t n0 = 0; n0 < channels; n0 += order.block) {
+    const size_t behind = std::min(n0 + order.block, channels);
+    for (size_t b = 0; b < blocks; ++b) {
+      const size_t k0 = (is_back ? blocks - 1 - b : b) * order.input_block;
+      for (size_t k1 = 0; k1 < std::min(order.input_block, depth - k0); k1 += order.stay) {
+        for (size_t n1 = n0; n1 < behind; n1 += order.unit) {
+          if (!take_unit(n1, behind, k0 + k1)) return false;
+        }
+      }
+    }
+    is_back = order.turns && !is_back;
   }
   return true;
 }
 
-const char* run_convolution(const EthosuState& s, Regions regions, DecodedWeights& decoded) {
-  const size_t depth = s.size(kIfmDepthM1), channels = s.size(kOfmDepthM1);
-  const size_t height = s.size(kOfmHeightM1), width = s.size(kOfmWidthM1);
-  const std::byte* encoded = at(regions, s[kWeightRegion], s[kWeightBase], s[kWeightLength]);
-  const std::byte* scales = at(regions, s[kScaleRegion], s[kScaleBase], s[kScaleLength]);
-  if (encoded == nullptr || scales == nullptr || s[kScaleLength] < kScaleBytes * channels) {
-    return "weights outside of their region";
-  }
-  const uint64_t shape[] = {channels, depth, s.size(kOfmBlockDepthM1)};
-  const auto encoded_bytes = static_cast<size_t>(s[kWeightLength]);
-  const uint64_t key = hash_bytes(encoded, encoded_bytes, hash_bytes(shape, sizeof(shape)));
-  std::vector<int16_t>& weights = decoded[key];
-  if (weights.empty()) {
-    std::vector<int16_t> order;
-    const size_t most = round_up(channels, size_t{64}) * round_up(depth, size_t{32}) + 65536;
-    if (!decode_ethosu_weights({encoded, encoded_bytes}, most, &order) ||
-        !unpack(order, channels, depth, s.size(kOfmBlockDepthM1), &weights)) {
-      weights.clear();
+/// Of all cores; null, or why not.
+const char* decode(const EthosuState& s, const EthosuChip& chip, Regions regions, size_t channels,
+                   size_t depth, std::vector<int16_t>* weights) {
+  weights->assign(channels * depth, 0);
+  for (size_t core = 0; core < chip.cores(); ++core) {
+    const EthosuWeightRegisters& place = kEthosuWeightRegisters[core];
+    const std::byte* encoded = at(regions, s[kWeightRegion], s[place.base], s[place.length]);
+    if (encoded == nullptr) return "weights outside of their region";
+    std::vector<int16_t> stream;
+    const size_t most = round_up(channels, size_t{128}) * round_up(depth, size_t{128}) * 10 + 65536;
+    // The cores of a U65 take turns with the channels themselves.
+    const size_t turns = chip.product == EthosuChip::kU85 ? 1 : chip.cores();
+    const size_t own = (channels + turns - 1 - (turns == 1 ? 0 : core)) / turns;
+    if (!decode_ethosu_weights({encoded, static_cast<size_t>(s[place.length])}, most, &stream) ||
+        !unpack(
+            stream, own, depth, order_of(s, chip, core),
+            [&](size_t n) { return turns == 1 ? n : n * turns + core; }, weights)) {
       return "the weights are broken";
     }
   }
-  for (size_t y = 0; y < height; ++y) {
-    for (size_t x = 0; x < width; ++x) {
-      const std::byte* row =
-          at(regions, s[kIfmRegion], s[kIfmBase0] + y * s[kIfmStrideY] + x * s[kIfmStrideX], depth);
-      const std::byte* result =
-          at(regions, s[kOfmRegion], s[kOfmBase0] + y * s[kOfmStrideY] + x * s[kOfmStrideX],
-             channels * 4);
-      if (row == nullptr || result == nullptr) return "a picture outside of its region";
-      for (size_t n = 0; n < channels; ++n) {
-        // A bias of 40 bits, a factor of 32 and a shift.
-        const std::byte* scale = scales + n * kScaleBytes;
-        static constexpr unsigned char kOne[kScaleBytes] = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0};
-        if (std::memcmp(scale, kOne, sizeof(kOne)) != 0) return "a scale that is not 1";
-        int32_t sum = 0;
-        for (size_t k = 0; k < depth; ++k) {
-          sum += static_cast<int8_t>(row[k]) * weights[n * depth + k];
-        }
-        std::memcpy(const_cast<std::byte*>(result) + n * 4, &sum, 4);
+  return nullptr;
+}
+
+/// A bias of 0, a factor of 1 and a shift of 0, for each channel: 40, 32 and 6 bits, and on U85 32, 32 and 6.
+const char* check_scales(const EthosuState& s, const EthosuChip& chip, Regions regions,
+                         size_t channels) {
+  static constexpr unsigned char kOne[kScaleBytes] = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0},
+                                 kOneU85[kScaleBytes] = {0, 0, 0, 0, 1, 0, 0, 0, 0, 0};
+  const bool is_u85 = chip.product == EthosuChip::kU85;
+  const size_t turns = is_u85 ? 1 : chip.cores();
+  for (size_t core = 0; core < turns; ++core) {
+    const size_t own = (channels + turns - 1 - core) / turns;
+    const std::byte* scales =
+        at(regions, s[kScaleRegion], s[core == 0 ? kScaleBase : kScale1Base], own * kScaleBytes);
+    if (scales == nullptr) return "scales outside of their region";
+    for (size_t n = 0; n < own; ++n) {
+      if (std::memcmp(scales + n * kScaleBytes, is_u85 ? kOneU85 : kOne, kScaleBytes) != 0) {
+        return "a scale that is not 1";
       }
     }
   }
   return nullptr;
+}
+
+/// Calls `work` with each row and its result's place.
+template <typename Work>
+const char* for_rows(const EthosuState& s, Regions regions, size_t result_bytes, const Work& work) {
+  for (size_t y = 0; y < s.size(kOfmHeightM1); ++y) {
+    for (size_t x = 0; x < s.size(kOfmWidthM1); ++x) {
+      const std::byte* row =
+          at(regions, s[kIfmRegion], s[kIfmBase0] + y * s[kIfmStrideY] + x * s[kIfmStrideX],
+             s.size(kIfmDepthM1));
+      const std::byte* result =
+          at(regions, s[kOfmRegion], s[kOfmBase0] + y * s[kOfmStrideY] + x * s[kOfmStrideX],
+             s.size(kOfmDepthM1) * result_bytes);
+      if (row == nullptr || result == nullptr) return "a picture outside of its region";
+      work(row, const_cast<std::byte*>(result));
+    }
+  }
+  return nullptr;
+}
+
+const char* run_convolution(const EthosuState& s, const EthosuChip& chip, Regions regions,
+                            DecodedWeights& decoded) {
+  const size_t depth = s.size(kIfmDepthM1), channels = s.size(kOfmDepthM1);
+  const uint64_t settings[] = {channels,         depth,         s.size(kOfmBlockDepthM1),
+                               s[kKernelStride], s[kAccFormat], s[kWeightFormat],
+                               chip.product,     chip.macs};
+  uint64_t key = hash_bytes(settings, sizeof(settings));
+  for (uint32_t core = 0; core < chip.cores(); ++core) {
+    const EthosuWeightRegisters& place = kEthosuWeightRegisters[core];
+    const std::byte* encoded = at(regions, s[kWeightRegion], s[place.base], s[place.length]);
+    if (encoded == nullptr) return "weights outside of their region";
+    key = hash_bytes(encoded, static_cast<size_t>(s[place.length]), key);
+  }
+  std::vector<int16_t>& weights = decoded[key];
+  const char* wrong = nullptr;
+  if (weights.empty()) wrong = decode(s, chip, regions, channels, depth, &weights);
+  if (wrong != nullptr) {
+    weights.clear();
+    return wrong;
+  }
+  wrong = check_scales(s, chip, regions, channels);
+  if (wrong != nullptr) return wrong;
+  return for_rows(s, regions, 4, [&](const std::byte* row, std::byte* result) {
+    for (size_t n = 0; n < channels; ++n) {
+      int32_t sum = 0;
+      for (size_t k = 0; k < depth; ++k) {
+        sum += static_cast<int8_t>(row[k]) * weights[n * depth + k];
+      }
+      std::memcpy(result + n * 4, &sum, 4);
+    }
+  });
+}
+
+/// The validator sees to it that all else of a pool is as a copy needs it.
+const char* run_copy(const EthosuState& s, Regions regions) {
+  return for_rows(s, regions, 1, [&](const std::byte* row, std::byte* result) {
+    std::memmove(result, row, s.size(kOfmDepthM1));
+  });
 }
 
 const char* run_dma(const EthosuState& s, Regions regions) {
@@ -118,13 +228,16 @@ T read(const void* argument) {
 
 }  // namespace
 
-const char* run_ethosu_stream(std::span<const uint32_t> stream, Regions regions,
+const char* run_ethosu_stream(uint32_t config, std::span<const uint32_t> stream, Regions regions,
                               DecodedWeights& decoded) {
+  EthosuChip chip;
+  if (!ethosu_chip(config, &chip)) return "a chip that is unknown";
   EthosuReader reader(stream);
   uint32_t operation = 0;
   const char* why = nullptr;
   while (reader.next(&operation, &why)) {
-    if (operation == kOpConv) why = run_convolution(reader.state(), regions, decoded);
+    if (operation == kOpConv) why = run_convolution(reader.state(), chip, regions, decoded);
+    if (operation == kOpPool) why = run_copy(reader.state(), regions);
     if (operation == kOpDmaStart) why = run_dma(reader.state(), regions);
     if (why != nullptr) return why;
   }
@@ -224,11 +337,48 @@ int FakeEthosu::submit(const void* argument) {
   regions[kEthosuFast] = fast_;
   ++jobs_;
   const char* why =
-      run_ethosu_stream({reinterpret_cast<const uint32_t*>(stream->second.bytes.data()),
+      run_ethosu_stream(config_,
+                        {reinterpret_cast<const uint32_t*>(stream->second.bytes.data()),
                          stream_bytes_[job.stream] / 4},
                         regions, decoded_);
   if (why != nullptr) complaint_ = why;
   return why == nullptr ? 0 : -1;
+}
+
+EthosuByDriver::EthosuByDriver(const char* target, size_t fast_bytes)
+    : fast_(fast_bytes), driver_{sizeof(driver_), target, fast_bytes == 0 ? nullptr : fast_.data(),
+                                 fast_bytes,      this,   nullptr} {
+  driver_.invoke = [](void* context, const void* actions, size_t action_bytes, void* const* regions,
+                      const size_t* region_bytes, size_t region_count) -> int32_t {
+    auto& self = *static_cast<EthosuByDriver*>(context);
+    std::span<std::byte> memory[kEthosuRegions];
+    if (region_count != kEthosuRegions || action_bytes % 4 != 0) return -1;
+    for (size_t i = 0; i < kEthosuRegions; ++i) {
+      memory[i] = {static_cast<std::byte*>(regions[i]), region_bytes[i]};
+    }
+    const char* why = self.run({static_cast<const uint32_t*>(actions), action_bytes / 4}, memory);
+    if (why != nullptr) self.complaint_ = why;
+    return why == nullptr ? 0 : -1;
+  };
+}
+
+/// As Arm's driver goes through the actions: the chip's configuration, padding, and the stream, which lies on 16 bytes as all
+/// regions do.
+const char* EthosuByDriver::run(std::span<const uint32_t> actions, Regions regions) {
+  if (fail_at != 0 && --fail_at == 0) return "the chip does not answer";
+  const auto is_aligned = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 16 == 0; };
+  for (const std::span<std::byte> region : regions) {
+    if (!is_aligned(region.data())) return "a region is not aligned";
+  }
+  if (regions[kEthosuFast].size() > fast_.size()) return "there is less fast memory";
+  constexpr uint32_t kStream = 2, kNothing = 5;
+  size_t at = 4;
+  while (at < actions.size() && (actions[at] & 0xff) == kNothing) ++at;
+  if (at >= actions.size() || (actions[at] & 0xff) != kStream) return "there is no stream";
+  const std::span<const uint32_t> stream = actions.subspan(at + 1);
+  if (!is_aligned(stream.data())) return "the stream is not aligned";
+  ++jobs_;
+  return run_ethosu_stream(actions[2], stream, regions, decoded_);
 }
 
 }  // namespace oxbow::testing

@@ -1,7 +1,7 @@
 #pragma once
 
 // An Ethos-U in software, behind the calls of Linux's accel/ethosu: what a test opens in place of /dev/accel/accel0. It runs the
-// streams of Vela that compute sums of int8, on the chips with 256 multipliers.
+// streams of Vela that compute sums of int8.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace oxbow::testing {
 using DecodedWeights = std::map<uint64_t, std::vector<int16_t>>;
 
 /// Null, or why the stream cannot be run. Regions are weights, scratch and fast memory.
-const char* run_ethosu_stream(std::span<const uint32_t> stream,
+const char* run_ethosu_stream(uint32_t config, std::span<const uint32_t> stream,
                               std::span<const std::span<std::byte>> regions,
                               DecodedWeights& decoded);
 
@@ -61,6 +61,42 @@ class FakeEthosu {
   EthosuPlugin plugin_;
 };
 
+/// A chip that a program reaches itself: what it gives the plug-in in place of Linux's calls.
+class EthosuByDriver {
+ public:
+  /// fast_bytes: of its fast memory.
+  EthosuByDriver(const char* target, size_t fast_bytes);
+  EthosuByDriver(const EthosuByDriver&) = delete;
+  EthosuByDriver& operator=(const EthosuByDriver&) = delete;
+
+  const oxb_ethosu_driver& driver() const { return driver_; }
+  uint64_t jobs() const { return jobs_; }
+  const std::string& complaint() const { return complaint_; }
+
+  /// This many jobs from now on one fails; 0: none does.
+  uint32_t fail_at = 0;
+
+ private:
+  const char* run(std::span<const uint32_t> actions, std::span<const std::span<std::byte>> regions);
+
+  std::vector<std::byte> fast_;
+  uint64_t jobs_ = 0;
+  DecodedWeights decoded_;
+  std::string complaint_;
+  oxb_ethosu_driver driver_;
+};
+
+/// A chip with its configuration register, as Vela writes it.
+struct EthosuTestChip {
+  const char* target;
+  uint32_t config;
+};
+inline constexpr EthosuTestChip kEthosuChips[] = {
+    {"ethos-u55-32", 0x00001005},   {"ethos-u55-64", 0x00001006},   {"ethos-u55-128", 0x00001807},
+    {"ethos-u55-256", 0x00003008},  {"ethos-u65-256", 0x10003008},  {"ethos-u65-512", 0x10006009},
+    {"ethos-u85-128", 0x20000117},  {"ethos-u85-256", 0x20000118},  {"ethos-u85-512", 0x20001119},
+    {"ethos-u85-1024", 0x2000251a}, {"ethos-u85-2048", 0x2000261b},
+};
 inline constexpr uint32_t kConfigU55 = 0x00003008, kConfigU65 = 0x10003008;
 
 }  // namespace oxbow::testing

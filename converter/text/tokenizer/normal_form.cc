@@ -26,7 +26,7 @@ class Tables {
     }
     if (!form.compose) return;
     for (const Composition& pair : compositions()) {
-      composed_[utf8(std::u32string{pair.first, pair.second})] = utf8({pair.joined});
+      composed_[utf8(std::u32string{pair.first, pair.second})] = utf8(pair.joined);
       changed_.push_back({pair.second, pair.second});
     }
     changed_.insert(changed_.end(), std::begin(kVowelsAndTrails), std::end(kVowelsAndTrails));

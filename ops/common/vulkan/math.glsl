@@ -84,11 +84,9 @@ float exp_f32(float x) {
   return x < lowest ? 0.0 : scaled;
 }
 
-// Of x in [0, 1]; the logarithm of 1 + x as log_f32 in runtime/base/math.h takes it.
-float log1p_f32(float x) {
-  precise float sum = 1.0 + x;
-  precise float kept = sum - 1.0;
-  const uint shifted = floatBitsToUint(sum) - 0x3f3504f3u;
+// By its bits, for infinities and what is not normal: devices may flush the one and take the other for what they like.
+float log_f32(float x) {
+  const uint bits = floatBitsToUint(x), shifted = bits - 0x3f3504f3u;
   const float n = float(int(shifted) >> 23);
   precise float f = uintBitsToFloat((shifted & 0x007fffffu) + 0x3f3504f3u) - 1.0;
   precise float z = f * f;
@@ -103,7 +101,17 @@ float log1p_f32(float x) {
   p = p * f + 3.3333331174e-1;
   precise float tail = (p * f * z + n * -2.12194440e-4) - 0.5 * z;
   precise float result = (f + tail) + n * 0.693359375;
-  precise float scaled = result * div_f32(x, kept == 0.0 ? 1.0 : kept);
+  const uint magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u || bits == 0x7f800000u) return x;
+  if (magnitude < 0x800000u) return uintBitsToFloat(bits != magnitude && magnitude != 0u ? 0x7fc00000u : 0xff800000u);
+  return bits != magnitude ? uintBitsToFloat(0x7fc00000u) : result;
+}
+
+// Of x in [0, 1].
+float log1p_f32(float x) {
+  precise float sum = 1.0 + x;
+  precise float kept = sum - 1.0;
+  precise float scaled = log_f32(sum) * div_f32(x, kept == 0.0 ? 1.0 : kept);
   // NaN fails both.
   return kept == 0.0 ? x : scaled;
 }

@@ -2,6 +2,8 @@
 // `float value_at(uint row, uint column)`; for int8 it is asked twice, once to find the scale. Values: rows. The includer's own
 // constants have the ids from 5 on.
 
+#extension GL_EXT_control_flow_attributes : require
+
 #include "ops/common/vulkan/math.glsl"
 
 const uint threads = 64u;
@@ -35,22 +37,45 @@ uint code_for(float x, float inverse) {
   return (floatBitsToUint(rounded) - floatBitsToUint(round_magic)) & 255u;
 }
 
-// The block of the row that is being turned, as hadamard_row() of runtime/base/hadamard.h: kMaxHadamardBlock.
-shared float hadamard_block[512];
+// What is turned of the row, as hadamard_row() of runtime/base/hadamard.h: all blocks of rows that are not too wide, or one.
+const uint most_kept = 2048u;
+const bool keeps_row = width <= most_kept;
+const uint turned_room = hadamard == 0u ? 1u : keeps_row ? width : hadamard;
+// One more after every eight, so that threads meet different banks.
+shared float turned_row[turned_room + turned_room / 8u + 1u];
+uint turned_slot(uint i) { return i + i / 8u; }
+// Where the block that begins at a column is kept.
+uint turned_base(uint first) { return keeps_row ? first : 0u; }
 
-// All threads together.
+// All threads together: eight elements each take three steps in registers, in the order of single ones.
 void turn_block(uint row, uint first) {
-  const uint thread = gl_LocalInvocationID.x;
+  const uint thread = gl_LocalInvocationID.x, base = turned_base(first);
   barrier();
-  for (uint i = thread; i < hadamard; i += threads) hadamard_block[i] = value_at(row, first + i);
+  for (uint i = thread; i < hadamard; i += threads) turned_row[turned_slot(base + i)] = value_at(row, first + i);
   barrier();
-  for (uint h = 1u; h < hadamard; h *= 2u) {
-    for (uint pair = thread; pair < hadamard / 2u; pair += threads) {
-      const uint i = pair / h * 2u * h + pair % h;
-      precise float sum = hadamard_block[i] + hadamard_block[i + h];
-      precise float difference = hadamard_block[i] - hadamard_block[i + h];
-      hadamard_block[i] = sum;
-      hadamard_block[i + h] = difference;
+  for (uint h = 1u; h < hadamard; h *= 8u) {
+    const uint points = min(8u, hadamard / h);
+    for (uint g = thread; g < hadamard / points; g += threads) {
+      const uint from = base + g / h * (points * h) + g % h;
+      precise float v[8];
+      [[unroll]] for (uint k = 0u; k < 8u; ++k) {
+        v[k] = 0.0;
+        if (k < points) v[k] = turned_row[turned_slot(from + k * h)];
+      }
+      [[unroll]] for (uint apart = 1u; apart < 8u; apart *= 2u) {
+        if (apart < points) {
+          [[unroll]] for (uint k = 0u; k < 8u; ++k) {
+            if ((k & apart) != 0u) continue;
+            precise float sum = v[k] + v[k + apart];
+            precise float difference = v[k] - v[k + apart];
+            v[k] = sum;
+            v[k + apart] = difference;
+          }
+        }
+      }
+      [[unroll]] for (uint k = 0u; k < 8u; ++k) {
+        if (k < points) turned_row[turned_slot(from + k * h)] = v[k];
+      }
     }
     barrier();
   }
@@ -69,7 +94,9 @@ void find_turned_absmax(uint row) {
   for (uint first = 0u; first < width; first += hadamard) {
     turn_block(row, first);
     uint most = 0u;
-    for (uint i = thread; i < hadamard; i += threads) most = max(most, magnitude_of(hadamard_block[i]));
+    for (uint i = thread; i < hadamard; i += threads) {
+      most = max(most, magnitude_of(turned_row[turned_slot(turned_base(first) + i)]));
+    }
     atomicMax(groups_of_row[first / group_width], most);
   }
   barrier();
@@ -81,11 +108,13 @@ void write_turned_i8(uint row) {
   find_scales(row);
   const uint group_width = width / scale_groups;
   for (uint first = 0u; first < width; first += hadamard) {
-    turn_block(row, first);
+    // Rows that are kept were turned to find their scales.
+    if (!keeps_row || static_scale != 0.0) turn_block(row, first);
     const float inverse = uintBitsToFloat(groups_of_row[first / group_width]);
     for (uint word = gl_LocalInvocationID.x; word < hadamard / 4u; word += threads) {
       uint codes = 0u;
-      for (uint j = 0u; j < 4u; ++j) codes |= code_for(hadamard_block[word * 4u + j], inverse) << (8u * j);
+      const uint from = turned_base(first) + word * 4u;
+      for (uint j = 0u; j < 4u; ++j) codes |= code_for(turned_row[turned_slot(from + j)], inverse) << (8u * j);
       y_words[word_at(1u, (row * width + first) / 4u + word)] = codes;
     }
   }
@@ -95,22 +124,24 @@ void write_turned_f32(uint row) {
   for (uint first = 0u; first < width; first += hadamard) {
     turn_block(row, first);
     for (uint i = gl_LocalInvocationID.x; i < hadamard; i += threads) {
-      y[word_at(1u, row * width + first + i)] = hadamard_block[i];
+      y[word_at(1u, row * width + first + i)] = turned_row[turned_slot(turned_base(first) + i)];
     }
   }
 }
 
+// Without a division where there is one group.
+uint group_of(uint column) { return scale_groups == 1u ? 0u : column / (width / scale_groups); }
+
 void find_absmax(uint row) {
   const uint thread = gl_LocalInvocationID.x;
-  const uint group_width = width / scale_groups;
   for (uint g = thread; g < scale_groups; g += threads) groups_of_row[g] = 0u;
   barrier();
   // One atomic step for the columns of a group that come one after the other here.
   uint group = 0u, most = 0u;
   for (uint column = thread; column < width; column += threads) {
-    if (column / group_width != group) {
+    if (group_of(column) != group) {
       atomicMax(groups_of_row[group], most);
-      group = column / group_width;
+      group = group_of(column);
       most = 0u;
     }
     const uint magnitude = floatBitsToUint(value_at(row, column)) & 0x7fffffffu;
@@ -144,13 +175,12 @@ void write_i8(uint row) {
   if (static_scale == 0.0) find_absmax(row);
   find_scales(row);
   const uint row_words = (width + 15u) / 16u * 4u;
-  const uint group_width = width / scale_groups;
   for (uint word = gl_LocalInvocationID.x; word < row_words; word += threads) {
     uint codes = 0u;
     for (uint j = 0u; j < 4u; ++j) {
       const uint column = word * 4u + j;
       if (column >= width) break;
-      const float inverse = uintBitsToFloat(groups_of_row[column / group_width]);
+      const float inverse = uintBitsToFloat(groups_of_row[group_of(column)]);
       codes |= code_for(value_at(row, column), inverse) << (8u * j);
     }
     y_words[word_at(1u, row * row_words + word)] = codes;

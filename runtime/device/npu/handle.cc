@@ -128,6 +128,7 @@ Status NpuHandle::open_device(const NpuOpenOptions& options, Error* error) {
   host_.keys = options.keys;
   host_.values = options.values;
   host_.key_count = options.key_count;
+  host_.driver = options.driver;
   NpuWhy why;
   const oxb_npu_status status = plugin_.open(&host_, &device_, why.text, sizeof(why.text));
   host_.keys = host_.values = nullptr;

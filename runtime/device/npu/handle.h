@@ -23,6 +23,7 @@ struct NpuOpenOptions {
   size_t key_count = 0;
   void (*log)(void* context, int32_t level, const char* text) = nullptr;
   void* log_context = nullptr;
+  const void* driver = nullptr;
 };
 
 /// Of all texts that plug-ins write.

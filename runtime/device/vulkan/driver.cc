@@ -142,6 +142,29 @@ void log_placement(const VulkanDevice& device) {
   }
 }
 
+/// What a run of each entry point makes the device do.
+void log_commands(const VulkanDevice& device) {
+  using Counts = vulkan::Program::Counts;
+  const Model& model = *device.model;
+  for (uint32_t e = 0; e < model.entry_count(); ++e) {
+    const std::span<const vulkan::Program::Segment> segments = device.program.segments(e);
+    Counts many, few;
+    for (const vulkan::Program::Segment& segment : segments) {
+      const bool differs = segment.few_rows != VK_NULL_HANDLE;
+      const Counts& of_few = differs ? segment.few_row_counts : segment.counts;
+      many.dispatches += segment.counts.dispatches;
+      many.barriers += segment.counts.barriers;
+      few.dispatches += of_few.dispatches;
+      few.barriers += of_few.barriers;
+    }
+    model.log(Log::kInfo,
+              "entry point '%.40s' on Vulkan: %zu submissions, for few rows %u dispatches and %u "
+              "barriers, for many %u and %u",
+              model.entry(e).name()->c_str(), segments.size(), few.dispatches, few.barriers,
+              many.dispatches, many.barriers);
+  }
+}
+
 Status record(void* device, Error* error) {
   VulkanDevice& to = of(device);
   const Model& model = *to.model;
@@ -169,7 +192,9 @@ Status record(void* device, Error* error) {
   spec.entry_ends = {entry_ends, model.entry_count()};
   spec.entry_inputs = {inputs.begin(), inputs.end()};
   spec.entry_input_ends = {input_ends, model.entry_count()};
-  return to.program.record(spec, error);
+  OXB_TRY(to.program.record(spec, error));
+  log_commands(to);
+  return Status::kOk;
 }
 
 Status run_segment(vulkan::Program& program, const vulkan::Program::Segment& segment,

@@ -42,6 +42,9 @@ class StepBinder final : public VulkanBindContext {
   void request_scratch(uint64_t bytes) override {
     list_.scratch_bytes = std::max(list_.scratch_bytes, bytes);
   }
+  void for_many_rows() override {
+    list_.dispatches[list_.dispatches.size() - 1].for_many_rows = true;
+  }
   void prepare(VulkanPrepare function) override { host.prepare = function; }
   void finish(VulkanFinish function) override { host.finish = function; }
   void allow_error(float bound) override { host.allowed_error = bound; }

@@ -67,8 +67,8 @@ class VulkanBindContext : public DeviceBindContext {
   }
   virtual void request_scratch(uint64_t bytes) = 0;
 
-  /// One dispatch. Operand i is at binding i + 1, constant i has id i. Dispatches of a step wait for
-  /// each other, and steps for steps.
+  /// One dispatch. Operand i is at binding i + 1, constant i has id i. It waits for earlier ones, of this and other
+  /// steps, that share bytes with it which one of the two may write.
   virtual Status dispatch(const VulkanShader& shader, std::span<const VulkanOperand> operands,
                           std::span<const uint32_t> constants) = 0;
   Status dispatch(const VulkanShader& shader, std::initializer_list<VulkanOperand> operands,
@@ -76,6 +76,8 @@ class VulkanBindContext : public DeviceBindContext {
     return dispatch(shader, std::span(operands.begin(), operands.size()),
                     std::span(constants.begin(), constants.size()));
   }
+  /// Of the last dispatch: prepare gives it groups in runs of many rows only. Other runs then take commands without it.
+  virtual void for_many_rows() = 0;
   virtual void prepare(VulkanPrepare function) = 0;
   virtual void finish(VulkanFinish function) = 0;
   /// By how much float results may differ from the CPU's: |a - b| <= bound * max(1, |b|). Without it the

@@ -6,7 +6,9 @@ import android.app.Activity;
 import android.graphics.Bitmap;
 import android.graphics.Canvas;
 import android.graphics.Color;
+import android.graphics.Rect;
 import android.view.View;
+import android.view.ViewGroup;
 import android.widget.Button;
 import android.widget.EditText;
 import android.widget.TextView;
@@ -69,8 +71,26 @@ public class ScreensTest {
         draw(name);
     }
 
+    /** Each button is there as a whole, with its word on one line. */
+    private static void checkButtons(String name, View view) {
+        if (view instanceof Button) {
+            Button button = (Button) view;
+            Rect seen = new Rect();
+            assertTrue(name + ": " + button.getText() + " is not on the screen", button.getGlobalVisibleRect(seen));
+            boolean whole = seen.width() == button.getWidth() && seen.height() == button.getHeight();
+            assertTrue(name + ": " + button.getText() + " is cut", whole && button.getLineCount() == 1);
+        }
+        if (view instanceof ViewGroup) {
+            ViewGroup group = (ViewGroup) view;
+            for (int i = 0; i < group.getChildCount(); ++i) {
+                checkButtons(name, group.getChildAt(i));
+            }
+        }
+    }
+
     private void draw(String name) throws Exception {
         View view = controller.get().getWindow().getDecorView();
+        checkButtons(name, view);
         Bitmap bitmap = Bitmap.createBitmap(view.getWidth(), view.getHeight(), Bitmap.Config.ARGB_8888);
         view.draw(new Canvas(bitmap));
         int other = 0;

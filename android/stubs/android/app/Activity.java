@@ -29,6 +29,8 @@ public class Activity extends android.content.Context implements android.content
     @Override
     public native android.content.res.AssetManager getAssets();
 
+    public native android.content.res.Resources getResources();
+
     @Override
     public native java.io.File getNoBackupFilesDir();
 

@@ -11,6 +11,8 @@ public abstract class Context {
 
     public abstract android.content.res.AssetManager getAssets();
 
+    public abstract android.content.res.Resources getResources();
+
     public abstract java.io.File getNoBackupFilesDir();
 
     public abstract String getPackageCodePath();

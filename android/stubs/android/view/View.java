@@ -25,6 +25,8 @@ public class View {
 
     public native void invalidate();
 
+    public native void setPadding(int left, int top, int right, int bottom);
+
     public native void setContentDescription(CharSequence text);
 
     public final native int getWidth();

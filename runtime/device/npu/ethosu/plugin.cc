@@ -15,6 +15,8 @@
 namespace accel = oxbow::ethosu_accel;
 
 struct oxb_npu_device {
+  /// Not null: the program's own, in place of the system.
+  const oxb_ethosu_driver* driver = nullptr;
   const oxbow::EthosuSystem* system = nullptr;
   int file = -1;
   uint32_t config = 0;
@@ -27,6 +29,9 @@ struct oxb_npu_device {
 namespace {
 
 constexpr size_t kMaxBuckets = 8;
+// Of a chip's regions and streams.
+constexpr size_t kDriverAlignment = 16;
+constexpr size_t kHostAlignment = 64;
 // The kernel gives whole pages.
 constexpr size_t kPage = 4096;
 constexpr const char* kDefaultDevice = "/dev/accel/accel0";
@@ -41,6 +46,9 @@ struct oxb_npu_program {
     uint32_t stream = 0;
     uint32_t weights = 0;
     oxbow::EthosuHeader header;
+    /// In the model file, where a driver of the program's takes them.
+    std::span<const uint32_t> actions;
+    std::span<const std::byte> encoded;
   } buckets[kMaxBuckets];
   uint32_t bucket_count = 0;
   uint32_t scratch = 0;
@@ -93,10 +101,42 @@ bool read_settings(const oxb_npu_host& host, Device& device, const char** path, 
   return true;
 }
 
+/// On a chip that the program reaches itself.
+oxb_npu_status open_driver(const oxb_npu_host& host, const oxb_ethosu_driver& driver,
+                           Device& device, char* why, size_t why_bytes) {
+  if (driver.size < sizeof(driver) || driver.target == nullptr || driver.invoke == nullptr) {
+    return refuse(OXB_NPU_FAILED, "the driver has no target or no function", why, why_bytes);
+  }
+  if (host.key_count != 0) {
+    return refuse(OXB_NPU_FAILED, "with a driver there are no settings", why, why_bytes);
+  }
+  if (reinterpret_cast<uintptr_t>(driver.fast) % kDriverAlignment != 0) {
+    return refuse(OXB_NPU_FAILED, "the driver's fast memory is not aligned", why, why_bytes);
+  }
+  if (std::snprintf(device.target, sizeof(device.target), "%s", driver.target) >=
+      static_cast<int>(sizeof(device.target))) {
+    return refuse(OXB_NPU_NO_DEVICE, "the driver's target is unknown", why, why_bytes);
+  }
+  device.driver = &driver;
+  device.sram_bytes = driver.fast == nullptr ? 0 : driver.fast_bytes;
+  return OXB_NPU_OK;
+}
+
 oxb_npu_status open_device(const oxb_npu_host* host, Device** made, char* why, size_t why_bytes) {
   const auto& plugin = *reinterpret_cast<const EthosuPlugin*>(host->plugin);
   auto* device = new (std::nothrow) Device();
   if (device == nullptr) return refuse(OXB_NPU_NO_MEMORY, "no memory", why, why_bytes);
+  device->targets[0] = device->target;
+  if (host->driver != nullptr) {
+    const oxb_npu_status status = open_driver(
+        *host, *static_cast<const oxb_ethosu_driver*>(host->driver), *device, why, why_bytes);
+    if (status == OXB_NPU_OK) {
+      *made = device;
+    } else {
+      delete device;
+    }
+    return status;
+  }
   device->system = plugin.system;
   const char* path = nullptr;
   if (!read_settings(*host, *device, &path, why, why_bytes)) {
@@ -118,13 +158,12 @@ oxb_npu_status open_device(const oxb_npu_host* host, Device** made, char* why, s
   }
   device->config = info.config;
   device->sram_bytes = size_t{info.sram_size} * 1024;
-  device->targets[0] = device->target;
   *made = device;
   return OXB_NPU_OK;
 }
 
 void close_device(Device* device) {
-  device->system->close(device->system->context, device->file);
+  if (device->system != nullptr) device->system->close(device->system->context, device->file);
   delete device;
 }
 
@@ -147,7 +186,7 @@ const char* check_bucket(const Device& device, const oxb_npu_layer& layer,
   if (wrong != nullptr) return wrong;
   char target[24];
   if (!ethosu_target(commands.config, target) || std::strcmp(target, layer.target) != 0 ||
-      commands.config != device.config) {
+      (device.driver == nullptr && commands.config != device.config)) {
     *is_stale = true;
     return "it was compiled for another chip";
   }
@@ -159,6 +198,11 @@ const char* check_bucket(const Device& device, const oxb_npu_layer& layer,
   }
   if (commands.header.fast_bytes > device.sram_bytes) return "the device has too little SRAM";
   if (bucket.weight_bytes > UINT32_MAX) return "the weights are too large";
+  if (device.driver != nullptr &&
+      (reinterpret_cast<uintptr_t>(commands.actions.data()) % kDriverAlignment != 0 ||
+       reinterpret_cast<uintptr_t>(bucket.weights) % kDriverAlignment != 0)) {
+    return "commands or weights are not aligned";
+  }
   wrong = check_ethosu_stream(commands, bucket.weight_bytes);
   if (wrong == nullptr && *scratch < commands.header.scratch_bytes) {
     *scratch = commands.header.scratch_bytes;
@@ -192,14 +236,20 @@ oxb_npu_status check(Device* device, const oxb_npu_layer* layer, oxb_npu_needs* 
         wrong != nullptr) {
       return refuse(is_stale ? OXB_NPU_STALE : OXB_NPU_UNUSABLE, wrong, why, why_bytes);
     }
+    if (device->driver != nullptr) continue;
     needs->device_bytes += round_up(stream_bytes(bucket), kPage);
     if (is_first_with_weights(*layer, i)) {
       needs->device_bytes += round_up(bucket.weight_bytes, kPage);
     }
   }
-  needs->device_bytes += round_up(scratch, kPage);
+  static_assert(alignof(Program) <= kHostAlignment);
+  needs->host_alignment = kHostAlignment;
   needs->host_bytes = sizeof(Program);
-  needs->host_alignment = alignof(Program) > 64 ? alignof(Program) : 64;
+  if (device->driver != nullptr) {
+    needs->host_bytes = round_up(sizeof(Program), kHostAlignment) + scratch;
+  } else {
+    needs->device_bytes += round_up(scratch, kPage);
+  }
   return OXB_NPU_OK;
 }
 
@@ -215,6 +265,23 @@ bool make_buffer(Program& program, size_t bytes, uint32_t* handle, std::byte** a
   *address = static_cast<std::byte*>(device.system->map(device.system->context, device.file,
                                                         offset.offset, round_up(bytes, kPage)));
   return *address != nullptr;
+}
+
+/// All is where it will be read, but for rows and results: those are behind the program.
+bool load_for_driver(Program& program, const oxb_npu_layer& layer) {
+  for (uint32_t i = 0; i < layer.bucket_count; ++i) {
+    const oxb_npu_bucket& bucket = layer.buckets[i];
+    EthosuCommands commands;
+    if (read_ethosu_commands(bytes_of(bucket.commands, bucket.command_bytes), &commands) !=
+        nullptr) {
+      return false;
+    }
+    program.buckets[i].header = commands.header;
+    program.buckets[i].actions = commands.actions;
+    program.buckets[i].encoded = bytes_of(bucket.weights, bucket.weight_bytes);
+  }
+  program.rows = reinterpret_cast<std::byte*>(&program) + round_up(sizeof(Program), kHostAlignment);
+  return true;
 }
 
 bool load_bucket(Program& program, const oxb_npu_layer& layer, uint32_t index) {
@@ -249,6 +316,7 @@ void drop(const Device& device, uint32_t handle) {
 
 void unload(Program* program) {
   const Device& device = *program->device;
+  if (device.driver != nullptr) return;
   if (program->rows != nullptr) {
     device.system->unmap(device.system->context, program->rows,
                          round_up(program->scratch_bytes, kPage));
@@ -269,6 +337,13 @@ oxb_npu_status load(Device* device, const oxb_npu_layer* layer, void* memory, Pr
   auto* program = new (memory) Program();
   program->device = device;
   program->bucket_count = layer->bucket_count;
+  if (device->driver != nullptr) {
+    if (!load_for_driver(*program, *layer)) {
+      return refuse(OXB_NPU_FAILED, "the commands are broken", why, why_bytes);
+    }
+    *made = program;
+    return OXB_NPU_OK;
+  }
   bool good = true;
   for (uint32_t i = 0; good && i < layer->bucket_count; ++i) {
     good = load_bucket(*program, *layer, i);
@@ -287,27 +362,44 @@ oxb_npu_status load(Device* device, const oxb_npu_layer* layer, void* memory, Pr
 
 size_t taken_bytes(const Program* program) { return program->taken; }
 
-oxb_npu_status run(Program* program, uint32_t index, const void* input, void* output, char* why,
-                   size_t why_bytes) {
-  const Device& device = *program->device;
-  const Program::Bucket& bucket = program->buckets[index];
-  std::memcpy(program->rows + bucket.header.input_offset, input, bucket.header.input_bytes);
+/// Null: it is done.
+const char* invoke(const Program& program, const Program::Bucket& bucket) {
+  const oxb_ethosu_driver& driver = *program.device->driver;
+  // Weights are only read: the stream was checked for it.
+  void* const regions[kEthosuRegions] = {const_cast<std::byte*>(bucket.encoded.data()),
+                                         program.rows, driver.fast};
+  const size_t bytes[kEthosuRegions] = {bucket.encoded.size(), bucket.header.scratch_bytes,
+                                        bucket.header.fast_bytes};
+  const int32_t result = driver.invoke(driver.context, bucket.actions.data(),
+                                       bucket.actions.size_bytes(), regions, bytes, kEthosuRegions);
+  return result == 0 ? nullptr : "the driver does not finish its job";
+}
+
+/// Null: it is done.
+const char* submit_and_wait(const Program& program, const Program::Bucket& bucket) {
+  const Device& device = *program.device;
   accel::Job job = {};
   job.stream = bucket.stream;
   job.sram_size = bucket.header.fast_bytes;
   job.regions[kEthosuWeights] = bucket.weights;
-  job.regions[kEthosuScratch] = program->scratch;
+  job.regions[kEthosuScratch] = program.scratch;
   accel::Submit submit = {reinterpret_cast<uintptr_t>(&job), 1, 0};
-  if (!call(device, accel::kSubmit, &submit)) {
-    return refuse(OXB_NPU_FAILED, "the device takes no job", why, why_bytes);
-  }
+  if (!call(device, accel::kSubmit, &submit)) return "the device takes no job";
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  accel::BoWait wait = {program->scratch, 0,
+  accel::BoWait wait = {program.scratch, 0,
                         int64_t{now.tv_sec} * 1000000000 + now.tv_nsec + device.timeout_ns};
-  if (!call(device, accel::kBoWait, &wait)) {
-    return refuse(OXB_NPU_FAILED, "the device does not finish its job", why, why_bytes);
-  }
+  if (!call(device, accel::kBoWait, &wait)) return "the device does not finish its job";
+  return nullptr;
+}
+
+oxb_npu_status run(Program* program, uint32_t index, const void* input, void* output, char* why,
+                   size_t why_bytes) {
+  const Program::Bucket& bucket = program->buckets[index];
+  std::memcpy(program->rows + bucket.header.input_offset, input, bucket.header.input_bytes);
+  const char* wrong = program->device->driver != nullptr ? invoke(*program, bucket)
+                                                         : submit_and_wait(*program, bucket);
+  if (wrong != nullptr) return refuse(OXB_NPU_FAILED, wrong, why, why_bytes);
   std::memcpy(output, program->rows + bucket.header.output_offset, bucket.header.output_bytes);
   return OXB_NPU_OK;
 }

@@ -14,90 +14,124 @@ constexpr uint32_t kActionConfig = 1;
 constexpr uint32_t kActionStream = 2;
 constexpr uint32_t kActionNop = 5;
 
-// Registers that a stream of ours may set, and what their data must be; kAny: it is checked with the operation, or has no effect
-// on addresses and results.
-constexpr uint64_t kAny = UINT64_MAX;
+// Registers that a stream of ours may set, on which chips, and what their data must be behind a mask; kAny: it is checked with
+// the operation, or has no effect on addresses and results.
+enum Chips : uint32_t { kU55 = 1, kU65 = 2, kU85 = 4, kOld = kU55 | kU65, kAll = kOld | kU85 };
+constexpr uint64_t kAny = 0, kExactly = UINT64_MAX;
 struct Known {
   uint32_t command;
+  uint32_t chips;
+  uint64_t mask;
   uint64_t value;
 };
 constexpr Known kKnown[] = {
-    {kIfmPadTop, 0},
-    {kIfmPadLeft, 0},
-    {kIfmPadRight, 0},
-    {kIfmPadBottom, 0},
-    {kIfmDepthM1, kAny},
-    {kIfmPrecision, 1},
-    {kIfmUpscale, 0},
-    {kIfmZeroPoint, 0},
-    {kIfmWidth0M1, kAny},
-    {kIfmHeight0M1, kAny},
-    {kIfmHeight1M1, kAny},
-    {kIfmIbEnd, kAny},
-    {kIfmRegion, kEthosuScratch},
-    {kOfmWidthM1, kAny},
-    {kOfmHeightM1, kAny},
-    {kOfmDepthM1, kAny},
-    {kOfmPrecision, 5},
-    {kOfmBlockWidthM1, kAny},
-    {kOfmBlockHeightM1, kAny},
-    {kOfmBlockDepthM1, kAny},
-    {kOfmZeroPoint, 0},
-    {kOfmWidth0M1, kAny},
-    {kOfmHeight0M1, kAny},
-    {kOfmHeight1M1, kAny},
-    {kOfmRegion, kEthosuScratch},
-    {kKernelWidthM1, 0},
-    {kKernelHeightM1, 0},
-    {kKernelStride, 0},
-    {kParallelMode, 0},
-    {kAccFormat, 0},
-    {kActivation, 0},
-    {kActivationMin, 0x8000},
-    {kActivationMax, 0x7fff},
-    {kWeightRegion, kAny},
-    {kScaleRegion, kAny},
-    {kAbStart, kAny},
-    {kBlockDep, kAny},
-    {kDmaSourceRegion, kEthosuWeights},
-    {kDmaTargetRegion, kAny},
-    {kIfmBase0, kAny},
-    {kIfmBase1, 0},
-    {kIfmBase2, 0},
-    {kIfmBase3, 0},
-    {kIfmStrideX, kAny},
-    {kIfmStrideY, kAny},
-    {kIfmStrideC, 1},
-    {kOfmBase0, kAny},
-    {kOfmBase1, 0},
-    {kOfmBase2, 0},
-    {kOfmBase3, 0},
-    {kOfmStrideX, kAny},
-    {kOfmStrideY, kAny},
-    {kOfmStrideC, 4},
-    {kWeightBase, kAny},
-    {kWeightLength, kAny},
-    {kScaleBase, kAny},
-    {kScaleLength, kAny},
-    {kDmaSource, kAny},
-    {kDmaTarget, kAny},
-    {kDmaLength, kAny},
+    {kIfmPadTop, kAll, kExactly, 0},
+    {kIfmPadLeft, kAll, kExactly, 0},
+    {kIfmPadRight, kAll, kExactly, 0},
+    {kIfmPadBottom, kAll, kExactly, 0},
+    {kIfmDepthM1, kAll, kAny, 0},
+    {kIfmPrecision, kAll, kExactly, 1},
+    {kIfmUpscale, kAll, kExactly, 0},
+    {kIfmZeroPoint, kAll, kExactly, 0},
+    {kIfmWidth0M1, kAll, kAny, 0},
+    {kIfmHeight0M1, kAll, kAny, 0},
+    {kIfmHeight1M1, kAll, kAny, 0},
+    {kIfmIbEnd, kOld, kAny, 0},
+    {kIfmRegion, kAll, kAny, 0},
+    {kOfmWidthM1, kAll, kAny, 0},
+    {kOfmHeightM1, kAll, kAny, 0},
+    {kOfmDepthM1, kAll, kAny, 0},
+    {kOfmPrecision, kAll, kAny, 0},
+    {kOfmBlockWidthM1, kAll, kAny, 0},
+    {kOfmBlockHeightM1, kAll, kAny, 0},
+    {kOfmBlockDepthM1, kAll, kAny, 0},
+    {kOfmZeroPoint, kAll, kExactly, 0},
+    {kOfmWidth0M1, kAll, kAny, 0},
+    {kOfmHeight0M1, kAll, kAny, 0},
+    {kOfmHeight1M1, kAll, kAny, 0},
+    {kOfmRegion, kAll, kAny, 0},
+    {kKernelWidthM1, kAll, kExactly, 0},
+    {kKernelHeightM1, kAll, kExactly, 0},
+    // Its third bit is the order of the weights.
+    {kKernelStride, kAll, ~uint64_t{4}, 0},
+    {kParallelMode, kU65, kAny, 0},
+    {kAccFormat, kOld, kExactly, 0},
+    // The shape of a unit of work.
+    {kAccFormat, kU85, ~uint64_t{0xf00}, 0},
+    {kActivation, kAll, kAny, 0},
+    {kActivationMin, kAll, kAny, 0},
+    {kActivationMax, kAll, kAny, 0},
+    {kWeightRegion, kAll, kAny, 0},
+    {kScaleRegion, kAll, kAny, 0},
+    {kAbStart, kOld, kAny, 0},
+    // Two of four weights are zero, or any; never those of the second decoder, whose order is another.
+    {kWeightFormat, kU85, ~uint64_t{0x10}, 0},
+    {kBlockDep, kAll, kAny, 0},
+    {kDmaSourceRegion, kAll, kExactly, kEthosuWeights},
+    {kDmaTargetRegion, kAll, kAny, 0},
+    {kDmaSize0, kU85, kExactly, 1},
+    {kIfmBase0, kAll, kAny, 0},
+    {kIfmBase1, kAll, kExactly, 0},
+    {kIfmBase2, kAll, kExactly, 0},
+    {kIfmBase3, kAll, kExactly, 0},
+    {kIfmStrideX, kAll, kAny, 0},
+    {kIfmStrideY, kAll, kAny, 0},
+    {kIfmStrideC, kAll, kExactly, 1},
+    {kOfmBase0, kAll, kAny, 0},
+    {kOfmBase1, kAll, kExactly, 0},
+    {kOfmBase2, kAll, kExactly, 0},
+    {kOfmBase3, kAll, kExactly, 0},
+    {kOfmStrideX, kAll, kAny, 0},
+    {kOfmStrideY, kAll, kAny, 0},
+    {kOfmStrideC, kAll, kAny, 0},
+    {kWeightBase, kAll, kAny, 0},
+    {kWeightLength, kAll, kAny, 0},
+    {kScaleBase, kAll, kAny, 0},
+    {kScaleLength, kAll, kAny, 0},
+    {kOfmScale, kU85, kExactly, 1},
+    {kDmaSource, kAll, kAny, 0},
+    {kDmaTarget, kAll, kAny, 0},
+    {kDmaLength, kAll, kAny, 0},
+    {kWeight1Base, kU65 | kU85, kAny, 0},
+    {kWeight1Length, kU65 | kU85, kAny, 0},
+    {kWeight2Base, kU65 | kU85, kAny, 0},
+    {kWeight2Length, kU65 | kU85, kAny, 0},
+    {kWeight3Base, kU85, kAny, 0},
+    {kWeight3Length, kU85, kAny, 0},
 };
 
-const Known* find_known(uint32_t command) {
+const Known* find_known(uint32_t command, EthosuChip::Product product) {
   for (const Known& known : kKnown) {
-    if (known.command == command) return &known;
+    if (known.command == command && (known.chips & 1u << product) != 0) return &known;
   }
   return nullptr;
 }
 
-/// Where a convolution and its reader look: all of them must have been set.
+/// What registers must be when an operation starts. Sums keep all 32 bits; a copy of rows keeps 8.
+struct Setting {
+  uint32_t command;
+  uint64_t value;
+};
+constexpr Setting kSumsOld[] = {{kOfmPrecision, 5},
+                                {kOfmStrideC, 4},
+                                {kActivation, 0},
+                                {kActivationMin, 0x8000},
+                                {kActivationMax, 0x7fff}};
+constexpr Setting kSumsU85[] = {{kOfmPrecision, 5},       {kOfmStrideC, 4},
+                                {kActivation, 0x1000},    {kActivationMin, 0x8000},
+                                {kActivationMax, 0xffff}, {kOfmScale, 1}};
+constexpr Setting kCopyU85[] = {{kOfmPrecision, 0x101},   {kOfmStrideC, 1},       {kActivation, 0},
+                                {kActivationMin, 0xff80}, {kActivationMax, 0x7f}, {kOfmScale, 1}};
+
+/// Where operations and their reader look: all of them must have been set.
 constexpr uint32_t kNeeded[] = {
-    kIfmDepthM1,   kIfmPrecision, kIfmWidth0M1,  kIfmHeight0M1,  kIfmRegion,    kOfmWidthM1,
-    kOfmHeightM1,  kOfmDepthM1,   kOfmPrecision, kOfmWidth0M1,   kOfmHeight0M1, kOfmBlockDepthM1,
-    kOfmRegion,    kWeightRegion, kScaleRegion,  kIfmBase0,      kIfmStrideX,   kIfmStrideY,
-    kIfmStrideC,   kOfmBase0,     kOfmStrideX,   kOfmStrideY,    kOfmStrideC,   kWeightBase,
-    kWeightLength, kScaleBase,    kScaleLength,  kActivationMin, kActivationMax};
+    kIfmDepthM1,  kIfmPrecision, kIfmWidth0M1,  kIfmHeight0M1,  kIfmRegion,    kOfmWidthM1,
+    kOfmHeightM1, kOfmDepthM1,   kOfmPrecision, kOfmWidth0M1,   kOfmRegion,    kOfmHeight0M1,
+    kIfmBase0,    kIfmStrideX,   kIfmStrideY,   kIfmStrideC,    kOfmBase0,     kOfmStrideX,
+    kOfmStrideY,  kOfmStrideC,   kActivation,   kActivationMin, kActivationMax};
+constexpr uint32_t kNeededBySums[] = {kOfmBlockDepthM1, kWeightRegion, kScaleRegion, kWeightBase,
+                                      kWeightLength,    kScaleBase,    kScaleLength, kKernelStride};
+constexpr uint32_t kNeededByU85[] = {kOfmScale, kAccFormat, kWeightFormat};
 constexpr uint32_t kNeededByDma[] = {kDmaSourceRegion, kDmaTargetRegion, kDmaSource, kDmaTarget,
                                      kDmaLength};
 
@@ -109,39 +143,83 @@ struct Regions {
   }
 };
 
-/// All of a picture of rows by columns by channels; sizes are at most 2^16 and strides and bases 2^40, so nothing overflows.
-bool picture_fits(const Regions& regions, uint64_t base, uint64_t stride_y, uint64_t stride_x,
-                  uint64_t height, uint64_t width, uint64_t row_bytes) {
-  const uint64_t last = (height - 1) * stride_y + (width - 1) * stride_x;
-  return regions.holds(kEthosuScratch, base, last + row_bytes);
+bool is_memory_of_rows(uint64_t region) {
+  return region == kEthosuScratch || region == kEthosuFast;
 }
 
-const char* check_convolution(const EthosuState& s, const Regions& regions) {
+/// All of a picture of rows by columns by channels; sizes are at most 2^16 and strides and bases 2^40, so nothing overflows.
+bool picture_fits(const Regions& regions, uint64_t region, uint64_t base, uint64_t stride_y,
+                  uint64_t stride_x, uint64_t height, uint64_t width, uint64_t row_bytes) {
+  const uint64_t last = (height - 1) * stride_y + (width - 1) * stride_x;
+  return regions.holds(region, base, last + row_bytes);
+}
+
+/// Of sums and copies alike: settings, and that rows and results lie where they may.
+const char* check_pictures(const EthosuState& s, const Regions& regions,
+                           std::span<const Setting> settings, uint64_t result_bytes) {
+  for (const Setting& setting : settings) {
+    if (s[setting.command] != setting.value) return "a register has a value that no sums need";
+  }
+  if (!is_memory_of_rows(s[kIfmRegion]) || !is_memory_of_rows(s[kOfmRegion])) {
+    return "a register has a value that no sums need";
+  }
   const uint64_t height = s.size(kOfmHeightM1), width = s.size(kOfmWidthM1);
   // One tile holds all, so that the other bases are not used.
   if (s.size(kIfmHeight0M1) < height || s.size(kIfmWidth0M1) < width ||
       s.size(kOfmHeight0M1) < height || s.size(kOfmWidth0M1) < width) {
     return "a picture has several tiles";
   }
-  if (!picture_fits(regions, s[kIfmBase0], s[kIfmStrideY], s[kIfmStrideX], height, width,
-                    s.size(kIfmDepthM1))) {
+  if (!picture_fits(regions, s[kIfmRegion], s[kIfmBase0], s[kIfmStrideY], s[kIfmStrideX], height,
+                    width, s.size(kIfmDepthM1))) {
     return "rows are read outside of their region";
   }
-  if (!picture_fits(regions, s[kOfmBase0], s[kOfmStrideY], s[kOfmStrideX], height, width,
-                    s.size(kOfmDepthM1) * 4)) {
+  if (!picture_fits(regions, s[kOfmRegion], s[kOfmBase0], s[kOfmStrideY], s[kOfmStrideX], height,
+                    width, s.size(kOfmDepthM1) * result_bytes)) {
     return "results are written outside of their region";
-  }
-  if (!regions.holds(s[kWeightRegion], s[kWeightBase], s[kWeightLength]) ||
-      !regions.holds(s[kScaleRegion], s[kScaleBase], s[kScaleLength]) ||
-      s[kScaleLength] < 10 * s.size(kOfmDepthM1)) {
-    return "weights or scales are read outside of their region";
   }
   return nullptr;
 }
 
+const char* check_convolution(const EthosuState& s, const EthosuChip& chip,
+                              const Regions& regions) {
+  const bool is_u85 = chip.product == EthosuChip::kU85;
+  if (s[kOpConv] != 0) return "a convolution is of another kind";
+  if (s[kParallelMode] != (chip.product == EthosuChip::kU65 ? chip.cores() - 1 : 0)) {
+    return "a register has a value that no sums need";
+  }
+  const char* wrong =
+      check_pictures(s, regions, is_u85 ? std::span<const Setting>(kSumsU85) : kSumsOld, 4);
+  if (wrong != nullptr) return wrong;
+  constexpr const char* kOutside = "weights or scales are read outside of their region";
+  for (uint32_t core = 0; core < chip.cores(); ++core) {
+    const EthosuWeightRegisters& at = kEthosuWeightRegisters[core];
+    if (!regions.holds(s[kWeightRegion], s[at.base], s[at.length])) return kOutside;
+  }
+  // The two cores of a U65 take turns with the channels, and each has the scales of its own.
+  const uint64_t turns = is_u85 ? 1 : chip.cores();
+  const uint64_t channels = s.size(kOfmDepthM1);
+  if (!regions.holds(s[kScaleRegion], s[kScaleBase], s[kScaleLength]) ||
+      s[kScaleLength] < 10 * ((channels + turns - 1) / turns)) {
+    return kOutside;
+  }
+  if (turns == 2 && (!regions.holds(s[kScaleRegion], s[kScale1Base], s[kScale1Length]) ||
+                     s[kScale1Length] < 10 * (channels / 2))) {
+    return kOutside;
+  }
+  return nullptr;
+}
+
+/// Of rows, byte by byte: a pool of one pixel.
+const char* check_copy(const EthosuState& s, const Regions& regions) {
+  if (s[kOpPool] != kPoolSum) return "a pool is of another kind";
+  if (s[kIfmDepthM1] != s[kOfmDepthM1]) return "a copy has another depth";
+  return check_pictures(s, regions, kCopyU85, 1);
+}
+
 const char* check_dma(const EthosuState& s, const Regions& regions) {
   const uint64_t target = s[kDmaTargetRegion];
-  if (target != kEthosuScratch && target != kEthosuFast) return "weights would be written";
+  if (!is_memory_of_rows(target)) return "weights would be written";
+  if (s[kOpDmaStart] != 0) return "a copy is of another kind";
   if (!regions.holds(s[kDmaSourceRegion], s[kDmaSource], s[kDmaLength]) ||
       !regions.holds(target, s[kDmaTarget], s[kDmaLength])) {
     return "a copy leaves its region";
@@ -176,7 +254,7 @@ bool EthosuReader::next(uint32_t* operation, const char** why) {
       return false;
     }
     if (number == kOpStop) stopped_ = true;
-    if (number >= 0x100) state_.values[number] = parameter;
+    state_.values[number] = parameter;
     *operation = number;
     return true;
   }
@@ -214,6 +292,8 @@ const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_by
       !regions.holds(kEthosuScratch, header.output_offset, header.output_bytes)) {
     return "rows or results lie outside of the scratch memory";
   }
+  EthosuChip chip;
+  if (!ethosu_chip(commands.config, &chip)) return "the chip is unknown";
   bool is_set[kEthosuRegisters] = {};
   const auto all_set = [&](std::span<const uint32_t> needed) {
     for (const uint32_t command : needed) {
@@ -231,17 +311,27 @@ const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_by
       case kOpKernelWait:
         break;
       case kOpConv:
-        if (!all_set(kNeeded)) return "a register was not set";
-        why = check_convolution(reader.state(), regions);
+        if (!all_set(kNeeded) || !all_set(kNeededBySums) ||
+            (chip.product == EthosuChip::kU85 && !all_set(kNeededByU85))) {
+          return "a register was not set";
+        }
+        why = check_convolution(reader.state(), chip, regions);
+        break;
+      case kOpPool:
+        if (chip.product != EthosuChip::kU85) return "a command is unknown";
+        if (!all_set(kNeeded) || !is_set[kOfmScale] || !is_set[kAccFormat]) {
+          return "a register was not set";
+        }
+        why = check_copy(reader.state(), regions);
         break;
       case kOpDmaStart:
         if (!all_set(kNeededByDma)) return "a register was not set";
         why = check_dma(reader.state(), regions);
         break;
       default: {
-        const Known* known = find_known(operation);
+        const Known* known = find_known(operation, chip.product);
         if (known == nullptr) return "a command is unknown";
-        if (known->value != kAny && known->value != reader.state()[operation]) {
+        if ((reader.state()[operation] & known->mask) != known->value) {
           return "a register has a value that no sums need";
         }
         is_set[operation] = true;
@@ -252,14 +342,20 @@ const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_by
   return why;
 }
 
-bool ethosu_target(uint32_t config, char (&text)[24]) {
+bool ethosu_chip(uint32_t config, EthosuChip* chip) {
+  // Of each product, the smallest and largest number of multipliers as a power of two.
+  static constexpr uint32_t kLeast[] = {5, 8, 7}, kMost[] = {8, 9, 11};
   const uint32_t product = config >> 28, macs = config & 15;
-  if (product > 2) return false;
-  std::snprintf(text, sizeof(text), "ethos-u%s-%u",
-                product == 0   ? "55"
-                : product == 1 ? "65"
-                               : "85",
-                1u << macs);
+  if (product > EthosuChip::kU85 || macs < kLeast[product] || macs > kMost[product]) return false;
+  *chip = {static_cast<EthosuChip::Product>(product), 1u << macs};
+  return true;
+}
+
+bool ethosu_target(uint32_t config, char (&text)[24]) {
+  static constexpr int kNames[] = {55, 65, 85};
+  EthosuChip chip;
+  if (!ethosu_chip(config, &chip)) return false;
+  std::snprintf(text, sizeof(text), "ethos-u%d-%u", kNames[chip.product], chip.macs);
   return true;
 }
 

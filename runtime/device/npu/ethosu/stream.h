@@ -32,6 +32,7 @@ inline constexpr uint32_t kEthosuVersion = 1;
 enum EthosuCommand : uint32_t {
   kOpStop = 0x000,
   kOpConv = 0x002,
+  kOpPool = 0x005,
   kOpDmaStart = 0x010,
   kOpDmaWait = 0x011,
   kOpKernelWait = 0x012,
@@ -71,9 +72,11 @@ enum EthosuCommand : uint32_t {
   kWeightRegion = 0x128,
   kScaleRegion = 0x129,
   kAbStart = 0x12d,
+  kWeightFormat = 0x12e,
   kBlockDep = 0x12f,
   kDmaSourceRegion = 0x130,
   kDmaTargetRegion = 0x131,
+  kDmaSize0 = 0x132,
   kIfmBase0 = 0x400,
   kIfmBase1 = 0x401,
   kIfmBase2 = 0x402,
@@ -92,13 +95,48 @@ enum EthosuCommand : uint32_t {
   kWeightLength = 0x421,
   kScaleBase = 0x422,
   kScaleLength = 0x423,
+  kOfmScale = 0x424,
   kDmaSource = 0x430,
   kDmaTarget = 0x431,
   kDmaLength = 0x432,
+  // Of the other cores: weights and scales of U65's second, weights of U85's second to fourth.
+  kWeight1Base = 0x490,
+  kWeight1Length = 0x491,
+  kScale1Base = 0x492,
+  kScale1Length = 0x493,
+  kWeight2Base = 0x492,
+  kWeight2Length = 0x493,
+  kWeight3Base = 0x494,
+  kWeight3Length = 0x495,
 };
-inline constexpr size_t kEthosuRegisters = 0x440;
+inline constexpr size_t kEthosuRegisters = 0x4a0;
 
-/// All registers, as a stream has set them so far.
+/// The mode of a pool that only adds up: with one pixel it is a copy.
+inline constexpr uint32_t kPoolSum = 3;
+
+/// What a configuration register says.
+struct EthosuChip {
+  enum Product : uint32_t { kU55 = 0, kU65 = 1, kU85 = 2 };
+  Product product = kU55;
+  uint32_t macs = 0;
+
+  /// Units that have encoded weights of their own.
+  uint32_t cores() const {
+    if (product != kU85) return macs == 512 ? 2 : 1;
+    return macs < 512 ? 1 : macs == 512 ? 2 : 4;
+  }
+};
+
+/// Where a core's encoded weights are, and their bytes.
+struct EthosuWeightRegisters {
+  uint32_t base, length;
+};
+inline constexpr EthosuWeightRegisters kEthosuWeightRegisters[] = {{kWeightBase, kWeightLength},
+                                                                   {kWeight1Base, kWeight1Length},
+                                                                   {kWeight2Base, kWeight2Length},
+                                                                   {kWeight3Base, kWeight3Length}};
+
+/// All registers, as a stream has set them so far, and what its operations were given.
 struct EthosuState {
   /// Addresses have 40 bits.
   uint64_t values[kEthosuRegisters] = {};
@@ -138,6 +176,9 @@ const char* read_ethosu_commands(std::span<const std::byte> bytes, EthosuCommand
 /// Null when the stream computes int32 sums of int8 rows and weights, with every address inside its region, and writes to
 /// nothing but scratch and fast memory; otherwise why not.
 const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_bytes);
+
+/// False: no chip of which streams are known.
+bool ethosu_chip(uint32_t config, EthosuChip* chip);
 
 /// "ethos-u65-256" of a configuration register; false: no chip of which streams are known.
 bool ethosu_target(uint32_t config, char (&text)[24]);

@@ -49,7 +49,7 @@ struct Memory {
   std::byte* host_output() { return host_activations() + output_offset(); }
   size_t output_offset() const { return sizes.activations; }
   size_t scratch_offset() const { return sizes.activations + sizes.output; }
-  DispatchValues* dispatch_values(size_t dispatch) {
+  DispatchValues* dispatch_values(size_t dispatch) const {
     return reinterpret_cast<DispatchValues*>(values.mapped) + dispatch;
   }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/device/vulkan/wrapper/result.h"
+#include "runtime/device/vulkan/wrapper/spirv.h"
 
 namespace oxbow::vulkan {
 
@@ -164,7 +165,7 @@ Status Pipelines::find_or_make(const Device& device, VkPipelineCache cache, cons
     found = made_.end() - 1;
   }
   const Layouts& layouts = layouts_[key.bindings];
-  *pipeline = {found->handle, layouts.pipeline, layouts.set};
+  *pipeline = {found->handle, layouts.pipeline, layouts.set, found->written};
   return Status::kOk;
 }
 
@@ -205,7 +206,7 @@ Status Pipelines::make(const Device& device, VkPipelineCache cache, const Pipeli
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &constants;
   info.layout = layouts_[key.bindings].pipeline;
-  Made made = {key, VK_NULL_HANDLE};
+  Made made = {key, VK_NULL_HANDLE, written_bindings({key.code, key.code_words})};
   Status status = create(key.name, error, [&] {
     return api.CreateComputePipelines(device.handle, cache, 1, &info, nullptr, &made.handle);
   });

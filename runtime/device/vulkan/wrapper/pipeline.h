@@ -53,6 +53,8 @@ struct Pipeline {
   VkPipeline handle = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
   VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
+  /// See written_bindings().
+  uint32_t written = 0;
 };
 
 class Pipelines {
@@ -66,6 +68,7 @@ class Pipelines {
   struct Made {
     PipelineKey key;
     VkPipeline handle;
+    uint32_t written;
   };
   struct Layouts {
     VkDescriptorSetLayout set = VK_NULL_HANDLE;

@@ -170,9 +170,22 @@ std::span<const Program::Segment> Program::segments(uint32_t entry) const {
   return {segments_.begin() + begin, segments_.begin() + segment_ends_[entry]};
 }
 
+bool Program::has_many_rows(const Segment& segment) const {
+  for (const ManyRows& many : many_rows_) {
+    if (many.step < segment.first_step || many.step >= segment.end_step) continue;
+    if (memory_.dispatch_values(many.dispatch)->groups[0] != 0) return true;
+  }
+  return false;
+}
+
 Status Program::run(const Segment& segment, bool timed, Error* error) {
-  const bool can_time = timed && segment.timed != VK_NULL_HANDLE;
-  return commands_.submit_and_wait(can_time ? segment.timed : segment.commands, error);
+  VkCommandBuffer commands = segment.commands;
+  if (timed && segment.timed != VK_NULL_HANDLE) {
+    commands = segment.timed;
+  } else if (segment.few_rows != VK_NULL_HANDLE && !has_many_rows(segment)) {
+    commands = segment.few_rows;
+  }
+  return commands_.submit_and_wait(commands, error);
 }
 
 Status Program::step_nanoseconds(uint32_t step, uint64_t* nanoseconds, Error* error) {

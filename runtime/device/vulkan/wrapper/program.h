@@ -12,6 +12,7 @@
 #include <span>
 
 #include "runtime/device/vulkan/wrapper/command.h"
+#include "runtime/device/vulkan/wrapper/hazards.h"
 #include "runtime/device/vulkan/wrapper/memory.h"
 #include "runtime/device/vulkan/wrapper/pipeline.h"
 
@@ -41,14 +42,23 @@ class Program {
   const Memory& memory() const { return memory_; }
   const Device& device() const { return context_->device; }
 
+  struct Counts {
+    uint32_t dispatches = 0;
+    /// Those between dispatches.
+    uint32_t barriers = 0;
+  };
   /// The steps [first_step, end_step), all on the device. It is due before the host does anything that comes
   /// after them, or at the end of the entry point.
   struct Segment {
     uint32_t first_step = 0;
     uint32_t end_step = 0;
     VkCommandBuffer commands = VK_NULL_HANDLE;
-    /// The same with a timestamp on either side of each step; null: the device has none.
+    /// Without the dispatches for many rows; null: there are none.
+    VkCommandBuffer few_rows = VK_NULL_HANDLE;
+    /// All, with a timestamp on either side of each step, which waits for the one before; null: the device has none.
     VkCommandBuffer timed = VK_NULL_HANDLE;
+    /// Of `commands` and of `few_rows`.
+    Counts counts, few_row_counts;
   };
   std::span<const Segment> segments(uint32_t entry) const;
   Status run(const Segment& segment, bool timed, Error* error);
@@ -68,8 +78,16 @@ class Program {
   Status make_descriptors(const ProgramSpec& spec, Error* error);
   Status make_segments(const ProgramSpec& spec, Error* error);
   Status make_copies(Error* error);
-  Status record_segment(const ProgramSpec& spec, uint32_t index, uint32_t entry, bool timed,
-                        VkCommandBuffer* commands, Error* error);
+  enum class Recording : uint8_t { kAll, kFewRows, kTimed };
+  Status record_segment(const ProgramSpec& spec, uint32_t index, uint32_t entry,
+                        Recording recording, VkCommandBuffer* commands, Error* error);
+  Status record_dispatches(const ProgramSpec& spec, const Segment& segment, Recording recording,
+                           VkCommandBuffer commands, Counts* counts, Error* error);
+  /// Whether the dispatch must wait for those that `hazards` knows. Adds it to them.
+  Status add_hazards(const Dispatch& dispatch, uint32_t written, Hazards* hazards, bool* waits,
+                     Error* error) const;
+  /// Whether a dispatch for many rows has groups in this run.
+  bool has_many_rows(const Segment& segment) const;
   Status record_uploads(const ProgramSpec& spec, uint32_t index, uint32_t entry,
                         VkCommandBuffer commands, Error* error);
   Status record_downloads(const ProgramSpec& spec, uint32_t index, uint32_t entry,
@@ -85,6 +103,11 @@ class Program {
   Array<VkDescriptorSet> sets_;
   Array<Segment> segments_;
   Array<uint32_t> segment_ends_;
+  /// The dispatches for many rows, with the step of each.
+  struct ManyRows {
+    uint32_t step, dispatch;
+  };
+  Array<ManyRows> many_rows_;
   VkCommandBuffer upload_ = VK_NULL_HANDLE;
   VkCommandBuffer download_ = VK_NULL_HANDLE;
 };

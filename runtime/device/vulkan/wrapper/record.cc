@@ -1,5 +1,7 @@
 // Cuts the steps into segments and records each.
 
+#include <algorithm>
+
 #include "runtime/device/vulkan/wrapper/copies.h"
 #include "runtime/device/vulkan/wrapper/program.h"
 #include "runtime/device/vulkan/wrapper/result.h"
@@ -62,12 +64,28 @@ Status Program::make_segments(const ProgramSpec& spec, Error* error) {
     pushed = pushed && segment_ends_.push(static_cast<uint32_t>(segments_.size()));
     if (!pushed) return fail(error, Status::kOutOfMemory, "no memory for the list of segments");
   }
+  for (uint32_t i = 0; i < spec.steps.size(); ++i) {
+    const Step& step = spec.steps[i];
+    for (uint32_t d = step.first_dispatch; d < step.first_dispatch + step.dispatch_count; ++d) {
+      if (spec.dispatches[d].for_many_rows && !many_rows_.push({i, d})) {
+        return fail(error, Status::kOutOfMemory, "no memory for the list of dispatches");
+      }
+    }
+  }
   for (uint32_t e = 0; e < spec.entry_ends.size(); ++e) {
     const uint32_t first = e == 0 ? 0 : segment_ends_[e - 1];
     for (uint32_t s = first; s < segment_ends_[e]; ++s) {
-      OXB_TRY(record_segment(spec, s, e, false, &segments_[s].commands, error));
+      Segment& segment = segments_[s];
+      OXB_TRY(record_segment(spec, s, e, Recording::kAll, &segment.commands, error));
+      const bool has_many =
+          std::any_of(many_rows_.begin(), many_rows_.end(), [&](const ManyRows& many) {
+            return many.step >= segment.first_step && many.step < segment.end_step;
+          });
+      if (has_many) {
+        OXB_TRY(record_segment(spec, s, e, Recording::kFewRows, &segment.few_rows, error));
+      }
       if (queries_ == VK_NULL_HANDLE) continue;
-      OXB_TRY(record_segment(spec, s, e, true, &segments_[s].timed, error));
+      OXB_TRY(record_segment(spec, s, e, Recording::kTimed, &segment.timed, error));
     }
   }
   return Status::kOk;
@@ -107,33 +125,77 @@ Status Program::record_downloads(const ProgramSpec& spec, uint32_t index, uint32
   return Status::kOk;
 }
 
-Status Program::record_segment(const ProgramSpec& spec, uint32_t index, uint32_t entry, bool timed,
-                               VkCommandBuffer* commands, Error* error) {
+Status Program::add_hazards(const Dispatch& dispatch, uint32_t written, Hazards* hazards,
+                            bool* waits, Error* error) const {
+  Hazards::Touch touches[kMaxVulkanOperands];
+  for (uint32_t i = 0; i < dispatch.operand_count; ++i) {
+    uint64_t offset = 0;
+    Hazards::Touch& touch = touches[i];
+    touch.buffer = &memory_.locate(dispatch.operands[i], &offset);
+    // All that is bound, from the rest in front of the tensor on.
+    touch.begin = offset - rest_of(offset);
+    touch.end = offset + dispatch.operands[i].bytes;
+    touch.written = (written >> (i + 1) & 1) != 0;
+    *waits = *waits || hazards->meets(touch);
+  }
+  if (*waits) hazards->clear();
+  for (uint32_t i = 0; i < dispatch.operand_count; ++i) {
+    if (!hazards->add(touches[i])) {
+      return fail(error, Status::kOutOfMemory, "no memory for the list of dispatches");
+    }
+  }
+  return Status::kOk;
+}
+
+Status Program::record_dispatches(const ProgramSpec& spec, const Segment& segment,
+                                  Recording recording, VkCommandBuffer commands, Counts* counts,
+                                  Error* error) {
+  const Api& api = device().api();
+  const bool timed = recording == Recording::kTimed;
+  Hazards hazards;
+  for (uint32_t i = segment.first_step; i < segment.end_step; ++i) {
+    const Step& step = spec.steps[i];
+    if (timed) {
+      api.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 2 * i);
+    }
+    for (uint32_t d = step.first_dispatch; d < step.first_dispatch + step.dispatch_count; ++d) {
+      const Dispatch& dispatch = spec.dispatches[d];
+      if (recording == Recording::kFewRows && dispatch.for_many_rows) continue;
+      // The first waits for what ran before the segment.
+      bool waits = timed || counts->dispatches == 0;
+      OXB_TRY(add_hazards(dispatch, pipelines_[d].written, &hazards, &waits, error));
+      // One for all: whatever an earlier dispatch wrote is seen, and nothing it still reads is changed.
+      if (waits) {
+        barrier(api, commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShader);
+        ++counts->barriers;
+      }
+      api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[d].handle);
+      api.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[d].layout, 0,
+                                1, &sets_[d], 0, nullptr);
+      api.CmdDispatchIndirect(commands, memory_.values.handle, d * sizeof(DispatchValues));
+      ++counts->dispatches;
+    }
+    if (timed) {
+      api.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 2 * i + 1);
+    }
+  }
+  return Status::kOk;
+}
+
+Status Program::record_segment(const ProgramSpec& spec, uint32_t index, uint32_t entry,
+                               Recording recording, VkCommandBuffer* commands, Error* error) {
   const Api& api = device().api();
   const Segment segment = segments_[index];
   OXB_TRY(commands_.begin(commands, error));
-  if (timed && segment.first_step < segment.end_step) {
+  if (recording == Recording::kTimed && segment.first_step < segment.end_step) {
     api.CmdResetQueryPool(*commands, queries_, 2 * segment.first_step,
                           2 * (segment.end_step - segment.first_step));
   }
   if (memory_.staged) OXB_TRY(record_uploads(spec, index, entry, *commands, error));
-  for (uint32_t i = segment.first_step; i < segment.end_step; ++i) {
-    const Step& step = spec.steps[i];
-    if (timed) {
-      api.CmdWriteTimestamp(*commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 2 * i);
-    }
-    for (uint32_t d = step.first_dispatch; d < step.first_dispatch + step.dispatch_count; ++d) {
-      // One for all: whatever an earlier dispatch wrote is seen, and nothing it still reads is changed.
-      barrier(api, *commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShader);
-      api.CmdBindPipeline(*commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[d].handle);
-      api.CmdBindDescriptorSets(*commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_[d].layout, 0,
-                                1, &sets_[d], 0, nullptr);
-      api.CmdDispatchIndirect(*commands, memory_.values.handle, d * sizeof(DispatchValues));
-    }
-    if (timed) {
-      api.CmdWriteTimestamp(*commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 2 * i + 1);
-    }
-  }
+  Counts counts;
+  OXB_TRY(record_dispatches(spec, segment, recording, *commands, &counts, error));
+  if (recording == Recording::kAll) segments_[index].counts = counts;
+  if (recording == Recording::kFewRows) segments_[index].few_row_counts = counts;
   if (memory_.staged) OXB_TRY(record_downloads(spec, index, entry, *commands, error));
   barrier(api, *commands, kCompute | kTransfer,
           VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,

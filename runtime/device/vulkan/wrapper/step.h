@@ -52,6 +52,8 @@ struct Dispatch {
   const VulkanShader* shader = nullptr;
   /// Its form with packed integer dot products.
   bool int_dot = false;
+  /// Has groups in runs of many rows only: a run in which no such dispatch has any takes commands without them.
+  bool for_many_rows = false;
   uint32_t operand_count = 0;
   uint32_t constant_count = 0;
   Range operands[kMaxVulkanOperands] = {};

@@ -11,8 +11,12 @@ namespace {
 jclass run_class = nullptr;
 jmethodID on_step = nullptr;
 
-/// Bytes of a prompt that are given at a time, so that it can be cancelled.
-constexpr jint kPromptBytes = 4096;
+/// Bytes of a prompt that are given at a time, so that it can be cancelled, and its progress told.
+constexpr jint kPromptBytes = 512;
+
+/// Place of what was given of the prompt in the numbers that Java reads, and what stands there once tokens are picked.
+constexpr jsize kGivenPlace = 6;
+constexpr jlong kAllGiven = -1;
 
 /// Texts one after the other in `bytes` become terminated ones, and `texts` points to them.
 bool take_texts(JNIEnv* env, jbyteArray bytes, jintArray lengths, Memory* words, Memory* texts) {
@@ -50,7 +54,7 @@ using Both = WithSession<Generator>;
 jlong create(JNIEnv* env, jobject, jobject, jlong session_handle, jboolean advised,
              jfloat temperature, jint top_k, jfloat top_p, jfloat penalty, jint window, jlong seed,
              jbyteArray stop_texts, jintArray stop_lengths, jlong max_tokens, jint undo_turns,
-             jboolean literal) {
+             jint max_word_bytes, jboolean literal, jboolean add_template) {
   const Use<Session> session(env, session_handle);
   Draft<Generator> generator(env);
   Memory words, texts;
@@ -67,7 +71,9 @@ jlong create(JNIEnv* env, jobject, jobject, jlong session_handle, jboolean advis
   options.stop_text_count = texts.size() / sizeof(const char*);
   options.max_tokens = static_cast<uint64_t>(max_tokens);
   options.undo_turns = static_cast<uint32_t>(undo_turns);
+  options.max_word_bytes = static_cast<uint32_t>(max_word_bytes);
   options.literal_text = literal == JNI_TRUE;
+  options.no_template = add_template != JNI_TRUE;
   size_t bytes = 0;
   oxb_error error = OXB_ERROR_INIT;
   if (!check(env, oxb_generator_bytes(session->session, &options, &bytes, &error), error) ||
@@ -81,11 +87,28 @@ jlong create(JNIEnv* env, jobject, jobject, jlong session_handle, jboolean advis
   return generator.finish();
 }
 
+/// Tokens of the prompt, tokens of the text, position, nanoseconds of both, choice: as Generation.java reads them. Behind
+/// them, for Generator.java, how much of the prompt was given.
+void tell_progress(JNIEnv* env, const Both& both, jlongArray numbers) {
+  if (env->ExceptionCheck()) return;
+  oxb_generation now = OXB_GENERATION_INIT;
+  oxb_error error = OXB_ERROR_INIT;
+  if (!check(env, oxb_generator_progress(both->generator, &now, &error), error)) return;
+  const jlong all[] = {static_cast<jlong>(now.prompt_tokens),
+                       static_cast<jlong>(now.tokens),
+                       static_cast<jlong>(now.position),
+                       static_cast<jlong>(now.prompt_nanoseconds),
+                       static_cast<jlong>(now.token_nanoseconds),
+                       now.choice,
+                       kAllGiven};
+  env->SetLongArrayRegion(numbers, 0, static_cast<jsize>(std::size(all)), all);
+}
+
 /// One call of generate().
 class Run {
  public:
-  Run(JNIEnv* env, const Both& both, jobject listener, jbyteArray piece)
-      : env_(env), both_(both), listener_(listener), piece_(piece) {
+  Run(JNIEnv* env, const Both& both, jobject listener, jbyteArray piece, jlongArray numbers)
+      : env_(env), both_(both), listener_(listener), piece_(piece), numbers_(numbers) {
     most_ = static_cast<size_t>(std::max(env->GetArrayLength(piece), 4));
   }
 
@@ -93,6 +116,13 @@ class Run {
   bool step(size_t bytes) {
     const jboolean more = env_->CallBooleanMethod(listener_, on_step, static_cast<jint>(bytes));
     return !env_->ExceptionCheck() && more == JNI_TRUE && !both_.closed();
+  }
+
+  /// So much of the prompt was given.
+  bool step_of_prompt(jint given) {
+    const jlong number = given;
+    env_->SetLongArrayRegion(numbers_, kGivenPlace, 1, &number);
+    return step(0);
   }
 
   /// As many steps as the array is too small for it.
@@ -117,6 +147,7 @@ class Run {
         return OXB_END_CANCELLED;
       }
       both_.session().has_logits = false;
+      tell_progress(env_, both_, numbers_);
       if (!show(piece.text, piece.text_bytes) && piece.end == OXB_END_NONE) {
         return OXB_END_CANCELLED;
       }
@@ -129,6 +160,7 @@ class Run {
   const Both& both_;
   jobject listener_;
   jbyteArray piece_;
+  jlongArray numbers_;
   size_t most_ = 0;
 };
 
@@ -145,7 +177,7 @@ bool add_text(JNIEnv* env, const Both& both, Run& run, jbyteArray text) {
   oxb_error error = OXB_ERROR_INIT;
   for (jint done = 0; done < bytes;) {
     const jint count = std::min(bytes - done, kPromptBytes);
-    if (!run.step(0) || !read_array(env, text, done, count, part) ||
+    if (!run.step_of_prompt(done) || !read_array(env, text, done, count, part) ||
         !check(env,
                oxb_generator_add_text(both->generator, part, static_cast<size_t>(count), &error),
                error)) {
@@ -166,7 +198,8 @@ bool add_tokens(JNIEnv* env, const Both& both, Run& run, jintArray tokens) {
   oxb_error error = OXB_ERROR_INIT;
   for (jint done = 0; done < count;) {
     const jint some = std::min(count - done, static_cast<jint>(session.max_segment));
-    if (!run.step(0) || !read_array(env, tokens, done, some, session.tokens.as<int32_t>()) ||
+    if (!run.step_of_prompt(done) ||
+        !read_array(env, tokens, done, some, session.tokens.as<int32_t>()) ||
         !check(env,
                oxb_generator_add_tokens(both->generator, session.tokens.as<int32_t>(),
                                         static_cast<size_t>(some), &error),
@@ -193,19 +226,6 @@ bool add_message(JNIEnv* env, const Both& both, jint role, jbyteArray text) {
                error);
 }
 
-/// Tokens of the prompt, tokens of the text, position, nanoseconds of both, choice: as Generation.java reads them.
-void tell_progress(JNIEnv* env, const Both& both, jlongArray numbers) {
-  if (env->ExceptionCheck()) return;
-  oxb_generation now = OXB_GENERATION_INIT;
-  oxb_error error = OXB_ERROR_INIT;
-  if (!check(env, oxb_generator_progress(both->generator, &now, &error), error)) return;
-  const jlong all[] = {
-      static_cast<jlong>(now.prompt_tokens),     static_cast<jlong>(now.tokens),
-      static_cast<jlong>(now.position),          static_cast<jlong>(now.prompt_nanoseconds),
-      static_cast<jlong>(now.token_nanoseconds), now.choice};
-  env->SetLongArrayRegion(numbers, 0, static_cast<jsize>(std::size(all)), all);
-}
-
 /// `text` or `tokens` is null; `role` is that of a message, or -1. Returns why the text ended.
 jint generate(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jint role,
               jbyteArray text, jintArray tokens, jlong max_tokens, jobject listener,
@@ -213,14 +233,15 @@ jint generate(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle,
   const Both both(env, handle, session_handle);
   if (!both) return 0;
   both.session().has_logits = false;
-  Run run(env, both, listener, piece);
+  Run run(env, both, listener, piece, numbers);
   // What is known of the text before is not of this one.
-  if (!run.step(0)) return OXB_END_CANCELLED;
+  if (!run.step_of_prompt(0)) return OXB_END_CANCELLED;
+  const jint size = env->GetArrayLength(text != nullptr ? jarray{text} : jarray{tokens});
   bool added = true;
   if (text != nullptr && role >= 0) added = add_message(env, both, role, text);
   if (text != nullptr && role < 0) added = add_text(env, both, run, text);
   if (tokens != nullptr) added = add_tokens(env, both, run, tokens);
-  const int32_t end = added && run.step(0) ? run.write(max_tokens) : OXB_END_CANCELLED;
+  const int32_t end = added && run.step_of_prompt(size) ? run.write(max_tokens) : OXB_END_CANCELLED;
   tell_progress(env, both, numbers);
   return end;
 }
@@ -291,7 +312,7 @@ void state(JNIEnv* env, jobject, jlong handle, jobject, jlong session_handle, jb
 
 bool register_generator(JNIEnv* env) {
   const JNINativeMethod methods[] = {
-      method("create", "(Ldev/oxbow/Session;JZFIFFIJ[B[IJIZ)J", create),
+      method("create", "(Ldev/oxbow/Session;JZFIFFIJ[B[IJIIZZ)J", create),
       method("generate", "(JLdev/oxbow/Session;JI[B[IJLdev/oxbow/Generator$Run;[B[J)I", generate),
       method("say", "(JLdev/oxbow/Session;JI[B)V", say),
       method("undo", "(JLdev/oxbow/Session;J)V", undo),

@@ -11,7 +11,7 @@ namespace oxbow::jni {
 namespace {
 
 jclass exception_class = nullptr;
-jmethodID exception_constructor = nullptr;
+jmethodID exception_of = nullptr;
 
 /// `op` is that of the step that failed; null: none did.
 void throw_words(JNIEnv* env, int code, const char* text, size_t length, int32_t step,
@@ -21,9 +21,9 @@ void throw_words(JNIEnv* env, int code, const char* text, size_t length, int32_t
   if (message == nullptr) return;
   const jbyteArray name = new_bytes(env, op == nullptr ? "" : op, op == nullptr ? 0 : strlen(op));
   if (name == nullptr) return;
-  const jobject exception = env->NewObject(exception_class, exception_constructor,
-                                           static_cast<jint>(code), message, step, name);
-  if (exception != nullptr) {
+  const jobject exception = env->CallStaticObjectMethod(
+      exception_class, exception_of, static_cast<jint>(code), message, step, name);
+  if (!env->ExceptionCheck()) {
     env->Throw(static_cast<jthrowable>(exception));
     env->DeleteLocalRef(exception);
   }
@@ -155,8 +155,9 @@ bool find_java(JNIEnv* env) {
   exception_class = static_cast<jclass>(env->NewGlobalRef(local));
   env->DeleteLocalRef(local);
   if (exception_class == nullptr) return false;
-  exception_constructor = env->GetMethodID(exception_class, "<init>", "(I[BI[B)V");
-  return exception_constructor != nullptr;
+  exception_of =
+      env->GetStaticMethodID(exception_class, "of", "(I[BI[B)Ldev/oxbow/OxbowException;");
+  return exception_of != nullptr;
 }
 
 void forget_java(JNIEnv* env) {

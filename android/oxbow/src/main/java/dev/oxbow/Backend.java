@@ -7,6 +7,7 @@ public enum Backend {
     AUTO,
     /** Plain code, the specification of every other backend. */
     REFERENCE,
+    /** Kernels for the processor at hand. */
     CPU,
     /** Dense layers by that library where it can, if {@link Oxbow#isBuiltIn built in}. */
     XNNPACK,

@@ -1,5 +1,6 @@
 package dev.oxbow;
 
+import androidx.annotation.WorkerThread;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -37,6 +38,7 @@ public final class BeamSearch extends NativeObject {
         return search;
     }
 
+    /** The session that it continues. */
     public Session getSession() {
         return session;
     }
@@ -47,6 +49,7 @@ public final class BeamSearch extends NativeObject {
      *
      * @return the texts, the best first
      */
+    @WorkerThread
     public List<BeamText> run(int... prompt) {
         int count = run(handle(), session, session.handle(), Objects.requireNonNull(prompt));
         List<BeamText> texts = new ArrayList<>(count);

@@ -15,6 +15,7 @@ public final class BeamText {
         return tokens.clone();
     }
 
+    /** The higher the likelier; what it is made of tells {@link BeamOptions}. */
     public float getScore() {
         return score;
     }

@@ -2,6 +2,7 @@ package dev.oxbow;
 
 /** What a generated text may be; see {@link Generator#setConstraint}. */
 public enum Constraint {
+    /** A text may be anything. */
     NONE(0),
     /** A value in JSON, nested 64 deep at most. */
     JSON(2),

@@ -1,5 +1,6 @@
 package dev.oxbow;
 
+import androidx.annotation.WorkerThread;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.FileInputStream;
@@ -21,6 +22,7 @@ public final class CpuCores {
      * The cores of all kinds but the slowest; all cores where they are alike, and 0, which chooses none, where the kernel does not
      * tell.
      */
+    @WorkerThread
     public static long big() {
         return big(new File("/sys/devices/system/cpu"));
     }

@@ -54,7 +54,7 @@ public final class DirectBuffers {
 
     static void checkRoom(ByteBuffer buffer, long bytes, String what) {
         if (bytes < 0 || buffer.remaining() < bytes) {
-            throw new OxbowException(
+            throw OxbowException.of(
                     OxbowException.BUFFER_TOO_SMALL,
                     what + " has " + buffer.remaining() + " bytes between position and limit; needed are " + bytes);
         }

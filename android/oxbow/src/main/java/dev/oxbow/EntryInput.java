@@ -20,10 +20,12 @@ public final class EntryInput {
         this.info = info;
     }
 
+    /** What {@link EntryRun#input} calls it. */
     public String getName() {
         return name;
     }
 
+    /** What its values are. */
     public ValueType getType() {
         return ValueType.of(info[TYPE]);
     }
@@ -43,6 +45,7 @@ public final class EntryInput {
         return info[DEFAULT_VALUE];
     }
 
+    /** Whether a run is refused without it. */
     public boolean isRequired() {
         return info[REQUIRED] != 0;
     }

@@ -15,6 +15,7 @@ public final class EntryOutput {
         this.info = info;
     }
 
+    /** What {@link EntryRun#output} calls it. */
     public String getName() {
         return name;
     }

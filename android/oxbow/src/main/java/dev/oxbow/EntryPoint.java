@@ -31,6 +31,7 @@ public final class EntryPoint {
         this.outputs = Collections.unmodifiableList(outputs);
     }
 
+    /** What {@link Model#getEntry} calls it. */
     public String getName() {
         return name;
     }
@@ -65,6 +66,7 @@ public final class EntryPoint {
         return outputs;
     }
 
+    /** The input with this name. */
     public EntryInput getInput(String inputName) {
         for (EntryInput input : inputs) {
             if (input.getName().equals(inputName)) {
@@ -74,6 +76,7 @@ public final class EntryPoint {
         throw OxbowException.invalid("'" + name + "' has no input '" + inputName + "'");
     }
 
+    /** The output with this name. */
     public EntryOutput getOutput(String outputName) {
         for (EntryOutput output : outputs) {
             if (output.getName().equals(outputName)) {

@@ -20,6 +20,7 @@ public final class EntryRun {
     /** Rows of the outputs after the last run. */
     int[] written = {};
 
+    /** A run of this part, without inputs and outputs so far. */
     public EntryRun(EntryPoint entry) {
         this.entry = Objects.requireNonNull(entry);
     }

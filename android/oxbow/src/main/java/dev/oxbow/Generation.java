@@ -21,6 +21,15 @@ public final class Generation {
         UNKNOWN
     }
 
+    // Places in the array of the native code.
+    private static final int PROMPT_TOKENS = 0;
+    static final int TOKENS = 1;
+    private static final int POSITION = 2;
+    private static final int PROMPT_NANOSECONDS = 3;
+    static final int TOKEN_NANOSECONDS = 4;
+    private static final int CHOICE = 5;
+    static final int NUMBERS = 6;
+
     private static final Reason[] REASONS = Reason.values();
 
     private final Reason reason;
@@ -32,38 +41,39 @@ public final class Generation {
         this.numbers = numbers;
     }
 
+    /** Why the text ended. */
     public Reason getReason() {
         return reason;
     }
 
     /** Tokens of the prompt that were fed. */
     public long getPromptTokens() {
-        return numbers[0];
+        return numbers[PROMPT_TOKENS];
     }
 
     /** Tokens that were generated, without the one that ends a text. */
     public long getTokens() {
-        return numbers[1];
+        return numbers[TOKENS];
     }
 
     /** Tokens of the stream, with one that may wait to be fed. */
     public long getPosition() {
-        return numbers[2];
+        return numbers[POSITION];
     }
 
     /** What feeding the prompt took. */
     public long getPromptNanoseconds() {
-        return numbers[3];
+        return numbers[PROMPT_NANOSECONDS];
     }
 
     /** What feeding the tokens of the text took. */
     public long getTokenNanoseconds() {
-        return numbers[4];
+        return numbers[TOKEN_NANOSECONDS];
     }
 
     /** Which of the {@link Generator#setChoices choices} the text is; -1: it is none. */
     public int getChoice() {
-        return (int) numbers[5];
+        return (int) numbers[CHOICE];
     }
 
     @Override

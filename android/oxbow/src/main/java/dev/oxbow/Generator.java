@@ -1,5 +1,6 @@
 package dev.oxbow;
 
+import androidx.annotation.WorkerThread;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -15,7 +16,8 @@ import java.util.Objects;
  */
 public final class Generator extends Resumable {
     private static final int PIECE_BYTES = 4096;
-    private static final int NUMBERS = 6;
+    /** Those of {@link Generation}, and after them how much of the prompt was given; -1: all of it, and tokens are picked. */
+    private static final int NUMBERS = Generation.NUMBERS + 1;
     private static final int NO_ROLE = -1;
 
     private final Session session;
@@ -50,28 +52,36 @@ public final class Generator extends Resumable {
                         stops.lengths,
                         maxTokens,
                         options.undoTurns,
-                        options.literalText));
+                        options.maxWordBytes,
+                        options.literalText,
+                        options.addTemplate));
     }
 
     /** 200 tokens at most, picked as the model's makers advise. */
+    @WorkerThread
     public static Generator create(Session session) {
         return create(session, new GeneratorOptions());
     }
 
+    /** Continues the session's stream from where it is. */
+    @WorkerThread
     public static Generator create(Session session, GeneratorOptions options) {
         return new Generator(session, options);
     }
 
+    /** The session that it continues. */
     public Session getSession() {
         return session;
     }
 
     /** Continues the stream with this prompt and then with what the model writes. In a chat it is the next question. */
+    @WorkerThread
     public Generation generate(String prompt, TextListener listener) {
         return generate(prompt, listener, new Cancellation());
     }
 
     /** The same, until another thread cancels it. */
+    @WorkerThread
     public Generation generate(String prompt, TextListener listener, Cancellation cancellation) {
         return generate(chat ? Role.USER.ordinal() : NO_ROLE, Text.encode(prompt), null, listener, cancellation);
     }
@@ -80,20 +90,22 @@ public final class Generator extends Resumable {
      * The same for a prompt of tokens, which nothing is put around. Without any, the text goes on where the stream is; an
      * empty stream begins with the model's start token, or with a line break.
      */
+    @WorkerThread
     public Generation generate(int[] prompt, TextListener listener, Cancellation cancellation) {
         return generate(NO_ROLE, null, Objects.requireNonNull(prompt), listener, cancellation);
     }
 
     private Generation generate(
             int role, byte[] text, int[] tokens, TextListener listener, Cancellation cancellation) {
-        Run run = new Run(listener, cancellation);
         long[] numbers = new long[NUMBERS];
+        Run run = new Run(listener, cancellation, numbers, text != null ? text.length : tokens.length);
         int end =
                 generate(handle(), session, session.handle(), role, text, tokens, maxTokens, run, run.piece, numbers);
         return new Generation(end, numbers);
     }
 
     /** The whole text at once. */
+    @WorkerThread
     public String generateText(String prompt) {
         StringBuilder text = new StringBuilder();
         generate(
@@ -106,6 +118,7 @@ public final class Generator extends Resumable {
     }
 
     /** Adds to the prompt and generates nothing; what is generated next continues it. */
+    @WorkerThread
     public void add(String text) {
         say(handle(), session, session.handle(), NO_ROLE, Text.encode(text));
     }
@@ -114,6 +127,7 @@ public final class Generator extends Resumable {
      * Adds a message of a chat, with what the model's own template puts around it, and generates nothing: the system's
      * text, or what was said earlier. What was said stays in the stream and is not fed again.
      */
+    @WorkerThread
     public void say(Role role, String text) {
         say(handle(), session, session.handle(), role.ordinal(), Text.encode(text));
     }
@@ -183,20 +197,40 @@ public final class Generator extends Resumable {
     private static final class Run {
         private final TextListener listener;
         private final Cancellation cancellation;
+        private final long[] numbers;
+        private final int promptSize;
+        private long givenTold = -1;
+        private long tokensTold;
         /** Where the native side puts the bytes of the next piece. */
         private final byte[] piece = new byte[PIECE_BYTES];
 
-        Run(TextListener listener, Cancellation cancellation) {
+        Run(TextListener listener, Cancellation cancellation, long[] numbers, int promptSize) {
             this.listener = Objects.requireNonNull(listener);
             this.cancellation = Objects.requireNonNull(cancellation);
+            this.numbers = numbers;
+            this.promptSize = promptSize;
         }
 
-        /** Called before every part of the prompt and with every token; false: no more is wanted. */
+        /** Called before every part of the prompt, after the last, and with every token; false: no more is wanted. */
         private boolean onStep(int bytes) {
+            if (listener instanceof ProgressListener) {
+                tell((ProgressListener) listener);
+            }
             if (bytes > 0 && !listener.onText(new String(piece, 0, bytes, StandardCharsets.UTF_8))) {
                 return false;
             }
             return !cancellation.isCancelled();
+        }
+
+        private void tell(ProgressListener progress) {
+            long given = numbers[Generation.NUMBERS];
+            if (given > givenTold) {
+                givenTold = given;
+                progress.onPrompt((int) given, promptSize);
+            } else if (given < 0 && numbers[Generation.TOKENS] != tokensTold) {
+                tokensTold = numbers[Generation.TOKENS];
+                progress.onToken(tokensTold, numbers[Generation.TOKEN_NANOSECONDS]);
+            }
         }
     }
 
@@ -214,7 +248,9 @@ public final class Generator extends Resumable {
             int[] stopLengths,
             long maxTokens,
             int undoTurns,
-            boolean literalText);
+            int maxWordBytes,
+            boolean literalText,
+            boolean addTemplate);
 
     private native int generate(
             long handle,

@@ -10,6 +10,9 @@ public final class GeneratorOptions {
     String[] stopTexts = {};
     boolean chat;
     boolean literalText;
+    boolean addTemplate = true;
+    /** 0: 4,096. */
+    int maxWordBytes;
     int undoTurns;
 
     /** How tokens are picked; unless set, {@link Model#getAdvisedSampling as the model's makers advise}. */
@@ -47,6 +50,18 @@ public final class GeneratorOptions {
     /** Whether the text of a special token in a prompt is text like any other; a message that has one is refused. Off. */
     public GeneratorOptions literalText(boolean on) {
         literalText = on;
+        return this;
+    }
+
+    /** Whether the tokens that the model expects before and behind a text, such as its start, are added. On. */
+    public GeneratorOptions addTemplate(boolean on) {
+        addTemplate = on;
+        return this;
+    }
+
+    /** Bytes of the longest word of a prompt, 64 to 16,777,216; 4,096 unless set. Memory grows with it. */
+    public GeneratorOptions maxWordBytes(int bytes) {
+        maxWordBytes = bytes;
         return this;
     }
 

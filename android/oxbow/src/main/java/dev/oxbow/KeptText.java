@@ -1,5 +1,6 @@
 package dev.oxbow;
 
+import androidx.annotation.WorkerThread;
 import java.io.Closeable;
 import java.io.File;
 import java.io.IOException;
@@ -33,6 +34,7 @@ public final class KeptText implements Closeable {
      * The generator, at the place of the text where it was. A file that is damaged, or was written by another model or with other
      * options, is refused with an {@link OxbowException}; {@link #forget} then begins anew.
      */
+    @WorkerThread
     public Generator generator() throws IOException {
         if (generator == null) {
             open();
@@ -66,6 +68,7 @@ public final class KeptText implements Closeable {
     }
 
     /** Writes the state to the file, which is replaced as a whole. Does nothing to a text that was put aside. */
+    @WorkerThread
     public void save() throws IOException {
         if (generator != null) {
             generator.save(file);
@@ -73,6 +76,7 @@ public final class KeptText implements Closeable {
     }
 
     /** Saves the text and gives its memory back; {@link #generator} goes on with it. */
+    @WorkerThread
     public void putAside() throws IOException {
         save();
         close();
@@ -83,6 +87,7 @@ public final class KeptText implements Closeable {
      *
      * @return whether it was
      */
+    @WorkerThread
     public boolean onTrimMemory(int level) throws IOException {
         if (level < IN_BACKGROUND || generator == null) {
             return false;
@@ -92,6 +97,7 @@ public final class KeptText implements Closeable {
     }
 
     /** Begins a new text: the file goes too. */
+    @WorkerThread
     public void forget() throws IOException {
         if (generator != null) {
             generator.reset();

@@ -1,11 +1,14 @@
 package dev.oxbow;
 
+import androidx.annotation.WorkerThread;
+import java.io.File;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A model file, mapped and verified. Weights are used where they lie; opening does not read them. Any threads may use a
@@ -54,11 +57,13 @@ public final class Model extends NativeObject {
     }
 
     /** Opens a file, as {@link OpenOptions} are unless they are set. */
+    @WorkerThread
     public static Model open(String path) {
         return open(path, new OpenOptions());
     }
 
     /** Opens a file. */
+    @WorkerThread
     public static Model open(String path, OpenOptions options) {
         byte[] bytes = Text.encode(path);
         for (byte b : bytes) {
@@ -81,16 +86,30 @@ public final class Model extends NativeObject {
                         numbers(options)));
     }
 
+    /** Opens a file. */
+    @WorkerThread
+    public static Model open(File file) {
+        return open(file.getPath());
+    }
+
+    /** The same with options. */
+    @WorkerThread
+    public static Model open(File file, OpenOptions options) {
+        return open(file.getPath(), options);
+    }
+
     /**
      * Opens {@code length} bytes at {@code offset} of an open file, such as those of an {@code AssetFileDescriptor}. The
      * offset must be a multiple of 64, which zipalign can see to, and the entry stored, not compressed. The descriptor
      * may be closed afterwards.
      */
+    @WorkerThread
     public static Model open(int fd, long offset, long length) {
         return open(fd, offset, length, new OpenOptions());
     }
 
     /** The same with options. */
+    @WorkerThread
     public static Model open(int fd, long offset, long length, OpenOptions options) {
         if (offset < 0 || length < 0) {
             throw OxbowException.invalid("offset " + offset + " and length " + length);
@@ -117,11 +136,13 @@ public final class Model extends NativeObject {
      * {@link DirectBuffers#allocate}; a mapped file is) and must not be changed until the model is closed. The native
      * side keeps the buffer alive.
      */
+    @WorkerThread
     public static Model open(ByteBuffer bytes) {
         return open(bytes, new OpenOptions());
     }
 
     /** The same with options, of which those about a file are ignored. */
+    @WorkerThread
     public static Model open(ByteBuffer bytes, OpenOptions options) {
         DirectBuffers.checkReadable(bytes, "the model");
         Model model = new Model();
@@ -141,6 +162,7 @@ public final class Model extends NativeObject {
         return Text.decode(text(handle(), ARCHITECTURE, 0));
     }
 
+    /** What it is for. */
     public Task getTask() {
         return Task.of(info[TASK]);
     }
@@ -165,18 +187,22 @@ public final class Model extends NativeObject {
         return info[CAPACITY];
     }
 
+    /** Bytes of the file. */
     public long getFileBytes() {
         return info[FILE_BYTES];
     }
 
+    /** Bytes of the file that are weights. */
     public long getWeightBytes() {
         return info[WEIGHT_BYTES];
     }
 
+    /** Numbers that were trained. */
     public long getParameters() {
         return info[PARAMETERS];
     }
 
+    /** Multiplications with weights for one token. */
     public long getMacsPerToken() {
         return info[MACS_PER_TOKEN];
     }
@@ -233,7 +259,7 @@ public final class Model extends NativeObject {
      * What the file says of itself: "architecture", "licence", "converter", "source_hash", "settings.KEY", "sizes.KEY" or
      * "quality.KEY"; null when it has no such key.
      */
-    public String getMetadata(String key) {
+    public @Nullable String getMetadata(String key) {
         byte[] found = metadata(handle(), Text.encode(key));
         return found == null ? null : Text.decode(found);
     }
@@ -307,6 +333,7 @@ public final class Model extends NativeObject {
     }
 
     /** Reads all weights and compares them with the checksum in the file. */
+    @WorkerThread
     public void checkWeights() {
         checkWeights(handle());
     }

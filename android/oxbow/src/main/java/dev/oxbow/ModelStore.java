@@ -1,5 +1,6 @@
 package dev.oxbow;
 
+import androidx.annotation.WorkerThread;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
@@ -8,6 +9,7 @@ import java.util.Arrays;
 import java.util.Objects;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Models that come beside the app, by a download or an asset pack: a folder with one file of each name. A file has its name
@@ -81,7 +83,7 @@ public final class ModelStore {
     }
 
     /** The newest version that is there; null: none is. */
-    public File find(String name) {
+    public @Nullable File find(String name) {
         File newest = null;
         long version = -1;
         for (File file : files()) {
@@ -107,6 +109,7 @@ public final class ModelStore {
      * @throws IOException when the source ends early or fails, the disk is full or fails, or the checksum is wrong
      * @throws OxbowException {@link OxbowException#CANCELLED} when the progress wanted no more
      */
+    @WorkerThread
     public File fetch(Wanted wanted, Source source, Progress progress) throws IOException {
         File file = new File(folder, wanted.file());
         synchronized (ModelStore.class) {
@@ -194,7 +197,7 @@ public final class ModelStore {
                 sum.add(piece, count);
                 done += count;
                 if (!progress.onBytes(done, wanted.bytes) && done < wanted.bytes) {
-                    throw new OxbowException(
+                    throw OxbowException.of(
                             OxbowException.CANCELLED, wanted.name + " was stopped after " + done + " bytes");
                 }
             }

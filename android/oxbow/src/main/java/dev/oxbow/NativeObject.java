@@ -1,5 +1,6 @@
 package dev.oxbow;
 
+import androidx.annotation.AnyThread;
 import java.io.Closeable;
 
 /** What all objects with native memory share: a handle, and closing it. */
@@ -24,6 +25,7 @@ public abstract class NativeObject implements Closeable {
     }
 
     /** Frees the native memory. Never fails, never waits; a second time does nothing. */
+    @AnyThread
     @Override
     public void close() {
         cleanup.run();

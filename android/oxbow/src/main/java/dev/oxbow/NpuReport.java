@@ -1,5 +1,7 @@
 package dev.oxbow;
 
+import org.jspecify.annotations.Nullable;
+
 /** What an accelerator has done for a session since it was created; see {@link Session#getNpuReport}. */
 public final class NpuReport {
     // Places in the array of the native code.
@@ -90,7 +92,7 @@ public final class NpuReport {
      * Null, or how the plug-in has failed or broken a promise. That layer, and all since, were computed by the CPU: results
      * and states are whole.
      */
-    public String getFailure() {
+    public @Nullable String getFailure() {
         return failure;
     }
 }

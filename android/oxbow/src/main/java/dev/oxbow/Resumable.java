@@ -1,5 +1,6 @@
 package dev.oxbow;
 
+import androidx.annotation.WorkerThread;
 import java.io.File;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -12,12 +13,15 @@ public abstract class Resumable extends NativeObject {
     public abstract long getStateBytes();
 
     /** Writes the state, with a checksum, into a direct buffer from its position on. */
+    @WorkerThread
     public abstract void save(ByteBuffer state);
 
     /** Goes on where {@link #save} was called; what lies between position and limit is that state. A refused one changes nothing. */
+    @WorkerThread
     public abstract void load(ByteBuffer state);
 
     /** The state as an array. */
+    @WorkerThread
     public final byte[] save() {
         ByteBuffer state = stateNow();
         byte[] bytes = new byte[state.remaining()];
@@ -26,6 +30,7 @@ public abstract class Resumable extends NativeObject {
     }
 
     /** Goes on with a state that is an array. */
+    @WorkerThread
     public final void load(byte[] bytes) {
         ByteBuffer state = DirectBuffers.allocate(bytes.length);
         state.put(bytes);
@@ -34,11 +39,13 @@ public abstract class Resumable extends NativeObject {
     }
 
     /** Writes the state to a file, which is replaced as a whole or, with an exception, not at all. */
+    @WorkerThread
     public final void save(File file) throws IOException {
         WholeFile.write(file, stateNow());
     }
 
     /** Goes on with the state in a file. */
+    @WorkerThread
     public final void load(File file) throws IOException {
         load(WholeFile.read(file));
     }

@@ -45,26 +45,32 @@ public final class SamplerOptions {
         return this;
     }
 
+    /** What {@link #temperature} set. */
     public float getTemperature() {
         return temperature;
     }
 
+    /** What {@link #topK} set. */
     public int getTopK() {
         return topK;
     }
 
+    /** What {@link #topP} set. */
     public float getTopP() {
         return topP;
     }
 
+    /** What {@link #repetitionPenalty} set. */
     public float getRepetitionPenalty() {
         return repetitionPenalty;
     }
 
+    /** What {@link #repetitionWindow} set. */
     public int getRepetitionWindow() {
         return repetitionWindow;
     }
 
+    /** What {@link #seed} set. */
     public long getSeed() {
         return seed;
     }

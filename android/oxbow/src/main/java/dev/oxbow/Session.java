@@ -1,5 +1,7 @@
 package dev.oxbow;
 
+import androidx.annotation.AnyThread;
+import androidx.annotation.WorkerThread;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
@@ -28,10 +30,13 @@ public final class Session extends Resumable {
     }
 
     /** One thread, the fastest kernels, memory of its own. */
+    @WorkerThread
     public static Session create(Model model) {
         return create(model, new SessionOptions());
     }
 
+    /** An empty stream; all of its memory is taken here. */
+    @WorkerThread
     public static Session create(Model model, SessionOptions options) {
         Session session = new Session(Objects.requireNonNull(model));
         ByteBuffer arena = options.arena;
@@ -47,11 +52,13 @@ public final class Session extends Resumable {
         return session;
     }
 
+    /** The model that it streams through. */
     public Model getModel() {
         return model;
     }
 
     /** Feeds all tokens, in segments of {@link Model#getMaxSegment}, and keeps the logits of the last. */
+    @WorkerThread
     public void feed(int[] tokens) {
         feed(tokens, 0, tokens.length);
     }
@@ -60,12 +67,14 @@ public final class Session extends Resumable {
      * The same for part of an array. A token the model does not have is refused before anything of its segment is fed;
      * {@link #getPosition} tells where the stream is.
      */
+    @WorkerThread
     public void feed(int[] tokens, int offset, int count) {
         DirectBuffers.checkRange(tokens.length, offset, count, "tokens");
         feed(handle(), tokens, offset, count);
     }
 
     /** Feeds one token. */
+    @WorkerThread
     public void feed(int token) {
         feedOne(handle(), token);
     }
@@ -82,6 +91,7 @@ public final class Session extends Resumable {
     }
 
     /** Feeds 1 to {@link Model#getMaxSegment} tokens and computes no logits. */
+    @WorkerThread
     public void run(int[] tokens, int offset, int count) {
         DirectBuffers.checkRange(tokens.length, offset, count, "tokens");
         run(handle(), tokens, offset, count, null, 0, 0, 0);
@@ -91,6 +101,7 @@ public final class Session extends Resumable {
      * Feeds 1 to {@link Model#getMaxSegment} tokens and writes the output of the last {@code rows} of them, as floats in
      * native order: {@code rows} times {@link Model#getOutputWidth}. For a classifier {@code rows} is 1.
      */
+    @WorkerThread
     public void run(int[] tokens, int offset, int count, ByteBuffer logits, int rows) {
         DirectBuffers.checkRange(tokens.length, offset, count, "tokens");
         if (rows < 1) {
@@ -101,6 +112,7 @@ public final class Session extends Resumable {
     }
 
     /** Runs an entry point of this session's model with named inputs, and fills the outputs that were wanted. */
+    @WorkerThread
     public void run(EntryRun run) {
         int count = run.names.size();
         ByteBuffer[] buffers = run.buffers.toArray(new ByteBuffer[0]);
@@ -123,6 +135,7 @@ public final class Session extends Resumable {
      * classifier. No padding is needed, and none is computed. Their outputs follow each other in a direct buffer in native
      * order: one row per text where {@link EntryPoint#getOutputRows} is 1, else one per token.
      */
+    @WorkerThread
     public void runBatch(int[][] texts, ByteBuffer output) {
         int total = 0;
         int[] lengths = new int[texts.length];
@@ -145,11 +158,13 @@ public final class Session extends Resumable {
      * ({@link SessionOptions#lender}) go through the model together, so that its weights are read once for all of them:
      * several streams cost little more than one. Others run one after the other. The results are the same bits.
      */
+    @WorkerThread
     public static void runTogether(Session[] sessions, int[] tokens) {
         runTogether(sessions, handlesOf(sessions, tokens), tokens, null, 0, 0);
     }
 
     /** The same, and writes the logits of each, {@link Model#getOutputWidth} floats in native order, one row after the other. */
+    @WorkerThread
     public static void runTogether(Session[] sessions, int[] tokens, ByteBuffer logits) {
         long[] handles = handlesOf(sessions, tokens);
         DirectBuffers.checkFloats(logits, (long) sessions.length * sessions[0].model.getOutputWidth(), "the buffer for logits");
@@ -173,6 +188,7 @@ public final class Session extends Resumable {
     }
 
     /** Reads the text to translate, of a model that translates. Starts a new stream. */
+    @WorkerThread
     public void encode(int[] tokens) {
         encode(handle(), tokens, tokens.length);
     }
@@ -182,6 +198,7 @@ public final class Session extends Resumable {
      *
      * @param normalise whether the row is divided by its length, so that its products with others are cosines
      */
+    @WorkerThread
     public float[] embed(int[] tokens, Pooling pooling, boolean normalise) {
         float[] row = new float[model.getOutputWidth()];
         embed(handle(), tokens, tokens.length, pooling.ordinal(), normalise, row);
@@ -193,6 +210,7 @@ public final class Session extends Resumable {
      * one method that may be called while another thread uses the session. A run that was ended half-way leaves the
      * session refusing to run until {@link #reset}, {@link #load} or {@link #rewind}.
      */
+    @AnyThread
     public void cancel() {
         cancel(handle());
     }

@@ -26,6 +26,7 @@ public final class SessionOptions {
         return this;
     }
 
+    /** Who computes. */
     public SessionOptions backend(Backend which) {
         backend = java.util.Objects.requireNonNull(which);
         return this;

@@ -16,6 +16,7 @@ public final class TensorInfo {
         this.info = info;
     }
 
+    /** What {@link Session#readTensor} calls it. */
     public String getName() {
         return name;
     }

@@ -1,5 +1,6 @@
 package dev.oxbow;
 
+import androidx.annotation.WorkerThread;
 import java.io.Closeable;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -25,16 +26,19 @@ public final class TextModel implements Closeable {
     }
 
     /** With a session of one thread. */
+    @WorkerThread
     public static TextModel open(String path) {
         return open(path, new SessionOptions());
     }
 
     /** Opens the file for a session with these options. */
+    @WorkerThread
     public static TextModel open(String path, SessionOptions options) {
         return open(Model.open(path, new OpenOptions().session(options)), options);
     }
 
     /** Takes the model: it is closed with this object, or here if this fails. */
+    @WorkerThread
     public static TextModel open(Model model, SessionOptions options) {
         Session session = null;
         Tokenizer tokenizer = null;
@@ -52,15 +56,18 @@ public final class TextModel implements Closeable {
         }
     }
 
+    /** The model; it is closed with this object. */
     public Model getModel() {
         return model;
     }
 
+    /** The session; it is closed with this object. */
     public Session getSession() {
         return session;
     }
 
     /** All classes, the likeliest first. A model with one number instead of classes is refused: run its session. */
+    @WorkerThread
     public List<Scored> classify(String text) {
         want(Task.CLASSIFY, "tells no classes");
         int[] tokens = read(text, model.getMaxSegment());
@@ -84,6 +91,7 @@ public final class TextModel implements Closeable {
      * the file. A text longer than the model reads is cut behind. Where the file says nothing of pooling, it is refused:
      * {@link Session#embed} takes it.
      */
+    @WorkerThread
     public float[] embed(String text) {
         String pooling = setting("pooling");
         if (pooling == null) {
@@ -104,6 +112,7 @@ public final class TextModel implements Closeable {
     }
 
     /** The likeliest translation, searched for as the model's makers advise. */
+    @WorkerThread
     public String translate(String text) {
         want(Task.TRANSLATE, "does not translate");
         int most = model.getEntries().get(0).getMaxRows();
@@ -118,6 +127,7 @@ public final class TextModel implements Closeable {
      * Words for the first gap of a text, the likeliest first. A gap is written as the model's own mask, such as "[MASK]":
      * {@link #getMask} tells it.
      */
+    @WorkerThread
     public List<Scored> fillMask(String text, int count) {
         want(Task.FILL_MASK, "fills no gaps");
         int mask = model.getMaskToken();

@@ -17,10 +17,12 @@ public final class Tokenizer extends NativeObject {
         this.model = model;
     }
 
+    /** As the model's makers cut text. */
     public static Tokenizer create(Model model) {
         return create(model, new TokenizerOptions());
     }
 
+    /** The same with options. */
     public static Tokenizer create(Model model, TokenizerOptions options) {
         Tokenizer tokenizer = new Tokenizer(Objects.requireNonNull(model));
         tokenizer.own(
@@ -33,6 +35,7 @@ public final class Tokenizer extends NativeObject {
         return tokenizer;
     }
 
+    /** The model whose vocabulary it has. */
     public Model getModel() {
         return model;
     }

@@ -5,7 +5,9 @@ public enum TokenizerKind {
     // In the order of oxb_tokenizer_kind.
     /** The file has no tokenizer: the model takes tokens only. */
     NONE,
+    /** A token is a byte. */
     BYTE,
+    /** A token is a character. */
     CHAR,
     /** GPT-2's and its successors': bytes joined to words. */
     BYTE_BPE,

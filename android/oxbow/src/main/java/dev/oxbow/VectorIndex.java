@@ -62,6 +62,7 @@ public final class VectorIndex {
         return (int) info[WIDTH];
     }
 
+    /** How nearness is measured. */
     public Metric getMetric() {
         return Metric.of(info[METRIC]);
     }
@@ -112,6 +113,7 @@ public final class VectorIndex {
             return ids[index];
         }
 
+        /** How near the hit is, by {@link VectorIndex#getMetric}. */
         public float getScore(int index) {
             return scores[index];
         }

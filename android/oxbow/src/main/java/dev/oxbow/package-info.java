@@ -5,9 +5,10 @@
  * {@link dev.oxbow.Tokenizer} turns text to tokens and back, a {@link dev.oxbow.Sampler} picks the next token, and a
  * {@link dev.oxbow.Generator} does all of that for text.
  *
- * <p><b>Null.</b> Nothing here returns null, and nothing takes it: a null argument is a {@link NullPointerException}.
+ * <p><b>Null.</b> What may be null is marked so; nothing takes it, and a null argument is a {@link NullPointerException}.
  *
- * <p><b>Errors.</b> Everything the library refuses is an {@link dev.oxbow.OxbowException} with a code and words.
+ * <p><b>Errors.</b> Everything the library refuses is an {@link dev.oxbow.OxbowException} with a code and words; its subclasses
+ * are the kinds.
  *
  * <p><b>Threads.</b> A model and a tokenizer may be used by any threads at once. A session, a sampler and a generator
  * may move between threads but serve one at a time: a call that comes while another one runs is refused with
@@ -19,5 +20,11 @@
  * generation returns after the token it is at. Objects may be closed in any order: what an open one needs of a closed
  * one stays until it is closed too. Objects that became unreachable without being closed are freed when the next
  * object is created, which is a safety net and no plan.
+ *
+ * <p><b>Annotations</b> of AndroidX name the methods that take their time, or read files, and belong on a worker's thread, and
+ * those of JSpecify what may be null. They are for compilers and lint: nothing of either library is needed.
  */
+@NullMarked
 package dev.oxbow;
+
+import org.jspecify.annotations.NullMarked;

@@ -7,6 +7,7 @@ import static org.junit.Assert.fail;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -66,6 +67,30 @@ public class GeneratorTest extends Fixture {
         }
     }
 
+    /** The tokens of the prompt are those of a tokenizer with the same options. */
+    @Test
+    public void whatTheModelWantsAroundATextCanBeLeftOut() throws IOException {
+        int[] counts = new int[2];
+        try (Model model = open("chat.oxb");
+                Session session = Session.create(model)) {
+            for (boolean on : new boolean[] {false, true}) {
+                session.reset();
+                try (Tokenizer tokenizer = Tokenizer.create(model, new TokenizerOptions().addTemplate(on));
+                        Generator generator =
+                                Generator.create(session, new GeneratorOptions().maxTokens(1).addTemplate(on))) {
+                    Generation result = generator.generate("Where is it?", piece -> true);
+                    counts[on ? 1 : 0] = tokenizer.encode("Where is it?").length;
+                    assertEquals(counts[on ? 1 : 0], result.getPromptTokens());
+                }
+            }
+            assertTrue(counts[0] < counts[1]);
+            refused(
+                    OxbowException.INVALID_ARGUMENT,
+                    () -> Generator.create(session, new GeneratorOptions().maxWordBytes(63)));
+            Generator.create(session, new GeneratorOptions().maxWordBytes(64)).close();
+        }
+    }
+
     @Test
     public void anEmptyPromptBeginsALine() throws IOException {
         try (Model model = demo();
@@ -102,6 +127,75 @@ public class GeneratorTest extends Fixture {
             assertEquals(text, generator.generateText(read("prompt.txt")));
         }
         refused(OxbowException.INVALID_ARGUMENT, () -> new GeneratorOptions().stopTexts("a", ""));
+    }
+
+    /** How far the prompt is read, then tokens with the time they took, each before its text. */
+    @Test
+    public void aListenerMayHearOfPromptAndTokens() throws IOException {
+        StringBuilder prompt = new StringBuilder();
+        for (int i = 0; i < 100; ++i) {
+            prompt.append("And the river. ");
+        }
+        try (Model model = demo();
+                Session session = Session.create(model);
+                Generator generator = Generator.create(session, Tool.options().maxTokens(20))) {
+            Heard heard = new Heard();
+            Generation result = generator.generate(prompt.toString(), heard, new Cancellation());
+            assertEquals(Arrays.asList(0, 512, 1024, 1500), heard.done);
+            assertEquals(1500, heard.all);
+            assertEquals(20, heard.tokens.size());
+            assertEquals(20, (long) heard.tokens.get(19));
+            assertEquals(20, heard.pieces);
+            assertTrue(heard.nanoseconds > 0 && heard.nanoseconds <= result.getTokenNanoseconds());
+            // Of tokens in tokens.
+            int[] tokens = new int[2 * model.getMaxSegment() + 1];
+            Heard next = new Heard();
+            generator.generate(tokens, next, new Cancellation());
+            assertEquals(Arrays.asList(0, model.getMaxSegment(), 2 * model.getMaxSegment(), tokens.length), next.done);
+            // Cancelled while the prompt is read: the next text has nothing of it.
+            generator.reset();
+            Cancellation cancellation = new Cancellation();
+            Heard cancelled = new Heard() {
+                @Override
+                public void onPrompt(int done, int all) {
+                    super.onPrompt(done, all);
+                    if (done > 0) {
+                        cancellation.cancel();
+                    }
+                }
+            };
+            result = generator.generate(prompt.toString(), cancelled, cancellation);
+            assertEquals(Generation.Reason.CANCELLED, result.getReason());
+            assertEquals(Arrays.asList(0, 512), cancelled.done);
+            assertTrue(cancelled.tokens.isEmpty());
+        }
+    }
+
+    private static class Heard implements ProgressListener {
+        final List<Integer> done = new ArrayList<>();
+        final List<Long> tokens = new ArrayList<>();
+        int all;
+        int pieces;
+        long nanoseconds;
+
+        @Override
+        public void onPrompt(int done, int all) {
+            this.done.add(done);
+            this.all = all;
+        }
+
+        @Override
+        public void onToken(long count, long took) {
+            assertEquals("a token before its text", pieces, tokens.size());
+            tokens.add(count);
+            nanoseconds = took;
+        }
+
+        @Override
+        public boolean onText(String piece) {
+            ++pieces;
+            return true;
+        }
     }
 
     @Test

@@ -61,6 +61,7 @@ public class NullTest extends Fixture {
         objects.put(byte[].class, new byte[1]);
         objects.put(String[].class, new String[] {"a"});
         objects.put(ByteBuffer.class, direct(1 << 20));
+        objects.put(java.io.File.class, new java.io.File("/no/such/file"));
         objects.put(TextListener.class, (TextListener) piece -> true);
         objects.put(LogListener.class, (LogListener) (level, line) -> {});
         for (Class<?> type :

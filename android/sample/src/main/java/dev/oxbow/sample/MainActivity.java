@@ -3,7 +3,6 @@ package dev.oxbow.sample;
 import android.app.Activity;
 import android.content.Intent;
 import android.os.Bundle;
-import android.os.Debug;
 import android.widget.Button;
 import android.widget.EditText;
 import android.widget.LinearLayout;
@@ -11,15 +10,19 @@ import android.widget.ScrollView;
 import android.widget.TextView;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** A prompt, a button, and the text as it comes, with its speed and the memory of the app below. */
+/** A prompt, a button, and the text as it comes, with its speed and the memory of the library below. */
 public final class MainActivity extends Activity {
     private static final String PROMPT = "prompt";
     private static final String TEXT = "text";
     private static final String PAUSED = "paused";
 
+    /** Of what the system takes for usual. */
+    private static final float LARGE_TEXT = 1.3f;
+    /** Free beside texts, in what is a pixel on a screen of usual density. */
+    private static final int SIDE = 4;
+
     private WritingModel model;
     private EditText prompt;
-    private Settings settings;
     private Button button;
     private Button threads;
     private Button backend;
@@ -36,7 +39,6 @@ public final class MainActivity extends Activity {
         super.onCreate(state);
         prompt = new EditText(this);
         prompt.setHint("Prompt");
-        settings = new Settings(this);
         button = new Button(this);
         threads = new Button(this);
         backend = new Button(this);
@@ -44,9 +46,16 @@ public final class MainActivity extends Activity {
         measure.setText("Chart");
         text = new TextView(this);
         status = new TextView(this);
+        int side = (int) (SIDE * getResources().getDisplayMetrics().density);
+        text.setPadding(side, 0, side, 0);
+        status.setPadding(side, 0, side, 0);
         ScrollView scroll = new ScrollView(this);
         scroll.addView(text);
         LinearLayout row = new LinearLayout(this);
+        // Four with large text have no room side by side.
+        if (getResources().getConfiguration().fontScale > LARGE_TEXT) {
+            row.setOrientation(LinearLayout.VERTICAL);
+        }
         for (Button one : new Button[] {button, threads, backend, measure}) {
             row.addView(one);
         }
@@ -71,7 +80,7 @@ public final class MainActivity extends Activity {
         if (model == null) {
             String before = state == null ? "" : state.getString(TEXT, "");
             boolean paused = state != null && state.getBoolean(PAUSED);
-            model = new WritingModel(this, settings.options(), before, paused);
+            model = new WritingModel(this, before, paused);
         }
         model.show(this::wantFrame);
         draw();
@@ -92,8 +101,8 @@ public final class MainActivity extends Activity {
 
     private void change(Change what) {
         try {
-            what.of(settings);
-            model.use(settings.options());
+            what.of(model.settings());
+            model.useSettings();
         } catch (LinkageError e) {
             // Without the native library there is nothing to choose; the status says so.
         }
@@ -121,9 +130,9 @@ public final class MainActivity extends Activity {
             shownCharacters += more.length();
         }
         button.setText(model.isBusy() ? "Stop" : "Write");
-        threads.setText("Threads: " + settings.threads());
-        backend.setText(settings.backend().name());
-        status.setText(model.status() + ", native heap " + Debug.getNativeHeapAllocatedSize() / 1024 + " KiB");
+        threads.setText("Threads: " + model.settings().threads());
+        backend.setText(model.settings().backend().name());
+        status.setText(model.status());
     }
 
     @Override

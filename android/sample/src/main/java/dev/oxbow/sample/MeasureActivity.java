@@ -9,6 +9,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /** What a token takes and what memory the library holds, over a stream: both lines are to stay flat. */
 public final class MeasureActivity extends Activity {
+    /** Free beside texts and charts, in what is a pixel on a screen of usual density. */
+    private static final int SIDE = 4;
+
     private Measurement measurement;
     private TextView words;
     private ChartView times;
@@ -24,18 +27,20 @@ public final class MeasureActivity extends Activity {
         memory = new ChartView(this, "KiB");
         LinearLayout column = new LinearLayout(this);
         column.setOrientation(LinearLayout.VERTICAL);
-        column.setFitsSystemWindows(true);
+        int side = (int) (SIDE * getResources().getDisplayMetrics().density);
+        column.setPadding(side, 0, side, 0);
         column.addView(words);
         column.addView(heading("Time for a token"));
         column.addView(times);
         column.addView(heading("Memory of the library"));
         column.addView(memory);
         ScrollView scroll = new ScrollView(this);
+        scroll.setFitsSystemWindows(true);
         scroll.addView(column);
         setContentView(scroll);
         measurement = (Measurement) getLastNonConfigurationInstance();
         if (measurement == null) {
-            measurement = new Measurement(getApplicationContext(), new Settings(this).options());
+            measurement = new Measurement(getApplicationContext(), new Settings(this));
         }
         measurement.show(this::wantFrame);
         draw();

@@ -5,6 +5,7 @@ import dev.oxbow.Model;
 import dev.oxbow.Oxbow;
 import dev.oxbow.Session;
 import dev.oxbow.SessionOptions;
+import java.io.IOException;
 import java.util.Arrays;
 
 /**
@@ -43,8 +44,8 @@ final class Measurement {
     private String words = "Measuring";
     private boolean stopped;
 
-    Measurement(Context context, SessionOptions options) {
-        new Thread(() -> run(context, options), "measure").start();
+    Measurement(Context context, Settings settings) {
+        new Thread(() -> run(context, settings), "measure").start();
     }
 
     synchronized void show(Screen next) {
@@ -59,13 +60,10 @@ final class Measurement {
         return new Result(Arrays.copyOf(microseconds, done), Arrays.copyOf(kibibytes, done), TOKENS_OF_PART, words);
     }
 
-    private void run(Context context, SessionOptions options) {
+    private void run(Context context, Settings settings) {
         String end;
-        try (Model model = ModelFile.open(context, options);
-                Session session = Session.create(model, options)) {
-            for (int part = 0; part < PARTS && !isStopped(); ++part) {
-                note(part, measure(model, session));
-            }
+        try {
+            measure(context, settings.options());
             end = "Each dot: " + TOKENS_OF_PART + " tokens, one at a time";
         } catch (Exception | LinkageError e) {
             end = "Nothing was measured: " + e.getMessage();
@@ -76,12 +74,21 @@ final class Measurement {
         changed();
     }
 
+    private void measure(Context context, SessionOptions options) throws IOException {
+        try (Model model = ModelFile.open(context, options);
+                Session session = Session.create(model, options)) {
+            for (int part = 0; part < PARTS && !isStopped(); ++part) {
+                note(part, medianTime(model, session));
+            }
+        }
+    }
+
     private synchronized boolean isStopped() {
         return stopped;
     }
 
     /** The median of the tokens' times: other work of the phone shows in the mean. */
-    private static float measure(Model model, Session session) {
+    private static float medianTime(Model model, Session session) {
         long[] times = new long[TOKENS_OF_PART];
         for (int i = 0; i < times.length; ++i) {
             int token = (int) ((session.getPosition() * 7919) % model.getVocabulary());

@@ -2,6 +2,7 @@ package dev.oxbow.sample;
 
 import android.content.Context;
 import android.content.res.AssetFileDescriptor;
+import dev.oxbow.AndroidFiles;
 import dev.oxbow.Model;
 import dev.oxbow.OpenOptions;
 import dev.oxbow.SessionOptions;
@@ -27,11 +28,7 @@ final class ModelFile {
     static Model open(Context context, SessionOptions options) throws IOException {
         try (AssetFileDescriptor asset = context.getAssets().openFd(NAME)) {
             if (asset.getStartOffset() % ALIGNMENT == 0) {
-                return Model.open(
-                        asset.getParcelFileDescriptor().getFd(),
-                        asset.getStartOffset(),
-                        asset.getLength(),
-                        new OpenOptions().session(options));
+                return AndroidFiles.open(asset, new OpenOptions().session(options));
             }
             File copy = new File(context.getNoBackupFilesDir(), NAME);
             if (copy.length() != asset.getLength()

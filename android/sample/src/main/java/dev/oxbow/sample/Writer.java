@@ -45,10 +45,9 @@ final class Writer {
     String about() {
         return String.format(
                 Locale.ROOT,
-                "%s, %d parameters, arena %d KiB",
+                "%s, %d parameters",
                 model.getArchitecture(),
-                model.getParameters(),
-                model.getArenaBytes(options) / 1024);
+                model.getParameters());
     }
 
     /** The text under way goes on with them: a state is the same with any number of threads. */
@@ -79,10 +78,9 @@ final class Writer {
         long tokens = result.getPromptTokens() + result.getTokens();
         return String.format(
                 Locale.ROOT,
-                "%s; %.1f tokens/s with the prompt, arena %d KiB",
+                "%s; %.1f tokens/s with the prompt",
                 result,
-                nanoseconds == 0 ? 0.0 : tokens * 1e9 / nanoseconds,
-                generator.getSession().getArenaBytes() / 1024);
+                nanoseconds == 0 ? 0.0 : tokens * 1e9 / nanoseconds);
     }
 
     /** Of the text that an earlier process saved. */

@@ -1,7 +1,7 @@
 package dev.oxbow.sample;
 
 import android.content.Context;
-import dev.oxbow.SessionOptions;
+import dev.oxbow.Oxbow;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
@@ -16,6 +16,7 @@ final class WritingModel {
     }
 
     private final Context context;
+    private final Settings settings;
     private final ExecutorService worker = Executors.newSingleThreadExecutor();
     /** Used by the worker alone. */
     private Writer writer;
@@ -26,16 +27,19 @@ final class WritingModel {
     private Writing writing;
     private int textNumber;
     private boolean busy;
+    /** The native library is there. */
+    private boolean opened;
 
     /** The text before is what an earlier process had shown; when it was paused, {@link #resume} goes on with it. */
-    WritingModel(Context context, SessionOptions options, String before, boolean paused) {
+    WritingModel(Context context, String before, boolean paused) {
         this.context = context.getApplicationContext();
+        settings = new Settings(context);
         writing = new Writing(this::changed);
         writing.onText(before);
         if (paused) {
             writing.pause();
         }
-        worker.execute(() -> open(options));
+        worker.execute(this::open);
         if (paused) {
             Writing earlier = writing;
             work(writer -> earlier.goOnBehind(writer.savedText()));
@@ -64,9 +68,13 @@ final class WritingModel {
     }
 
     /** Opening maps the file and reads none of its weights, but it is a file all the same. */
-    private void open(SessionOptions options) {
+    private void open() {
         try {
-            writer = Writer.open(context, options);
+            settings.load();
+            writer = Writer.open(context, settings.options());
+            synchronized (this) {
+                opened = true;
+            }
             tell(writer.about());
         } catch (Exception | LinkageError e) {
             // An app for another processor has no native library for this one.
@@ -74,8 +82,13 @@ final class WritingModel {
         }
     }
 
+    Settings settings() {
+        return settings;
+    }
+
     synchronized String status() {
-        return busy ? writing.rate() + status : status;
+        String memory = opened ? ", library " + Oxbow.getNativeBytes() / 1024 + " KiB" : "";
+        return (busy ? writing.rate() + status : status) + memory;
     }
 
     synchronized boolean isBusy() {
@@ -108,14 +121,14 @@ final class WritingModel {
         return writing.isPaused();
     }
 
-    /** The text under way goes on with other threads, or on another device. */
-    void use(SessionOptions options) {
+    /** The text under way goes on as the settings are now: with other threads, or on another device. */
+    void useSettings() {
         boolean goesOn;
         synchronized (this) {
             goesOn = busy;
         }
         pause();
-        work(writer -> writer.use(options));
+        work(writer -> writer.use(settings.options()));
         if (goesOn) {
             worker.execute(this::resume);
         }

@@ -1,5 +1,0 @@
-package android.os;
-
-public final class Debug {
-    public static native long getNativeHeapAllocatedSize();
-}
