@@ -30,8 +30,8 @@ if(TARGET oxbow_jni)
     add_custom_command(
       OUTPUT "${java_jar}"
       COMMAND "${CMAKE_COMMAND}" -E rm -rf "${PROJECT_BINARY_DIR}/jar-classes"
-      COMMAND "${OXBOW_JAVAC}" --release 8 -Xlint:-options -encoding UTF-8 -d "${PROJECT_BINARY_DIR}/jar-classes"
-              ${java_sources}
+      COMMAND "${OXBOW_JAVAC}" --release 8 -Xlint:-options -encoding UTF-8 -sourcepath "${PROJECT_SOURCE_DIR}/android/stubs" -implicit:none
+              -d "${PROJECT_BINARY_DIR}/jar-classes" ${java_sources}
       COMMAND "${OXBOW_JAR}" --create --file "${java_jar}" -C "${PROJECT_BINARY_DIR}/jar-classes" .
       DEPENDS ${java_sources}
       COMMENT "oxbow.jar")
