@@ -334,7 +334,7 @@ std::map<std::string, SpentBits> spend_budget(const Converter& converter,
       };
       const bool fixed = (transform.keep_groups && converter.groups().contains(tensor.name)) ||
                          std::any_of(types.keep.begin(), types.keep.end(), is_this);
-      if (tensor.type == schema::DataType::I4 && !fixed) names.insert(tensor.name);
+      if (is_in_groups(tensor.type) && !fixed) names.insert(tensor.name);
     }
     ways.push_back(std::move(way));
   }
