@@ -191,6 +191,16 @@ class Converter {
     return graph;
   }
 
+  /// What matrices are fitted to. Groups that are kept have their codes.
+  MatrixInputs inputs_for(const Transform& transform, const Observed& observed) const {
+    if (!transform.fit) return {};
+    MatrixInputs inputs = observed.inputs;
+    if (transform.keep_groups) {
+      for (const auto& [name, found] : groups_) inputs.of.erase(name);
+    }
+    return inputs;
+  }
+
   void write(Built& built, const std::string& what, const MatrixInputs& inputs = {}) const {
     plan(built.graph);
     built.file = std::make_unique<DraftFile>(options_.output, built.graph);
@@ -286,7 +296,7 @@ Chosen choose(const Converter& converter, const ConvertOptions& options, const O
     if (std::find(tried.begin(), tried.end(), transform) != tried.end()) return;
     tried.push_back(transform);
     converter.write(built, "packing weights, " + transform_text(transform),
-                    transform.fit ? observed.inputs : MatrixInputs());
+                    converter.inputs_for(transform, observed));
     converter.progress("measuring quality, " + transform_text(transform));
     Quality quality = judge.compare(built.file->path());
     report += (report.empty() ? "" : "; ") + transform_text(transform) + ": " +
@@ -324,7 +334,7 @@ std::map<std::string, SpentBits> spend_budget(const Converter& converter,
     Transform same = transform;
     Built built{converter.prepare(types, same, observed), nullptr};
     converter.write(built, std::string("packing weights, ") + format,
-                    transform.fit ? observed.inputs : MatrixInputs());
+                    converter.inputs_for(transform, observed));
     StoredMatrices way{format, {}, built.file->errors()};
     for (const auto& [index, weight] : built.graph.weights) {
       const schema::TensorT& tensor = built.graph.tensor(index);
@@ -337,6 +347,12 @@ std::map<std::string, SpentBits> spend_budget(const Converter& converter,
       if (is_in_groups(tensor.type) && !fixed) names.insert(tensor.name);
     }
     ways.push_back(std::move(way));
+  }
+  if (names.empty()) {
+    throw UsageError(
+        "--budget has nothing to be spent on: every matrix of four bits is kept as it is, by "
+        "--keep "
+        "or since others have quantised it");
   }
   Transform none;
   Built floats{converter.prepare({.weights = "f32", .activations = false}, none), nullptr};

@@ -55,7 +55,7 @@ Args declare() {
       "with int4: so many bits for each weight of a matrix on average, more than 4.5, spent "
       "where they are measured to save most");
   args.option("activations", "TYPE",
-              "dynamic (default with int8, int4 and ternary weights: int8, scaled per row), static "
+              "dynamic (default with weights of few bits: int8, scaled per row), static "
               "(scales from --calibrate) or f32");
   args.option("max-segment", "N",
               "most tokens of one run (default: from the checkpoint, at least 64)");
@@ -166,7 +166,7 @@ ConvertOptions read_options(const Args& args) {
       weight_format(args.choice("weights", kDefaultWeights, weight_names()));
   options.quantize.keep = read_kept(args.texts("keep"));
   options.quantize.weights = weights.name;
-  options.budget = args.number("budget", 0, 4, 9);
+  options.budget = args.number("budget", 0, 4.5, 9);
   if (options.budget != 0 &&
       (options.quantize.weights != "int4" || !writes || args.has("no-quality"))) {
     throw UsageError(
@@ -178,10 +178,11 @@ ConvertOptions read_options(const Args& args) {
   options.quantize.activations = activations != "f32";
   options.quantize.static_scales = activations == "static";
   if (options.quantize.activations && weights.is_float()) {
-    throw UsageError("--activations " + activations +
-                     " needs --weights int8, int4 or ternary: int8 activations are multiplied with "
-                     "such weights only; use --activations f32 with --weights " +
-                     weights.name);
+    throw UsageError(
+        "--activations " + activations +
+        " needs --weights int8, int4, int4min or ternary: int8 activations are multiplied with "
+        "such weights only; use --activations f32 with --weights " +
+        weights.name);
   }
   options.import_options.max_segment =
       static_cast<uint32_t>(args.integer("max-segment", 0, 1, kMaxSize));

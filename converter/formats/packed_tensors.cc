@@ -299,7 +299,10 @@ std::string PackedTensors::note() const {
                      std::to_string(bits_) + " bits, " + (symmetric_ ? "symmetric" : "asymmetric");
   text += "; they are read as floats";
   // What has become of them a note of the conversion says.
-  return bits_ == 4 ? text + ", and --weights int4 finds their codes again" : text;
+  return bits_ == 4 ? text +
+                          ", whose codes --weights int4 finds again where groups have 32 columns "
+                          "in their order"
+                    : text;
 }
 
 }  // namespace oxbow::convert

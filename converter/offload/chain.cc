@@ -4,6 +4,7 @@
 
 #include "ops/linear/formula.h"
 #include "runtime/base/tensor.h"
+#include "runtime/model/plan_check.h"
 
 namespace oxbow::convert {
 namespace {
@@ -63,7 +64,8 @@ std::vector<StepRange> find_chains(const schema::ModelT& model) {
     for (uint32_t s = 0; s < steps.size(); ++s) {
       if (!is_static(model, *steps[s])) continue;
       StepRange range = {e, s, 1, model.tensors[steps[s]->inputs[0]]->rows};
-      while (s + 1 < steps.size() && leads(*steps[s], *steps[s + 1])) {
+      while (range.steps < kMaxOffloadSteps && s + 1 < steps.size() &&
+             leads(*steps[s], *steps[s + 1])) {
         ++s;
         ++range.steps;
       }

@@ -122,6 +122,7 @@ class ChannelScaler {
     for (const ScaledInput& scaled : way) {
       const uint32_t weight = step.inputs[scaled.input];
       const bool is_matrix = scaled.part == ScaledInput::kRows;
+      if (is_matrix && options_.groups.contains(graph_.tensor(weight).name)) return false;
       if (is_matrix ? uses_.readers(weight).size() != 1
                     : graph_.tensor(weight).width != scales.size()) {
         return false;

@@ -217,6 +217,36 @@ TEST(Groups, ThatAreFoundAreKeptAndNeitherScaledNorTurned) {
   EXPECT_EQ(group_rows(m.graph), 1u);
 }
 
+TEST(Groups, GiveTheirSizesToNoMatrixBehindThem) {
+  for (const bool kept : {false, true}) {
+    Maker m;
+    std::vector<float> values(64 * 64);
+    for (float& value : values) {
+      value = 0.25f * static_cast<float>(static_cast<int>(m.random() % 16) - 8);
+    }
+    const uint32_t up =
+        m.builder.linear("up", m.embed(64), m.builder.weight("w", 64, 64, values), kNone);
+    m.builder.output("y", m.builder.linear("down", up, m.matrix("plain", 8, 64), kNone));
+    QuantizeOptions options = {.weights = "int4"};
+    if (kept) options.groups = find_groups(m.graph, {{"plain", "int8"}});
+    EXPECT_EQ(scale_channels(m.graph, {{"up", sizes(64)}}, options), kept ? 0u : 1u);
+  }
+}
+
+TEST(Groups, OfOneNumberOrTwoAreNobodys) {
+  Maker m;
+  const std::vector<float> zeros(8 * 64);
+  std::vector<float> two(8 * 2);
+  for (float& value : two) value = static_cast<float>(m.random() % 1000) + 0.3f;
+  const uint32_t x = m.embed(64),
+                 z = m.builder.linear("a", x, m.builder.weight("zeros", 8, 64, zeros), kNone);
+  const uint32_t pair = m.builder.linear("b", x, m.matrix("plain", 2, 64), kNone);
+  m.builder.output(
+      "y", m.builder.add("sum", z,
+                         m.builder.linear("c", pair, m.builder.weight("two", 8, 2, two), kNone)));
+  EXPECT_TRUE(find_groups(m.graph, {}).empty());
+}
+
 /// Converts a golden pack with everything that can be done to it.
 Description convert_with_all(const std::string& pack, const std::string& output) {
   ConvertOptions options;

@@ -71,7 +71,7 @@ class ModelSections {
     const list = this.model.weight_errors;
     if (!list?.length) return;
     const spent = list[0].loss !== undefined, types = new Map(this.model.tensors.map(tensor => [tensor.name, tensor.type]));
-    const text = weight => `${(weight.error * 100).toFixed(3)} %` + (spent ? `, ${types.get(weight.name)}, ${weight.loss.toPrecision(3)}` : '');
+    const text = weight => `${(weight.error * 100).toFixed(3)} %` + (spent ? `, ${types.get(weight.name)}, ${weight.loss?.toPrecision(3) ?? ''}` : '');
     this.section('errors', spent ? 'Matrices' : 'Worst weights', 'Relative RMS error after rounding' +
       (spent ? ', type, and the loss by this one alone, as --budget estimated it.' : '.'), bars(list.map(weight => ({
       name: weight.name, parts: [[weight.error, 'a']], text: text(weight),

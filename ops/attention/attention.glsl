@@ -3,7 +3,7 @@
 //
 // A group of threads serves one head of keys and up to four queries, which are items: item = row * group + head of the
 // group. All of them number the keys that they see alike, and only see more or fewer, so that they share each tile: keys
-// go through shared memory, values through registers. In a tile a thread has a key while there are scores, columns of the
+// are read where they lie, values go through registers. In a tile a thread has a key while there are scores, columns of the
 // output afterwards.
 //
 // What a thread keeps of each item lies in arrays whose loops have constant bounds, so that compilers make registers of

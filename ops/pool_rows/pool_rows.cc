@@ -158,8 +158,10 @@ Status bind_pool_rows(BindContext& context, RunFunction* run) {
   if (mask && (!options->joins() || options->front() != 0 || options->two())) {
     return context.fail("has a mask, expected one x whose last rows join, with nothing in front");
   }
-  if (options->joins() && (options->group() == 0 || options->front() != 0 || shape)) {
-    return context.fail("joins rows, expected a group, no shape and nothing in front");
+  // The last of joined groups has all rows that are left, more than there are factors.
+  if (options->joins() &&
+      (options->group() == 0 || options->front() != 0 || shape || options->has_factors())) {
+    return context.fail("joins rows, expected a group, no shape, no factors and nothing in front");
   }
   auto& p = context.params<Params>();
   p = read_pool_rows(*options);

@@ -218,6 +218,12 @@ TEST(PoolRows, RefusesStepsThatMakeNoSense) {
          s.set([](auto& o) { o.has_shape = o.joins = true; });
        },
        "no shape"},
+      {"joins with factors",
+       [](Refused& s) {
+         s.op.inputs.push_back(&s.factors);
+         s.set([](auto& o) { o.has_factors = o.joins = true; });
+       },
+       "no factors"},
       {"mask without joins",
        [](Refused& s) {
          s.op.inputs.push_back(&s.mask);

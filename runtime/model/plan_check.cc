@@ -250,6 +250,7 @@ Status check_offload(const schema::Model& graph, uint32_t index, uint64_t data_b
   };
   const char* wrong = nullptr;
   if (offload.entry() >= graph.entry_points()->size() || offload.steps() == 0 ||
+      offload.steps() > kMaxOffloadSteps ||
       uint64_t{offload.step()} + offload.steps() >
           length(graph.entry_points()->Get(offload.entry())->steps())) {
     wrong = "its step does not exist";

@@ -15,6 +15,9 @@ struct Model;
 
 namespace oxbow {
 
+/// Of one offload: a chain of dense layers. Whoever looks at an offload walks its steps.
+inline constexpr uint32_t kMaxOffloadSteps = 64;
+
 Status check_plan(const schema::Model& graph, uint64_t graph_bytes, uint64_t data_bytes,
                   Error* error);
 

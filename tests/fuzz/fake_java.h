@@ -180,6 +180,7 @@ class FakeJava {
       get().calm();
       return reinterpret_cast<jmethodID>(&get().anything_);
     };
+    f.GetStaticMethodID = f.GetMethodID;
     f.NewGlobalRef = [](JNIEnv*, jobject object) { return object; };
     f.DeleteGlobalRef = [](JNIEnv*, jobject) {};
     f.DeleteLocalRef = [](JNIEnv*, jobject) {};
@@ -193,7 +194,7 @@ class FakeJava {
       get().pending_ = true;
       return 0;
     };
-    f.NewObjectV = [](JNIEnv*, jclass, jmethodID, va_list) {
+    f.CallStaticObjectMethodV = [](JNIEnv*, jclass, jmethodID, va_list) {
       get().calm();
       return reference(get().anything_);
     };

@@ -50,7 +50,6 @@ struct NpuLayer {
   uint32_t index = 0;
   uint32_t entry = 0;
   uint32_t entry_step = 0;
-  /// 0: the steps of another layer before it are among its own, and it is not used.
   uint32_t step_count = 0;
   NpuBound* steps = nullptr;
   /// Of oxb_npu_layer, which points here.

@@ -146,7 +146,7 @@ void NpuDevice::add_offload(NpuLayer& layer, size_t number) {
   layer.spec.buckets = layer.buckets;
 }
 
-/// Each step is one layer's, the first that has it.
+/// Each step is one layer's, the first that has it. Layers without steps go.
 Status NpuDevice::take_steps(Error* error) {
   auto* readers = new (std::nothrow) uint32_t[model_.graph->tensors()->size()]();
   if (readers == nullptr) return fail(error, Status::kOutOfMemory, "no memory for the layers");
@@ -164,6 +164,9 @@ Status NpuDevice::take_steps(Error* error) {
     step_count_ += layer.step_count;
   }
   delete[] readers;
+  const NpuLayer* last = std::remove_if(
+      layers_, layers_ + layer_count_, [](const NpuLayer& layer) { return layer.step_count == 0; });
+  layer_count_ = static_cast<size_t>(last - layers_);
   steps_ = new (std::nothrow) NpuBound[step_count_];
   if (steps_ == nullptr) {
     step_count_ = 0;
@@ -171,6 +174,7 @@ Status NpuDevice::take_steps(Error* error) {
   }
   NpuBound* next = steps_;
   for (size_t i = 0; i < layer_count_; ++i) {
+    layers_[i].spec.buckets = layers_[i].buckets;
     layers_[i].steps = next;
     next += layers_[i].step_count;
   }
@@ -182,7 +186,6 @@ NpuLayer* NpuDevice::find(uint32_t index) {
   NpuLayer* at =
       std::upper_bound(layers_, layers_ + layer_count_, index,
                        [](uint32_t step, const NpuLayer& layer) { return step < layer.index; });
-  while (at != layers_ && (at - 1)->step_count == 0) --at;
   if (at == layers_) return nullptr;
   --at;
   return index - at->index < at->step_count ? at : nullptr;

@@ -43,7 +43,7 @@ class StepBinder final : public VulkanBindContext {
     list_.scratch_bytes = std::max(list_.scratch_bytes, bytes);
   }
   void for_many_rows() override {
-    list_.dispatches[list_.dispatches.size() - 1].for_many_rows = true;
+    if (!out_of_memory) list_.dispatches[list_.dispatches.size() - 1].for_many_rows = true;
   }
   void prepare(VulkanPrepare function) override { host.prepare = function; }
   void finish(VulkanFinish function) override { host.finish = function; }

@@ -198,6 +198,8 @@ const char* check_bucket(const Device& device, const oxb_npu_layer& layer,
   }
   if (commands.header.fast_bytes > device.sram_bytes) return "the device has too little SRAM";
   if (bucket.weight_bytes > UINT32_MAX) return "the weights are too large";
+  // Sums of it are made below.
+  if (commands.header.scratch_bytes > SIZE_MAX / 4) return "it needs too much memory";
   if (device.driver != nullptr &&
       (reinterpret_cast<uintptr_t>(commands.actions.data()) % kDriverAlignment != 0 ||
        reinterpret_cast<uintptr_t>(bucket.weights) % kDriverAlignment != 0)) {

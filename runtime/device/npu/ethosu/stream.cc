@@ -123,14 +123,17 @@ constexpr Setting kSumsU85[] = {{kOfmPrecision, 5},       {kOfmStrideC, 4},
 constexpr Setting kCopyU85[] = {{kOfmPrecision, 0x101},   {kOfmStrideC, 1},       {kActivation, 0},
                                 {kActivationMin, 0xff80}, {kActivationMax, 0x7f}, {kOfmScale, 1}};
 
-/// Where operations and their reader look: all of them must have been set.
+/// Where operations and their reader look: all of them must have been set, since a chip may keep those of the stream before.
 constexpr uint32_t kNeeded[] = {
-    kIfmDepthM1,  kIfmPrecision, kIfmWidth0M1,  kIfmHeight0M1,  kIfmRegion,    kOfmWidthM1,
-    kOfmHeightM1, kOfmDepthM1,   kOfmPrecision, kOfmWidth0M1,   kOfmRegion,    kOfmHeight0M1,
-    kIfmBase0,    kIfmStrideX,   kIfmStrideY,   kIfmStrideC,    kOfmBase0,     kOfmStrideX,
-    kOfmStrideY,  kOfmStrideC,   kActivation,   kActivationMin, kActivationMax};
-constexpr uint32_t kNeededBySums[] = {kOfmBlockDepthM1, kWeightRegion, kScaleRegion, kWeightBase,
-                                      kWeightLength,    kScaleBase,    kScaleLength, kKernelStride};
+    kIfmDepthM1,     kIfmPrecision, kIfmWidth0M1,  kIfmHeight0M1,  kIfmRegion,     kOfmWidthM1,
+    kOfmHeightM1,    kOfmDepthM1,   kOfmPrecision, kOfmWidth0M1,   kOfmRegion,     kOfmHeight0M1,
+    kIfmBase0,       kIfmStrideX,   kIfmStrideY,   kIfmStrideC,    kOfmBase0,      kOfmStrideX,
+    kOfmStrideY,     kOfmStrideC,   kActivation,   kActivationMin, kActivationMax, kKernelWidthM1,
+    kKernelHeightM1, kKernelStride, kIfmPadTop,    kIfmPadLeft,    kIfmPadRight,   kIfmPadBottom,
+    kIfmUpscale,     kIfmZeroPoint, kOfmZeroPoint};
+constexpr uint32_t kNeededBySums[] = {kOfmBlockDepthM1, kWeightRegion, kScaleRegion, kScaleBase,
+                                      kScaleLength};
+constexpr uint32_t kNeededByTwoCores[] = {kParallelMode, kScale1Base, kScale1Length};
 constexpr uint32_t kNeededByU85[] = {kOfmScale, kAccFormat, kWeightFormat};
 constexpr uint32_t kNeededByDma[] = {kDmaSourceRegion, kDmaTargetRegion, kDmaSource, kDmaTarget,
                                      kDmaLength};
@@ -312,8 +315,14 @@ const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_by
         break;
       case kOpConv:
         if (!all_set(kNeeded) || !all_set(kNeededBySums) ||
-            (chip.product == EthosuChip::kU85 && !all_set(kNeededByU85))) {
+            (chip.product == EthosuChip::kU85 && !all_set(kNeededByU85)) ||
+            (chip.product == EthosuChip::kU65 && chip.cores() == 2 &&
+             !all_set(kNeededByTwoCores))) {
           return "a register was not set";
+        }
+        for (uint32_t core = 0; core < chip.cores(); ++core) {
+          const EthosuWeightRegisters& at = kEthosuWeightRegisters[core];
+          if (!is_set[at.base] || !is_set[at.length]) return "a register was not set";
         }
         why = check_convolution(reader.state(), chip, regions);
         break;
@@ -325,7 +334,9 @@ const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_by
         why = check_copy(reader.state(), regions);
         break;
       case kOpDmaStart:
-        if (!all_set(kNeededByDma)) return "a register was not set";
+        if (!all_set(kNeededByDma) || (chip.product == EthosuChip::kU85 && !is_set[kDmaSize0])) {
+          return "a register was not set";
+        }
         why = check_dma(reader.state(), regions);
         break;
       default: {

@@ -21,6 +21,8 @@ class Hazards {
   };
 
   bool meets(const Touch& touch) const {
+    // Many that meet nobody would take their number's square to record; a barrier among them costs little.
+    if (touched_.size() > kMost) return true;
     for (const Touch& other : touched_) {
       if (other.buffer == touch.buffer && (other.written || touch.written) &&
           other.begin < touch.end && touch.begin < other.end) {
@@ -35,6 +37,7 @@ class Hazards {
   void clear() { touched_.clear(); }
 
  private:
+  static constexpr size_t kMost = 256;
   Array<Touch> touched_;
 };
 
