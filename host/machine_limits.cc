@@ -34,6 +34,15 @@ constexpr double kSliceSeconds = 0.003;
 #define OXB_TWELVE(product) \
   product(0) product(1) product(2) product(3) product(4) product(5) \
   product(6) product(7) product(8) product(9) product(10) product(11)
+#define OXB_LOOP(name, product) \
+  void name(size_t turns) { \
+    asm volatile(OXB_TWELVE(OXB_ZERO) OXB_ZERO(12) OXB_ZERO(13) \
+                 "1:\n" OXB_TWELVE(product) OXB_NEXT \
+                 : "+r"(turns) \
+                 : \
+                 : OXB_TWELVE(OXB_TOUCHED) OXB_REGISTER(12), OXB_REGISTER(13), OXB_REGISTER(15), "cc"); \
+  }
+#define OXB_TOUCHED(sum) OXB_REGISTER(sum),
 // clang-format on
 
 struct Products {
@@ -45,22 +54,9 @@ struct Products {
 
 #if defined(__x86_64__)
 
-// clang-format off
 #define OXB_ZERO(sum) "vpxor %%xmm" #sum ", %%xmm" #sum ", %%xmm" #sum "\n"
-#define OXB_LOOP(name, product) \
-  void name(size_t turns) { \
-    asm volatile(OXB_TWELVE(OXB_ZERO) OXB_ZERO(12) OXB_ZERO(13) \
-                 "1:\n" OXB_TWELVE(product) \
-                 "dec %0\n" \
-                 "jnz 1b\n" \
-                 "vzeroupper\n" \
-                 : "+r"(turns) \
-                 : \
-                 : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", \
-                   "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm15", "cc"); \
-  }
-// clang-format on
-
+#define OXB_NEXT "dec %0\n jnz 1b\n vzeroupper\n"
+#define OXB_REGISTER(sum) "xmm" #sum
 #define OXB_INT8(sum) \
   "vpmaddwd %%ymm12, %%ymm13, %%ymm15\n vpaddd %%ymm15, %%ymm" #sum ", %%ymm" #sum "\n"
 #define OXB_FLOAT(sum) \
@@ -84,21 +80,9 @@ constexpr Products kFloat[] = {{Isa::kAvx512Vnni, float_avx512, 16}, {Isa::kAvx2
 
 #elif defined(__aarch64__)
 
-// clang-format off
 #define OXB_ZERO(sum) "movi v" #sum ".4s, #0\n"
-#define OXB_LOOP(name, product) \
-  void name(size_t turns) { \
-    asm volatile(OXB_TWELVE(OXB_ZERO) OXB_ZERO(12) OXB_ZERO(13) \
-                 "1:\n" OXB_TWELVE(product) \
-                 "subs %0, %0, #1\n" \
-                 "b.ne 1b\n" \
-                 : "+r"(turns) \
-                 : \
-                 : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", \
-                   "v12", "v13", "v15", "cc"); \
-  }
-// clang-format on
-
+#define OXB_NEXT "subs %0, %0, #1\n b.ne 1b\n"
+#define OXB_REGISTER(sum) "v" #sum
 #define OXB_INT8(sum) \
   "smull v15.8h, v12.8b, v13.8b\n smlal2 v15.8h, v12.16b, v13.16b\n sadalp v" #sum ".4s, v15.8h\n"
 #define OXB_FLOAT(sum) "fmul v15.4s, v12.4s, v13.4s\n fadd v" #sum ".4s, v" #sum ".4s, v15.4s\n"

@@ -47,7 +47,7 @@ std::string line_head(const std::string& name, double seconds, const RooflineRun
 }
 
 std::string run_text(const RooflineRun& run, const std::string& title) {
-  std::string out = format("\n%-24s%12s%9s%8s%8s  %-22s%s\n", title.c_str(), "time", "share",
+  std::string out = format("\n%-24s%12s%9s%8s%8s  %-24s%s\n", title.c_str(), "time", "share",
                            "GMAC/s", "GB/s", "of the limit", "output");
   const size_t shown = std::min(run.steps.size(), kShown);
   for (size_t i = 0; i < shown; ++i) {
@@ -61,7 +61,7 @@ std::string run_text(const RooflineRun& run, const std::string& title) {
     out += step.macs > 0.0 ? format("%8.1f%8.1f", step.macs / step.seconds * 1e-9,
                                     step.bytes / step.seconds * 1e-9)
                            : format("%16s", "");
-    out += format("  %-22s%s\n", limit.c_str(), printable(step.output).c_str());
+    out += format("  %-24s%s\n", limit.c_str(), printable(step.output).c_str());
   }
   if (run.steps.size() > shown) {
     double rest = 0.0;
