@@ -32,6 +32,7 @@ class BenchSections {
     }
     if (this.bench.stream) this.stream();
     if (this.bench.profile) { this.profile(); this.timeline(); }
+    if (this.bench.roofline) this.roofline();
     this.device();
   }
 
@@ -133,6 +134,26 @@ class BenchSections {
         .filter(([key]) => p.steps.some(step => step[key] > 0))
         .flatMap(([key, title]) => [el('h3', {}, title), zoomed(title, draw(key, letters))]);
     this.section('timeline', 'Steps over time', 'Each step as wide as it is long.', ...content, legend(Object.values(CATEGORIES)));
+  }
+
+  /// Steps beside what the machine gives, the slowest first.
+  roofline() {
+    const {limits, other_cores: others, prefill, decode} = this.bench.roofline;
+    const giga = value => value === undefined ? '' : (value / 1e9).toFixed(1);
+    const rates = facts([
+      ['tried', `${count(limits.threads, 'thread')}, ${time(limits.seconds)}`],
+      ['int8 products', limits.int8_macs_per_second && `${giga(limits.int8_macs_per_second)} GMAC/s (${limits.instructions})`],
+      ['float products', limits.float_macs_per_second && `${giga(limits.float_macs_per_second)} GMAC/s`],
+      ['reading', `${giga(limits.read_bytes_per_second)} GB/s, a block of ${bytes(limits.block_bytes)}`]]);
+    const limit = step => step.of_limit === undefined ? ''
+      : `${percent(step.of_limit)} ${step.limited_by === 'reading' ? 'reading' : step.products + ' products'}`;
+    const runs = [[prefill, 'Prefill of ' + grouped(prefill?.tokens ?? 0)], [decode, 'Decode, one token']].filter(([run]) => run)
+      .flatMap(([run, title]) => [el('h3', {}, title),
+        el('p', {}, `${time(run.seconds)} in all; ${time(run.judged_seconds)} in steps with a limit, which need ${time(run.least_seconds)} at least.`),
+        table([['step'], ['output', false, true], ['time', true], ['GMAC/s', true, true], ['GB/s', true, true], ['of the limit', true]],
+              run.steps.map(step => [`${step.step} ${step.op}`, step.output, time(step.seconds), giga(step.macs_per_second), giga(step.bytes_per_second), limit(step)]))]);
+    this.section('roofline', 'Steps beside what the machine gives', others >= 0.1
+      ? `This machine was busy: ${Math.round(others * 100)} % of a core for other programs. Times are to be doubted.` : '', rates, ...runs);
   }
 
   device() {

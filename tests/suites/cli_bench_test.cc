@@ -353,6 +353,90 @@ TEST_F(CliBench, TheProfileIsATableToo) {
   EXPECT_EQ(oxbow({"bench", model_, "--decode", "1", "--profile-csv", model_}).exit_code, 2);
 }
 
+TEST_F(CliBench, TheRooflineHoldsStepsAgainstTheMachine) {
+  const std::string floats = oxbow::testing::convert(
+      *directory_ / "checkpoint", *directory_ / "floats.oxb", {"--weights", "f32"});
+  for (const std::string& model : {model_, floats}) {
+    const CommandResult result = oxbow({"bench", model, "--prefill", "24", "--decode", "2",
+                                        "--roofline", "--threads", "2", "--json"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const json report = json::parse(result.out);
+    EXPECT_FALSE(report.contains("profile")) << "not asked for";
+    const json &roofline = report["roofline"], &limits = roofline["limits"];
+    EXPECT_EQ(limits["threads"], 2);
+    EXPECT_GT(limits["read_bytes_per_second"], 0.0);
+    EXPECT_GE(limits["block_bytes"], 1 << 16);
+    EXPECT_LE(limits["block_bytes"], 128 << 20);
+    const bool known = limits["instructions"] != "none";
+    for (const char* rate : {"int8_macs_per_second", "float_macs_per_second"}) {
+      EXPECT_EQ(limits.value(rate, 0.0) > 0.0, known) << rate;
+    }
+
+    // The graph tells the products of each step of a token.
+    const json inspected = json::parse(oxbow({"inspect", model, "--json"}).out);
+    const json& graph = inspected["entry_points"][0]["steps"];
+    uint64_t decoded = 0, all = 0;
+    for (const json& step : graph) all += uint64_t{step["macs_per_token"]};
+    for (const auto& [way, tokens] : {std::pair("prefill", 24), {"decode", 1}}) {
+      const json& run = roofline[way];
+      EXPECT_EQ(run["tokens"], tokens);
+      double last = 1e30, sum = 0.0, judged = 0.0, least = 0.0;
+      size_t matrices = 0;
+      for (const json& step : run["steps"]) {
+        const json& told = graph.at(size_t{step["step"]});
+        const double seconds = step["seconds"];
+        EXPECT_EQ(step["op"], told["op"]);
+        EXPECT_EQ(step["output"], told["outputs"][0]);
+        EXPECT_GT(seconds, 0.0);
+        EXPECT_LE(seconds, last) << "the slowest first";
+        last = seconds;
+        sum += seconds;
+        const bool attention = told["category"] == "attention";
+        EXPECT_FALSE(attention && tokens > 1 && step.contains("macs")) << "of empty memories";
+        if (!step.contains("macs")) continue;
+        EXPECT_GT(uint64_t{told["macs_per_token"]}, 0u) << step;
+        if (tokens == 1) decoded += uint64_t{step["macs"]};
+        // The logits are of one row, whatever the prompt.
+        const double once = told["macs_per_token"], macs = step["macs"];
+        EXPECT_TRUE(macs == once * tokens || macs == once) << step;
+        EXPECT_DOUBLE_EQ(step["macs_per_second"], macs / seconds);
+        EXPECT_DOUBLE_EQ(step["bytes_per_second"], double{step["bytes"]} / seconds);
+        EXPECT_GT(step["bytes"], 0.0) << step;
+        if (told["category"] == "matrix") {
+          ++matrices;
+          EXPECT_EQ(step["products"], model == floats ? "float" : "int8") << step;
+        }
+        EXPECT_EQ(step.contains("of_limit"), known);
+        if (!known) continue;
+        const double multiply =
+                         macs / double{limits[std::string(step["products"]) + "_macs_per_second"]},
+                     read = double{step["bytes"]} / double{limits["read_bytes_per_second"]};
+        EXPECT_DOUBLE_EQ(step["least_seconds"], std::max(multiply, read));
+        EXPECT_DOUBLE_EQ(step["of_limit"], std::max(multiply, read) / seconds);
+        EXPECT_EQ(step["limited_by"], read > multiply ? "reading" : "products");
+        EXPECT_GT(step["of_limit"], 0.0);
+        judged += seconds;
+        least += std::max(multiply, read);
+      }
+      EXPECT_GT(matrices, 4u) << way;
+      EXPECT_NEAR(run["seconds"], sum, 1e-9);
+      EXPECT_NEAR(run["judged_seconds"], judged, 1e-9);
+      EXPECT_NEAR(run["least_seconds"], least, 1e-9);
+    }
+    EXPECT_GT(decoded, all / 2) << "most products of a token are held against the machine";
+    EXPECT_LE(decoded, all);
+  }
+}
+
+TEST_F(CliBench, TheRooflineIsATable) {
+  const CommandResult result = oxbow({"bench", model_, "--decode", "2", "--roofline"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* part : {"roofline         1 thread tried for ", "GB/s", "of the limit",
+                           " Linear ", "prefill of 128", "decode, per token", "  at the limit"}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << "\n" << result.out;
+  }
+}
+
 /// Sections of a trace in the order they began, each with its depth; fails when they do not nest.
 std::vector<std::pair<int, std::string>> sections(const std::string& trace) {
   std::vector<std::pair<int, std::string>> out;

@@ -107,6 +107,32 @@ TEST_F(CliTasks, BenchMeasuresWhatThereIs) {
   }
   EXPECT_NE(good({"bench", translator_, "--profile"}).find("Attention"), std::string::npos);
   EXPECT_NE(good({"bench", classifier_, "--profile"}).find("Attention"), std::string::npos);
+  const json two_entries = json::parse(good({"bench", translator_, "--roofline", "--json"}));
+  const json graph = json::parse(good({"inspect", translator_, "--json"}));
+  json all_steps = json::array();
+  for (const json& entry : graph["entry_points"]) {
+    for (const json& step : entry["steps"]) all_steps.push_back(step);
+  }
+  // Of a translator the prompt is the encoder's and tokens are the decoder's: no step is in both.
+  for (const json& read : two_entries["roofline"]["prefill"]["steps"]) {
+    for (const json& said : two_entries["roofline"]["decode"]["steps"]) {
+      EXPECT_NE(read["step"], said["step"]);
+    }
+  }
+  for (const char* way : {"prefill", "decode"}) {
+    size_t counted = 0;
+    for (const json& step : two_entries["roofline"][way]["steps"]) {
+      const json& told = all_steps.at(size_t{step["step"]});
+      EXPECT_EQ(step["output"], told["outputs"][0]);
+      counted += step.contains("macs");
+      // Attention of a text that is shorter than it could be is not.
+      EXPECT_TRUE(!step.contains("macs") || told["category"] == "matrix") << step << told;
+    }
+    EXPECT_GT(counted, 4u) << way;
+  }
+  const json one_entry = json::parse(good({"bench", classifier_, "--roofline", "--json"}));
+  EXPECT_TRUE(one_entry["roofline"].contains("prefill"));
+  EXPECT_FALSE(one_entry["roofline"].contains("decode"));
   EXPECT_NE(good({"bench", floats_}).find("prefill"), std::string::npos);
   refused({"bench", encoder_, "--decode", "3"}, 3, "--prefill N");
   refused({"bench", generator_, "--stream", "100"}, 3, "--ring");

@@ -11,6 +11,7 @@
 
 #include "runtime/api/oxbow.h"
 #include "tools/bench/device.h"
+#include "tools/bench/roofline.h"
 #include "tools/bench/timeline.h"
 #include "tools/bench/times.h"
 #include "tools/common.h"
@@ -92,11 +93,18 @@ struct ProfileRow {
   /// Per prefill of `Report::prefill_tokens`, and per decoded token: medians of several.
   double prefill_seconds = 0.0;
   double decode_seconds = 0.0;
+  /// Of one step: its place among those of all entry points, how often a prefill calls it, and whether another device than
+  /// the processor runs it.
+  uint32_t step = 0;
+  double prefill_calls = 0.0;
+  bool other_device = false;
 };
 
 struct Profile {
   uint64_t prefill_tokens = 0;
   uint64_t decode_tokens = 0;
+  /// While tokens were decoded, all of them.
+  bool memories_full = false;
   /// By op, most expensive first; by step, in order.
   std::vector<ProfileRow> ops, steps;
 };
@@ -130,6 +138,7 @@ struct Report {
   std::optional<Timing> prefill, decode;
   std::optional<Stream> stream;
   std::optional<Profile> profile;
+  std::optional<Roofline> roofline;
   std::optional<Timeline> timeline;
 };
 
@@ -139,6 +148,8 @@ Report measure(const Args& args, const CommonOptions& common);
 /// 0 when there is nothing to compare with.
 inline double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
 
+/// How busy other programs kept the machine.
+std::string busy_text(double other_cores);
 std::string bench_text(const Report& report);
 /// A table with a row for each.
 std::string bench_markdown(const std::vector<Report>& reports);

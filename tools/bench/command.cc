@@ -34,6 +34,9 @@ void declare_bench(Args& args) {
   args.option("max-seconds", "S", "end each measurement after that time, with what it has");
   args.flag("profile", "time of each op as well");
   args.option("profile-csv", "FILE", "write the time of each step as a table");
+  args.flag("roofline",
+            "try for two seconds what this machine gives at most, and show beside it what each "
+            "step achieves");
   args.flag("trace", "mark runs and steps in the kernel's trace, for Perfetto; costs time");
   args.option("perfetto", "FILE",
               "write when each step of a few runs began and ended, for Perfetto and about:tracing");

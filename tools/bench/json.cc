@@ -207,6 +207,7 @@ nlohmann::json bench_json(const Report& report) {
                       {"ops", to_json(report.profile->ops)},
                       {"steps", to_json(report.profile->steps)}};
   }
+  if (report.roofline) out["roofline"] = roofline_json(*report.roofline);
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "host/describe.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/session.h"
 #include "tools/common.h"
@@ -24,6 +25,26 @@ BenchLimits read_limits(const Args& args) {
   limits.max_seconds = args.number("max-seconds", limits.max_seconds, 0.0, 1e30);
   return limits;
 }
+
+/// Cores that other programs use from now on.
+class OtherPrograms {
+ public:
+  explicit OtherPrograms(const KernelFiles& files) : files_(files), busy_(busy_seconds(files)) {}
+  std::optional<double> cores() const {
+    const std::optional<double> busy = busy_seconds(files_);
+    if (!busy || !busy_) return std::nullopt;
+    const double others = (*busy - *busy_) - (process_seconds() - own_);
+    // The kernel counts in hundredths of a second: of a short time more cores than there are.
+    return std::clamp(others / std::max(time_.seconds(), 1e-9), 0.0,
+                      static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)));
+  }
+
+ private:
+  const KernelFiles& files_;
+  std::optional<double> busy_;
+  double own_ = process_seconds();
+  Stopwatch time_;
+};
 
 }  // namespace
 
@@ -72,11 +93,10 @@ Report measure(const Args& args, const CommonOptions& common) {
   report.device = read_device(files);
   report.before = read_device_state(files);
   const uint64_t fed_before = bench.tokens_fed();
-  const std::optional<double> busy_before = busy_seconds(files);
-  const double own_before = process_seconds();
   const uint64_t switches_before = involuntary_switches();
   // What was measured until then is told.
   stop_on_interrupt();
+  const OtherPrograms others(files);
   const Stopwatch whole;
   if (prefill > 0) report.prefill = bench.prefill(prefill);
   if (decode > 0 && !bench.only_encodes() && !stop_wanted()) report.decode = bench.decode(decode);
@@ -84,16 +104,15 @@ Report measure(const Args& args, const CommonOptions& common) {
   report.seconds = whole.seconds();
   report.tokens_fed = bench.tokens_fed() - fed_before;
   report.involuntary_switches = involuntary_switches() - switches_before;
-  if (const std::optional<double> busy = busy_seconds(files); busy && busy_before) {
-    const double others = (*busy - *busy_before) - (process_seconds() - own_before);
-    // The kernel counts in hundredths of a second: of a short time more cores than there are.
-    report.other_cores = std::clamp(others / std::max(report.seconds, 1e-9), 0.0,
-                                    static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)));
-  }
+  report.other_cores = others.cores();
   report.after = read_device_state(files);
 
-  if ((args.has("profile") || args.has("profile-csv")) && !stop_wanted()) {
-    report.profile = bench.profile(prefill > 0 ? prefill : 128, 64);
+  const OtherPrograms others_later(files);
+  const bool profiled = args.has("profile") || args.has("profile-csv");
+  std::optional<Profile> profile;
+  if ((profiled || args.has("roofline")) && !stop_wanted()) {
+    profile = bench.profile(prefill > 0 ? prefill : 128, 64);
+    if (profiled) report.profile = profile;
   }
   if (args.has("perfetto") && !stop_wanted()) {
     report.timeline = bench.timeline(prefill > 0 ? prefill : 128, 16);
@@ -102,6 +121,11 @@ Report measure(const Args& args, const CommonOptions& common) {
   if (const oxb::Expected<oxb_npu_report> npu = bench.session().npu_report()) report.npu = *npu;
   report.resident = resident_memory();
   report.peak_memory = peak_memory(files);
+  // Takes memory of its own, of which nothing is told.
+  if (profile && args.has("roofline") && !stop_wanted()) {
+    report.roofline = roofline(describe_file(path).model, *profile, report.threads);
+    report.roofline->other_cores = others_later.cores();
+  }
   return report;
 }
 

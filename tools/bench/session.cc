@@ -57,6 +57,8 @@ struct StepTimes {
     /// Of the run that is going on; of all that have ended.
     uint64_t nanoseconds = 0;
     std::vector<double> seconds;
+    /// Of all runs.
+    uint64_t calls = 0;
 
     double median() { return seconds.empty() ? 0.0 : median_of(seconds); }
   };
@@ -77,6 +79,7 @@ struct StepTimes {
       entry.output = output;
     }
     entry.nanoseconds += nanoseconds;
+    entry.calls += 1;
   }
 };
 
@@ -322,7 +325,7 @@ std::optional<Turns> Bench::turns(uint64_t tokens, double seconds) {
 Profile Bench::profile(uint64_t prefill_tokens, uint64_t decode_tokens) {
   const std::unique_ptr<Trace> no_trace = std::move(trace_);
   Profile profile;
-  profile.prefill_tokens = prefill_tokens;
+  profile.prefill_tokens = encoder().is_whole() ? encoder().info().max_rows : prefill_tokens;
   profile.decode_tokens = decode_tokens;
   session_.reset();
   feed(encoder(), prefill_tokens);
@@ -337,7 +340,11 @@ Profile Bench::profile(uint64_t prefill_tokens, uint64_t decode_tokens) {
   }
   if (!only_encodes()) {
     start();
-    fill_memories(kFillTokens, decode_tokens);
+    profile.memories_full = fill_memories(kFillTokens, decode_tokens);
+    // A stream that ends keeps room for the tokens: full but for at most a tenth.
+    if (info_.capacity != 0) profile.memories_full = decode_tokens * 10 <= info_.capacity;
+    // What is translated is shorter than it could be.
+    if (translates()) profile.memories_full = false;
     for (uint64_t i = 0; i < decode_tokens; ++i) {
       if (is_full()) start();
       session_.set_profile(&StepTimes::callback, &decode);
@@ -349,7 +356,7 @@ Profile Bench::profile(uint64_t prefill_tokens, uint64_t decode_tokens) {
 
   // An encoder's steps come before a decoder's, and are in the first list only.
   for (const auto& [index, step] : prefill.steps) {
-    decode.steps.try_emplace(index, StepTimes::Step{step.op, step.output, 0, {}});
+    decode.steps.try_emplace(index, StepTimes::Step{step.op, step.output, 0, {}, 0});
   }
   std::map<std::string, ProfileRow> ops;
   for (auto& [index, step] : decode.steps) {
@@ -360,6 +367,9 @@ Profile Bench::profile(uint64_t prefill_tokens, uint64_t decode_tokens) {
     if (provider != "cpu" && provider != "reference") row.name += " " + provider;
     row.output = step.output;
     row.steps = 1;
+    row.step = index;
+    row.other_device = provider == "vulkan" || provider == "npu";
+    row.prefill_calls = static_cast<double>(prefill.steps[index].calls) / kProfiledRuns;
     row.prefill_seconds = prefill.steps[index].median();
     row.decode_seconds = step.median();
     ProfileRow& op = ops[row.name];

@@ -96,11 +96,7 @@ std::string machine_text(const Report& report) {
       grouped_text(report.involuntary_switches) +
       (report.involuntary_switches == 1 ? " involuntary switch" : " involuntary switches");
   if (!report.other_cores) return switches;
-  const std::string busy = format("%.0f %% of a core", *report.other_cores * 100);
-  return (*report.other_cores >= kBusyCores
-              ? "this machine was busy: " + busy + " for other programs"
-              : "quiet: " + busy + " for other programs") +
-         "; " + switches;
+  return busy_text(*report.other_cores) + "; " + switches;
 }
 
 /// Name and value of every line of the report but the profile.
@@ -201,6 +197,11 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
 
 }  // namespace
 
+std::string busy_text(double other_cores) {
+  return (other_cores >= kBusyCores ? "this machine was busy: " : "quiet: ") +
+         format("%.0f %% of a core for other programs", other_cores * 100);
+}
+
 std::string bench_text(const Report& report) {
   std::string out;
   for (const auto& [name, value] : lines(report))
@@ -221,6 +222,7 @@ std::string bench_text(const Report& report) {
     out += format("%-31s%16s%25s\n", "all", time_text(total.prefill).c_str(),
                   time_text(total.decode).c_str());
   }
+  if (report.roofline) out += roofline_text(*report.roofline);
   return out;
 }
 
