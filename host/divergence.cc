@@ -42,7 +42,14 @@ void Divergence::add(std::span<const float> judge, std::span<const float> other,
   cosine_.add(aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : (aa == bb ? 1.0 : 0.0));
   kl_.add(kl);
   const auto top = std::max_element(judge.begin(), judge.end()) - judge.begin();
-  top_.add(std::max_element(other.begin(), other.end()) - other.begin() == top ? 1 : 0);
+  const auto other_top = std::max_element(other.begin(), other.end()) - other.begin();
+  top_.add(other_top == top ? 1 : 0);
+  if (other_top != top) {
+    const double lead =
+        double{judge[static_cast<size_t>(top)]} - judge[static_cast<size_t>(other_top)];
+    lead_.add(lead);
+    largest_lead_ = std::max(largest_lead_, lead);
+  }
   const auto token = next >= 0 ? static_cast<size_t>(next) : static_cast<size_t>(top);
   const double change = std::exp(other[token] - zo) - std::exp(judge[token] - zj);
   delta_p_.add(change * change);

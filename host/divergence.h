@@ -36,6 +36,10 @@ class Divergence {
   Estimate kl() const;
   /// How often both have the same most likely token.
   Estimate same_top() const { return top_.estimate(); }
+  /// Where they differ: how much likelier the judge finds its own token than the other's, in nats. Small numbers are ties
+  /// that any rounding may decide.
+  Estimate overturned_lead() const { return lead_.estimate(); }
+  double largest_overturned_lead() const { return largest_lead_; }
   /// Root mean square of how much the probability of the token that followed has changed; where none is known, of
   /// the judge's most likely token.
   Estimate rms_delta_p() const;
@@ -55,8 +59,8 @@ class Divergence {
     double mean() const { return count > 0 ? sum / count : 0; }
     Estimate estimate() const;
   };
-  Sum cosine_, kl_, top_, delta_p_, judge_surprise_, surprise_, surprise_change_;
-  double largest_ = 0;
+  Sum cosine_, kl_, top_, lead_, delta_p_, judge_surprise_, surprise_, surprise_change_;
+  double largest_ = 0, largest_lead_ = 0;
 };
 
 }  // namespace oxbow

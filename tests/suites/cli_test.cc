@@ -231,6 +231,8 @@ TEST_F(CliText, EvalOfALongTextDoesNotDependOnHowItIsRead) {
                   double{both["models"][0]["bits_per_character"]},
               1e-9);
   EXPECT_LT(std::abs(difference), 0.2);
+  const json& divergence = both["divergence"];
+  EXPECT_LE(double{divergence["overturned_lead"]}, double{divergence["overturned_lead_largest"]});
 
   const json limited =
       json::parse(oxbow({"eval", bytes_, "--text", path, "--limit", "100", "--json"}).out);

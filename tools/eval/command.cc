@@ -221,6 +221,8 @@ nlohmann::json to_json(const Divergence& divergence) {
   add("mean_kl", divergence.kl());
   add("rms_delta_p", divergence.rms_delta_p());
   add("same_top", divergence.same_top());
+  add("overturned_lead", divergence.overturned_lead());
+  out["overturned_lead_largest"] = divergence.largest_overturned_lead();
   return out;
 }
 
@@ -233,6 +235,10 @@ void print(const Divergence& divergence) {
   row("mean KL", estimate_text(divergence.kl(), "%.5f") + " nats");
   row("RMS change of p", estimate_text(divergence.rms_delta_p(), "%.3f", 100) + " %");
   row("same top token", estimate_text(divergence.same_top(), "%.2f", 100) + " %");
+  char largest[48];
+  std::snprintf(largest, sizeof(largest), "%.3f", divergence.largest_overturned_lead());
+  row("lead overturned",
+      estimate_text(divergence.overturned_lead(), "%.3f") + " nats, at most " + largest);
 }
 
 nlohmann::json to_json(const Quality& quality) {
