@@ -139,7 +139,7 @@ int query(const Args& args) {
   if (args.has("json")) {
     nlohmann::json list = nlohmann::json::array();
     for (size_t q = 0; q < queries.count; ++q) {
-      const auto begin = static_cast<ptrdiff_t>(q * k), end = begin + k;
+      const auto begin = static_cast<ptrdiff_t>(q * k), end = begin + static_cast<ptrdiff_t>(k);
       list.push_back(
           {{"ids", std::vector<uint64_t>(results.ids.begin() + begin, results.ids.begin() + end)},
            {"scores",
