@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -142,7 +143,7 @@ std::vector<int32_t> read_prompt(const Request& request, uint32_t most, size_t* 
 }
 
 std::vector<std::byte> read_state_file(const std::string& path) {
-  const std::string bytes = read_file(path, size_t{1} << 40);
+  const std::string bytes = read_file(path, SIZE_MAX / 2);
   const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
   return {begin, begin + bytes.size()};
 }

@@ -33,7 +33,8 @@ std::vector<InputRows> select_rows(const std::vector<InputRows>& inputs,
     InputRows& to =
         selected.emplace_back(InputRows{input.name, rows.size(), input.width, {}, {}, false});
     for (const uint64_t row : rows) {
-      const auto begin = static_cast<ptrdiff_t>(row * input.width), end = begin + input.width;
+      const auto begin = static_cast<ptrdiff_t>(row * input.width);
+      const auto end = begin + static_cast<ptrdiff_t>(input.width);
       if (input.floats.empty()) {
         to.integers.insert(to.integers.end(), input.integers.begin() + begin,
                            input.integers.begin() + end);
