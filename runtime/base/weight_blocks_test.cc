@@ -83,13 +83,17 @@ TEST(TensorBytes, OnlyWhatAFileMayHoldHasASize) {
   EXPECT_EQ(bytes, 4u * 144);
   EXPECT_TRUE(tensor_bytes(DataType::kTernary, Layout::kBlock8x16, 9, 17, 1, &bytes));
   EXPECT_EQ(bytes, 4u * 32 + 9 * 4);
-  EXPECT_TRUE(tensor_bytes(DataType::kI4, Layout::kBlock8x32, 0x7fffffff, 0x3fffffff, 0, &bytes));
-  EXPECT_EQ(bytes, (uint64_t{1} << 53) * 144);
+  // Nothing of this size has an address in 32 bits.
+  const bool has_size = sizeof(size_t) == 8;
+  EXPECT_EQ(tensor_bytes(DataType::kI4, Layout::kBlock8x32, 0x7fffffff, 0x3fffffff, 0, &bytes),
+            has_size);
+  if (has_size) EXPECT_EQ(bytes, (uint64_t{1} << 53) * 144);
   EXPECT_TRUE(tensor_bytes(DataType::kI4Min, Layout::kBlock8x32Min, 9, 33, 0, &bytes));
   EXPECT_EQ(bytes, 4u * 160);
-  EXPECT_TRUE(
-      tensor_bytes(DataType::kI4Min, Layout::kBlock8x32Min, 0x7fffffff, 0x3fffffff, 0, &bytes));
-  EXPECT_EQ(bytes, (uint64_t{1} << 53) * 160);
+  EXPECT_EQ(
+      tensor_bytes(DataType::kI4Min, Layout::kBlock8x32Min, 0x7fffffff, 0x3fffffff, 0, &bytes),
+      has_size);
+  if (has_size) EXPECT_EQ(bytes, (uint64_t{1} << 53) * 160);
   EXPECT_FALSE(tensor_bytes(DataType::kI4Min, Layout::kBlock8x32, 9, 33, 0, &bytes));
   EXPECT_FALSE(tensor_bytes(DataType::kI4, Layout::kBlock8x32Min, 9, 33, 0, &bytes));
   EXPECT_FALSE(tensor_bytes(DataType::kI4Min, Layout::kBlock8x32Min, 9, 33, 1, &bytes));

@@ -26,7 +26,12 @@ TEST_P(ArenaSize, IsWhatItWas) {
   ASSERT_TRUE(model.ok()) << model.status().text();
   const auto memory = model->plan();
   ASSERT_TRUE(memory.ok()) << memory.status().text();
-  EXPECT_EQ(memory->session_bytes, pinned.session);
+  // The session itself is made of pointers.
+  if (sizeof(void*) == 8) {
+    EXPECT_EQ(memory->session_bytes, pinned.session);
+  } else {
+    EXPECT_LT(memory->session_bytes, pinned.session);
+  }
   EXPECT_EQ(memory->state_bytes, pinned.states);
   EXPECT_EQ(memory->activation_bytes, pinned.activations);
   EXPECT_EQ(memory->scratch_bytes, pinned.scratch);
