@@ -87,13 +87,17 @@ TEST(TensorBytes, OnlyWhatAFileMayHoldHasASize) {
   const bool has_size = sizeof(size_t) == 8;
   EXPECT_EQ(tensor_bytes(DataType::kI4, Layout::kBlock8x32, 0x7fffffff, 0x3fffffff, 0, &bytes),
             has_size);
-  if (has_size) EXPECT_EQ(bytes, (uint64_t{1} << 53) * 144);
+  if (has_size) {
+    EXPECT_EQ(bytes, (uint64_t{1} << 53) * 144);
+  }
   EXPECT_TRUE(tensor_bytes(DataType::kI4Min, Layout::kBlock8x32Min, 9, 33, 0, &bytes));
   EXPECT_EQ(bytes, 4u * 160);
   EXPECT_EQ(
       tensor_bytes(DataType::kI4Min, Layout::kBlock8x32Min, 0x7fffffff, 0x3fffffff, 0, &bytes),
       has_size);
-  if (has_size) EXPECT_EQ(bytes, (uint64_t{1} << 53) * 160);
+  if (has_size) {
+    EXPECT_EQ(bytes, (uint64_t{1} << 53) * 160);
+  }
   EXPECT_FALSE(tensor_bytes(DataType::kI4Min, Layout::kBlock8x32, 9, 33, 0, &bytes));
   EXPECT_FALSE(tensor_bytes(DataType::kI4, Layout::kBlock8x32Min, 9, 33, 0, &bytes));
   EXPECT_FALSE(tensor_bytes(DataType::kI4Min, Layout::kBlock8x32Min, 9, 33, 1, &bytes));
