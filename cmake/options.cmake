@@ -126,7 +126,7 @@ endfunction()
 set(oxbow_json_headers <nlohmann/json.hpp> <schema/model_generated.h>)
 
 # oxbow_precompile_library(<target> [SKIP regex]): for runtime and ops, where what a source lacks would not be seen: the
-# release build goes without, so that it is. Not where sources are compiled for size, each in its own way.
+# shared library's build goes without, so that it is. Not where sources are compiled for size, each in its own way.
 option(OXBOW_PCH_LIBRARY "Precompile the schema for runtime and ops, too; for builds beside one that does not" OFF)
 function(oxbow_precompile_library target)
   if(OXBOW_PCH_LIBRARY AND NOT OXBOW_SMALL)
