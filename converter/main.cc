@@ -91,6 +91,8 @@ Args declare() {
                 "also compile the dense int8 layers for an accelerator (docs/npu.md)");
   args.option("npu-rows", "LIST",
               "numbers of rows to compile them for (default 16,64; at most --max-segment)");
+  args.flag("npu-chains",
+            "static layers that follow one another go to Ethos-U as one, rounded between them");
   args.option("npu-cache", "FILE", "keep compiled layers there, and take those that are");
   args.option("vela", "PROGRAM", "Arm's compiler for Ethos-U (default vela)");
   args.option("vela-system", "NAME",
@@ -217,13 +219,14 @@ ConvertOptions read_options(const Args& args) {
   options.debug_outputs = args.has("debug-outputs");
   options.offload.targets = args.texts("npu");
   if (args.has("npu-rows")) options.offload.rows = read_rows(args.text("npu-rows", ""));
+  options.offload.chains = args.has("npu-chains");
   options.offload.cache = args.text("npu-cache", "");
   options.offload.vela = args.text("vela", options.offload.vela);
   options.offload.vela_system = args.text("vela-system", "");
   options.offload.vela_memory = args.text("vela-memory", "");
   options.offload.litert_tool = args.text("litert-tool", "");
-  for (const char* name :
-       {"npu-rows", "npu-cache", "vela", "vela-system", "vela-memory", "litert-tool"}) {
+  for (const char* name : {"npu-rows", "npu-chains", "npu-cache", "vela", "vela-system",
+                           "vela-memory", "litert-tool"}) {
     if (args.has(name) && options.offload.targets.empty()) {
       throw UsageError(std::string("--") + name + " needs --npu");
     }

@@ -151,6 +151,10 @@ Status NpuHandle::describe(Error* error) {
                 "plug-in '%.60s': alignment is %u, expected a power of two up to %zu", name(),
                 caps_.alignment, kMaxAlignment);
   }
+  if (caps_.result < OXB_NPU_EXACT_SUMS || caps_.result > OXB_NPU_TOLERANCE) {
+    return fail(error, Status::kNoDevice, "plug-in '%.60s': result %d is unknown", name(),
+                static_cast<int>(caps_.result));
+  }
   if (caps_.target_count > kMaxTargets || (caps_.target_count != 0 && caps_.targets == nullptr) ||
       (caps_.memory & OXB_NPU_MEMORY_HOST) == 0) {
     return fail(error, Status::kNoDevice,

@@ -43,6 +43,8 @@ class NpuHandle {
 
   const char* name() const { return plugin_.name; }
   const oxb_npu_caps& caps() const { return caps_; }
+  /// Its int8 codes are those of the formula in integers.
+  bool rounds_integers() const { return (caps_.flags & OXB_NPU_ROUNDS_INTEGERS) != 0; }
   bool runs_target(const char* target) const;
 
   // The plug-in's functions, one at a time.

@@ -173,7 +173,8 @@ Status NpuDevice::compare_codes(NpuLayer& layer, size_t rows, RunContext& contex
   for (size_t r = 0; r < rows; ++r) std::memcpy(from + r * x.width, x.i8(r), x.width);
   for (uint32_t i = 0; i < layer.step_count; ++i) {
     const NpuBound& bound = layer.steps[i];
-    bound.step.formula(bound.params, from, rows, i + 1 == layer.step_count, to);
+    const NpuCodes codes = {i + 1 == layer.step_count, handle_->rounds_integers()};
+    bound.step.formula(bound.params, codes, from, rows, to);
     std::swap(from, to);
   }
   const auto* codes = reinterpret_cast<const int8_t*>(memory_ + codes_);
