@@ -138,6 +138,7 @@ bool NpuDevice::run_bucket(NpuLayer& layer, uint32_t bucket, size_t first, size_
 void NpuDevice::refuse(const NpuLayer& layer, const char* why) {
   failed_ = true;
   std::snprintf(failure_.text, sizeof(failure_.text), "'%.30s': %.80s", layer.spec.name, why);
+  (void)failure_.read();  // A name is cut wherever that is.
   model_.log(Log::kWarning,
              "plug-in '%.40s' failed in step %u, giving %s; the CPU goes on in its place",
              handle_->name(), layer.index, failure_.text);
