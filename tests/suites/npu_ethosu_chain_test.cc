@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/offload/ethosu.h"
 #include "host/describe.h"
 #include "host/testing/paths.h"
 #include "host/testing/temporary_directory.h"
@@ -203,6 +204,23 @@ TEST(EthosuChains, AreTheFeedForwardBlocksAndTheOtherLayersGiveSums) {
   for (const auto& [entry, step] : chains) {
     EXPECT_FALSE(layers.contains({entry, step})) << step;
     EXPECT_FALSE(layers.contains({entry, step + 1})) << step;
+  }
+}
+
+/// TOSA says nothing of scaled sums beyond 32 bits.
+TEST(EthosuChains, AreNotMadeWhereScaledSumsMightNotFit) {
+  convert::OffloadOptions options;
+  options.chains = true;
+  const auto compiler = convert::make_ethosu_compiler("ethos-u65-256", options);
+  convert::ChainLayer layer;
+  layer.weight = {100, 1, std::vector<int8_t>(100)};
+  layer.biases = {1000};
+  const float most = 2147483647.0f / (16384.0f * 100 + 1000);
+  for (const auto& [factor, fits] :
+       {std::pair(0.001f, true), std::pair(0.99f * most, true), std::pair(1.01f * most, false),
+        std::pair(INFINITY, false), std::pair(NAN, false)}) {
+    layer.factors = {factor};
+    EXPECT_EQ(compiler->takes({layer, layer}), fits) << factor;
   }
 }
 
