@@ -19,6 +19,8 @@ using nlohmann::json;
 
 // No token of a vocabulary in use has as many bytes. Ways to cut a token in two are in proportion to it.
 constexpr size_t kMaxTokenBytes = 1024;
+// For each token. Of lists in use they are some three; tokens that are parts of each other have as many as bytes.
+constexpr size_t kMaxWays = 64;
 
 /// A list that is known: how it cuts text, and its special tokens.
 struct KnownList {
@@ -105,6 +107,10 @@ class RankedTokens {
     for (const auto& [bytes, id] : ids_) by_id.emplace_back(id, &bytes);
     std::sort(by_id.begin(), by_id.end());
     for (const auto& [id, bytes] : by_id) {
+      if (out.merges.size() > kMaxWays * by_id.size()) {
+        fail("its tokens can be cut in more than " + std::to_string(kMaxWays) +
+             " times as many ways, which is not supported");
+      }
       for (size_t cut = 1; cut < bytes->size(); ++cut) {
         const auto left = ids_.find(bytes->substr(0, cut));
         if (left == ids_.end()) continue;
