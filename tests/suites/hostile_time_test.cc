@@ -10,11 +10,13 @@
 #include "converter/formats/onnx_model.h"
 #include "converter/text/tokenizer/find.h"
 #include "converter/text/tokenizer/gguf_tokenizer.h"
+#include "converter/text/tokenizer/merge_table.h"
 #include "converter/text/tokenizer/pattern.h"
 #include "converter/text/tokenizer/settings.h"
 #include "host/errors.h"
 #include "host/image.h"
 #include "host/testing/files.h"
+#include "runtime/text/tables/merges.h"
 
 namespace oxbow::testing {
 namespace {
@@ -44,7 +46,7 @@ std::string refusal_of(const Work& work) {
 }
 
 TEST(HostileTime, ManyTokensOfOneKindAreReadOnce) {
-  constexpr uint32_t kTokens = 300'000;
+  constexpr uint32_t kTokens = 200'000;
   GgufVocabulary vocabulary;
   vocabulary.kind = GgufVocabulary::Kind::kWordPiece;
   for (uint32_t i = 0; i < kTokens; ++i) vocabulary.tokens.push_back("t" + std::to_string(i));
@@ -59,6 +61,18 @@ TEST(HostileTime, ManyTokensOfOneKindAreReadOnce) {
   size_t count = 0;
   EXPECT_EQ(refusal_of([&] { count = read_tokenizer_settings(directory / "").added.size(); }), "");
   EXPECT_EQ(count, kTokens / 2);
+}
+
+TEST(HostileTime, MergesWhoseIdsWereChosenToMeetAreRefused) {
+  constexpr size_t kMerges = 100'000;
+  std::vector<schema::Merge> merges;
+  // All in the first part of the table, which takes the square of their number to fill.
+  for (uint32_t left = 0; merges.size() < kMerges; ++left) {
+    for (uint32_t right = 0; right < 4000 && merges.size() < kMerges; ++right) {
+      if (merge_place(left, right, 2 * kMerges) < 1000) merges.emplace_back(left, right, 0, 0);
+    }
+  }
+  EXPECT_THAT(refusal_of([&] { build_merge_table(merges); }), HasSubstr("in the same place"));
 }
 
 TEST(HostileTime, ATemplateDoesNotRepeatALongListOfTokens) {
