@@ -298,6 +298,21 @@ TEST_F(CliAlive, WhoGivesNoPromptIsAskedForOne) {
   EXPECT_THAT(program.shown(), HasSubstr("\033[1;36m> "));
 }
 
+TEST_F(CliAlive, APipeThatTakesLongIsToldAndIsNoSpeed) {
+  // Something comes all the time, and never as much as is read at once.
+  const std::string line =
+      "{ for i in 1 2 3 4 5 6 7 8 9 10 11 12; do printf ab; sleep 0.2; done; } | " + emulator() +
+      " " + program_dir() + "/oxbow run " + bytes_ + " -n 1";
+  TerminalProgram program("/bin/sh", {"-c", line}, {"TERM=xterm", "NO_COLOR=1"});
+  ASSERT_TRUE(program.wait_for("waiting for standard input: ")) << program.shown();
+  ASSERT_TRUE(program.wait_for("prompt 24 tokens, ")) << program.shown();
+  EXPECT_EQ(program.finish(), 0);
+  // More than two seconds were waited: 24 tokens in them would be ten a second.
+  const std::string told = program.shown().substr(program.shown().find("24 tokens, ") + 11);
+  EXPECT_GT(std::stod(told), 100.0) << told;
+  EXPECT_THAT(program.shown().substr(0, program.shown().find("prompt 24")), Not(HasSubstr("/s")));
+}
+
 TEST_F(CliAlive, ThereAreNoColoursWhereTheyAreNotWanted) {
   TerminalProgram program("oxbow", {"run", bytes_, "a", "-n", "5"}, {"NO_COLOR=1", "TERM=xterm"});
   EXPECT_EQ(program.finish(), 0);

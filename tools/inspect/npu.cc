@@ -148,9 +148,10 @@ std::string npu_text(const schema::ModelT& model) {
         "  litert: its graphs are not verified, its runs take memory, and no plan tells how much\n";
   }
   for (const auto& [key, total] : totals_of(model)) {
-    out += format("  %s, %u rows: %zu layers, %s bytes, %s products, %s cycles\n",
-                  key.first.c_str(), key.second, total.layers, grouped_text(total.bytes).c_str(),
-                  grouped_text(total.macs).c_str(), grouped_text(total.cycles).c_str());
+    out += format("  %s, %s: %s, %s, %s products, %s cycles\n", key.first.c_str(),
+                  count_text(key.second, "row").c_str(), count_text(total.layers, "layer").c_str(),
+                  size_text(total.bytes).c_str(), grouped_text(total.macs).c_str(),
+                  grouped_text(total.cycles).c_str());
   }
   rows = {};
   for (const auto& [what, count] : left_of(model)) {
