@@ -3,6 +3,7 @@
     python -m unittest discover -s python/tests     with the package on the path
 """
 
+import inspect
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import typing
 import unittest
 
 import numpy
@@ -204,6 +206,21 @@ class TestOxbow(unittest.TestCase):
                 session.run(tokens)
         with self.assertRaises(oxbow.OxbowError):
             session.run([self.model.vocabulary])
+
+    def test_everything_public_has_types(self):
+        self.assertTrue(pathlib.Path(oxbow.__file__).with_name("py.typed").is_file())
+        functions = {}
+        for name in oxbow.__all__:
+            item = getattr(oxbow, name)
+            for member, value in vars(item).items() if inspect.isclass(item) else [("", item)]:
+                value = value.fget if isinstance(value, property) else value
+                if inspect.isfunction(value) and (not member.startswith("_") or member == "__init__"):
+                    functions[f"{name}.{member}"] = value
+        self.assertGreater(len(functions), 30)
+        for name, function in functions.items():
+            hints = typing.get_type_hints(function)
+            wanted = {"return", *inspect.signature(function).parameters} - {"self"}
+            self.assertEqual(wanted - set(hints), set(), name)
 
     def test_bench_measures(self):
         report = self.model.bench("--decode", "5")
