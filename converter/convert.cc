@@ -179,6 +179,10 @@ class Converter {
     transform.turn = transform.turn && turn_matrices(graph, how, keep_chains) != 0;
     transform.group_rows = transform.group_rows && !types.static_scales && group_rows(graph) != 0;
     transform.turn_keys = transform.turn_keys && turn_keys(graph) != 0;
+    if (types.i4_rings && narrow_rings(graph) == 0) {
+      graph.warnings.push_back(
+          "--kv int4 finds no ring of keys and values whose heads have a multiple of 32 columns");
+    }
     if (types.static_scales) {
       const Calibration& calibration = transform.scale ? observed.scaled : observed.plain;
       if (const size_t unseen = set_static_scales(graph, calibration); unseen != 0) {
@@ -413,6 +417,8 @@ void write_metadata(const Source& from, const ConvertOptions& options, const Tra
     kept += (kept.empty() ? "" : ",") + one.format + ":" + one.pattern;
   }
   if (!kept.empty()) add_values(metadata.settings, {{"keep", kept}});
+  if (options.quantize.tie_tables) add_values(metadata.settings, {{"tie_table", "true"}});
+  if (options.quantize.i4_rings) add_values(metadata.settings, {{"kv", "int4"}});
   if (!weight_format(options.quantize.weights).is_float()) {
     add_values(metadata.settings, {{"transform", transform_text(transform)}});
   }

@@ -62,6 +62,13 @@ Args declare() {
   args.option("context", "N", "tokens in the KV cache (default: the model's maximum)");
   args.flag("ring", "a sliding window: the oldest of them leave, so that the stream is endless");
   args.option("sinks", "N", "with --ring: attention sinks, the first N tokens, never leave");
+  args.flag(
+      "tie-table",
+      "a table of words that is the head too is stored once, in the head's bits (default: a copy "
+      "of its rows in eight)");
+  args.option("kv", "TYPE",
+              "how keys and values are remembered beside int8 activations: int8 (default) or int4, "
+              "which halves the KV cache and loses more");
   args.option(
       "tokenizer", "FILE",
       "tokenizer.json, vocab.json (beside merges.txt), vocab.txt, a SentencePiece model, a JSON "
@@ -183,6 +190,11 @@ ConvertOptions read_options(const Args& args) {
         " needs --weights int8, int4, int4min or ternary: int8 activations are multiplied with "
         "such weights only; use --activations f32 with --weights " +
         weights.name);
+  }
+  options.quantize.tie_tables = args.has("tie-table");
+  options.quantize.i4_rings = args.choice("kv", "int8", {"int8", "int4"}) == "int4";
+  if (options.quantize.i4_rings && !options.quantize.activations) {
+    throw UsageError("--kv int4 needs --activations dynamic or static: others remember floats");
   }
   options.import_options.max_segment =
       static_cast<uint32_t>(args.integer("max-segment", 0, 1, kMaxSize));

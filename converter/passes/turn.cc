@@ -21,6 +21,15 @@ bool can_be_turned(const schema::TensorT& weight, const QuantizeOptions& options
          !options.groups.contains(weight.name);
 }
 
+/// Steps that look up rows of a matrix and can turn them back.
+std::vector<schema::StepT*> lookups(const Uses& uses, uint32_t weight) {
+  std::vector<schema::StepT*> steps;
+  for (const Use& reader : uses.readers(weight)) {
+    if (op_traits(reader.step->op).turn_back != nullptr) steps.push_back(reader.step);
+  }
+  return steps;
+}
+
 bool turns_output(const schema::StepT& step) {
   return op_traits(step.op).signature->output().turns;
 }
@@ -116,7 +125,7 @@ size_t turn_matrices(Graph& graph, const QuantizeOptions& options, bool keep_cha
       const auto matrix = weight_input(op_traits(reader.step->op));
       const uint32_t weight = matrix ? reader.step->inputs[matrix->input] : 0;
       if (!matrix || !can_be_turned(graph.tensor(weight), options) || !inputs.contains(weight) ||
-          uses.readers(weight).size() != inputs.at(weight).size()) {
+          uses.readers(weight).size() != inputs.at(weight).size() + lookups(uses, weight).size()) {
         chosen.erase(x);
       }
     }
@@ -127,7 +136,9 @@ size_t turn_matrices(Graph& graph, const QuantizeOptions& options, bool keep_cha
   }
   for (const auto& [weight, tensors] : inputs) {
     if (!chosen.contains(tensors[0])) continue;
-    graph.weights.at(weight).turn_rows(graph.tensor(tensors[0]).hadamard);
+    const uint32_t block = graph.tensor(tensors[0]).hadamard;
+    graph.weights.at(weight).turn_rows(block);
+    for (schema::StepT* step : lookups(uses, weight)) op_traits(step->op).turn_back(*step, block);
   }
   return chosen.size();
 }
