@@ -76,6 +76,8 @@ TokenSource read_tokens(const std::string& path, const std::string& label) {
 struct Observed {
   ChannelSizes sizes;
   MatrixInputs inputs;
+  /// Whether they tell what goes together, and not just how large it is.
+  bool can_fit = false;
   /// Static scales only: of the graph as it is, and of the scaled one.
   Calibration plain, scaled;
 };
@@ -176,7 +178,9 @@ class Converter {
     transform.scale = transform.scale && scale_channels(graph, observed.sizes, how) != 0;
     quantize(graph, how);
     const bool keep_chains = types.static_scales && makes_chains(options_.offload);
-    transform.turn = transform.turn && turn_matrices(graph, how, keep_chains) != 0;
+    // Static scales are those of the largest blocks.
+    const MatrixInputs seen = types.static_scales ? MatrixInputs() : observed.inputs;
+    transform.turn = transform.turn && turn_matrices(graph, how, seen, keep_chains) != 0;
     transform.group_rows = transform.group_rows && !types.static_scales && group_rows(graph) != 0;
     transform.turn_keys = transform.turn_keys && turn_keys(graph) != 0;
     if (types.static_scales) {
@@ -286,7 +290,7 @@ Chosen choose(const Converter& converter, const ConvertOptions& options, const O
   std::optional<Chosen> best;
   std::vector<Transform> tried;
   std::string report;
-  const bool can_fit = !observed.inputs.of.empty();
+  const bool can_fit = observed.can_fit;
   const auto attempt = [&](Transform transform) {
     transform.fit = transform.fit && can_fit;
     const bool wants_groups = transform.group_rows && !options.transform;
@@ -519,12 +523,12 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     if (source.is_random()) source = sample_source(reference.graph, file);
     converter.progress("calibrating");
     if (measures) observed.sizes = measure_channels(reference.graph, file, source);
-    // Random tokens say too little of what goes together; for few bits so does the sample of the converter's own.
-    const bool told = options.quantize.weights == "int8" || !options.calibration_file.empty();
-    const bool fits = options.transform ? options.transform->fit : told;
-    if (measures && !source.is_random() && fits) {
+    if (measures) {
       observed.inputs = record_inputs(reference.graph, file, source, converter.store());
     }
+    // Random tokens say too little of what goes together; for few bits so does the sample of the converter's own.
+    const bool told = options.quantize.weights == "int8" || !options.calibration_file.empty();
+    observed.can_fit = !source.is_random() && (options.transform ? options.transform->fit : told);
     if (options.quantize.static_scales) observed.plain = calibrate(reference.graph, file, source);
   }
   if (options.quantize.static_scales && !observed.sizes.empty()) {
