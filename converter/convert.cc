@@ -99,8 +99,19 @@ struct Source {
                    options.extra_tensors, options.key, may_lack_tensors),
         texts(checkpoint, options.tokenizer, sentences ? sentences->files : FileNames()) {
     if (checkpoint.gguf() != nullptr) sentences = read_gguf_sentences(checkpoint.gguf()->gguf());
-    for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
-    for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
+    std::string problems;
+    const auto tell_together = [&](const auto& drop, const std::string& what) {
+      try {
+        drop(what);
+      } catch (const UsageError& error) {
+        problems += (problems.empty() ? "" : "\n") + std::string(error.what());
+      }
+    };
+    const auto drop_key = [&](const std::string& key) { checkpoint.drop_key(key); };
+    const auto drop_tensors = [&](const std::string& like) { checkpoint.drop_tensors(like); };
+    for (const std::string& key : options.ignored_keys) tell_together(drop_key, key);
+    for (const std::string& like : options.ignored_tensors) tell_together(drop_tensors, like);
+    if (!problems.empty()) throw UsageError(problems);
   }
 
  private:

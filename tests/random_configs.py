@@ -32,13 +32,27 @@ def heads(*widths):
     return count, rng.choice([k for k in range(1, count + 1) if count % k == 0]), one(*widths)
 
 
-def rope(part=None):
-    kind = one("default", "linear", "llama3") if part is None else "default"
+def rope(part=None, width=None):
+    """With the width of a head as Phi-3 has it, where pairs may have divisors of their own."""
+    if width is not None:
+        kind = one("default", "longrope")
+    else:
+        kind = one("default", "default", "linear", "llama3", "yarn") if part is None else one("default", "yarn")
     result = {"rope_type": kind, "rope_theta": one(1e4, 5e5)}
-    if kind != "default":
+    if kind not in ("default", "longrope"):
         result["factor"] = one(2.0, 3.5, 8.0)
     if kind == "llama3":
         result.update(low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+    if kind == "yarn":
+        result["original_max_position_embeddings"] = one(32, 64)
+        result.update(one({}, {}, {"attention_factor": 1.3}, {"beta_fast": 16, "beta_slow": 2}, {"truncate": False},
+                          {"mscale": 1.0, "mscale_all_dim": 0.7}))
+    if kind == "longrope":
+        pairs = int(width * (part or 1)) // 2
+        result["original_max_position_embeddings"] = 64
+        for name in ("short_factor", "long_factor"):
+            result[name] = [round(rng.uniform(1, 4), 2) for _ in range(pairs)]
+        result.update(one({}, {"attention_factor": 1.2}, {"factor": 16.0}))
     if part is not None:
         result["partial_rotary_factor"] = part
     return result
@@ -93,8 +107,10 @@ def phi():
 
 
 def phi3():
-    return dict(decoder(*heads(8, 16)), rope_parameters=rope(one(0.5, 0.75, 1.0)), sliding_window=one(None, 9),
-                original_max_position_embeddings=128)
+    count, kv, width = heads(8, 16)
+    rotary = rope(one(0.5, 0.75, 1.0), width)
+    return dict(decoder(count, kv, width), rope_parameters=rotary, sliding_window=one(None, 9, 500),
+                original_max_position_embeddings=rotary.get("original_max_position_embeddings", 128))
 
 
 def gpt_neox():

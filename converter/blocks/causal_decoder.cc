@@ -36,6 +36,13 @@ CausalDecoder::CausalDecoder(const Checkpoint& checkpoint, const ImportOptions& 
           builder_.rope_angles("rope.pinned_angles", frequencies, sinks_ + context_ - 1);
     }
   }
+  if (shape.rotary_gain != 1 && 2 * shape.frequencies.size() < heads.width) {
+    std::vector<float> gains;
+    for (uint32_t i = 0; i < heads.queries(); ++i) {
+      gains.push_back(i % heads.width < 2 * shape.frequencies.size() ? both_gains() : 1);
+    }
+    gains_ = builder_.weight("rope.gains", 1, heads.queries(), gains);
+  }
   window_angles_ = angles_;
   if (!shape.window_frequencies.empty()) {
     const uint32_t frequencies = builder_.weight(
@@ -80,6 +87,7 @@ void CausalDecoder::plan(const ImportOptions& options) {
 }
 
 void CausalDecoder::warn_of_lengths() {
+  if (!shape_.note.empty()) graph_.warnings.push_back(shape_.note);
   const std::string length = std::to_string(shape_.length);
   if (shape_.position_table && endless_) {
     graph_.warnings.push_back("the model has " + length +
@@ -132,6 +140,11 @@ uint32_t CausalDecoder::attend(uint32_t layer, uint32_t q, uint32_t k, uint32_t 
   options.alibi = slopes_;
   if (angles_ != GraphBuilder::kNone) {
     const uint32_t angles = has_own_window(layer) ? window_angles_ : angles_;
+    if (angles == angles_ && gains_ != GraphBuilder::kNone) {
+      q = builder_.multiply(name + ".q.gained", q, gains_);
+    } else if (angles == angles_) {
+      options.scale *= both_gains();
+    }
     if (pinned_angles_ != GraphBuilder::kNone && sinks(layer) != 0) {
       options.pinned_query =
           builder_.rope(name + ".q.pinned", q, pinned_angles_, heads_.count, false);

@@ -34,6 +34,8 @@ struct CausalShape {
   /// Tokens the model was made for, and the key of config.json that says so.
   uint32_t length = kDefaultContext;
   std::string length_key;
+  /// What a user should know of it.
+  std::string note;
   /// Positions are rows of a table with `length` rows.
   bool position_table = false;
   /// Rows of that table before the first token's, besides.
@@ -46,7 +48,9 @@ struct CausalShape {
   std::vector<schema::PatternT> patterns;
   /// Of rotary positions, one for each pair (i, i + pairs) of a head's first elements; empty: none.
   std::vector<float> frequencies;
-  /// The same for layers with a window; empty: they have those of all.
+  /// What turned elements of queries and keys are multiplied by.
+  float rotary_gain = 1;
+  /// Frequencies for layers with a window, without a gain; empty: they have those of all.
   std::vector<float> window_frequencies;
   /// Of ALiBi, one for each head; empty: none.
   std::vector<float> slopes;
@@ -81,6 +85,8 @@ class CausalDecoder {
   void warn_of_lengths();
   /// Some layers have a window, others see all keys that are kept.
   bool is_mixed() const { return !shape_.sees_all.empty(); }
+  /// Of scores: that of queries and that of keys.
+  float both_gains() const { return shape_.rotary_gain * shape_.rotary_gain; }
   bool has_own_window(uint32_t layer) const { return is_mixed() && !shape_.sees_all[layer]; }
   /// Keys a query of this layer sees, its own included, and the first tokens it sees besides.
   uint32_t reach(uint32_t layer) const;
@@ -100,6 +106,8 @@ class CausalDecoder {
   bool endless_ = false;
   uint32_t max_segment_ = 0;
   uint32_t angles_ = GraphBuilder::kNone;
+  /// For each element of queries, for which they are those of keys too.
+  uint32_t gains_ = GraphBuilder::kNone;
   uint32_t window_angles_ = GraphBuilder::kNone;
   uint32_t pinned_angles_ = GraphBuilder::kNone;
   uint32_t slopes_ = GraphBuilder::kNone;

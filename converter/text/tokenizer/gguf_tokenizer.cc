@@ -55,10 +55,7 @@ std::unique_ptr<schema::TokenizerT> make_byte_level(const std::string& source,
   out.patterns = patterns_of(*vocabulary.cut);
   name_split(out);
   out.whole_words = vocabulary.cut->whole_words;
-  if (vocabulary.cut->composes) {
-    out.form.decompose = NormalForm::Decompose::kCanonical;
-    out.form.compose = true;
-  }
+  if (vocabulary.cut->composes) out.form = composed_form();
   out.before = list(vocabulary.before);
   out.after = list(vocabulary.after);
   return build_byte_bpe(std::move(out), tokens);

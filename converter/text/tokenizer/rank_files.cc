@@ -155,7 +155,8 @@ std::unique_ptr<schema::TokenizerT> read_tiktoken(const std::string& path, std::
     if (!text || error != std::errc() || stop != line.data() + line.size()) {
       ranked.fail("line " + std::to_string(number) + " is not base64 and a number");
     }
-    ranked.add(rank, *text);
+    // Whisper's has an id that stands for nothing.
+    if (!text->empty()) ranked.add(rank, *text);
     ++count;
   }
   const std::string name = path.substr(path.find_last_of('/') + 1);
@@ -169,6 +170,7 @@ std::unique_ptr<schema::TokenizerT> read_tiktoken(const std::string& path, std::
   }
   const GgufCut& cut = *find_gguf_cut(list->cut);
   ranked.out.patterns = patterns_of(cut);
+  if (cut.composes) ranked.out.form = composed_form();
   for (const AddedTokenSetting& token : settings.added) {
     if (token.id) ranked.add_special(*token.id, token.text);
   }
