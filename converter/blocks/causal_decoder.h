@@ -82,11 +82,11 @@ class CausalDecoder {
 
  private:
   void plan(const ImportOptions& options);
+  /// What each element of a row of heads is multiplied by.
+  uint32_t rotary_gains(const std::string& name, uint32_t width);
   void warn_of_lengths();
   /// Some layers have a window, others see all keys that are kept.
   bool is_mixed() const { return !shape_.sees_all.empty(); }
-  /// Of scores: that of queries and that of keys.
-  float both_gains() const { return shape_.rotary_gain * shape_.rotary_gain; }
   bool has_own_window(uint32_t layer) const { return is_mixed() && !shape_.sees_all[layer]; }
   /// Keys a query of this layer sees, its own included, and the first tokens it sees besides.
   uint32_t reach(uint32_t layer) const;
@@ -106,8 +106,7 @@ class CausalDecoder {
   bool endless_ = false;
   uint32_t max_segment_ = 0;
   uint32_t angles_ = GraphBuilder::kNone;
-  /// For each element of queries, for which they are those of keys too.
-  uint32_t gains_ = GraphBuilder::kNone;
+  uint32_t query_gains_ = GraphBuilder::kNone, key_gains_ = GraphBuilder::kNone;
   uint32_t window_angles_ = GraphBuilder::kNone;
   uint32_t pinned_angles_ = GraphBuilder::kNone;
   uint32_t slopes_ = GraphBuilder::kNone;

@@ -92,7 +92,7 @@ constexpr GgufCut kCuts[] = {
     {.name = "qwen2", .patterns = kQwen2, .composes = true},
     {.name = "deepseek-r1-qwen", .patterns = kQwen2, .composes = true},
     {.name = "f2llmv2", .patterns = kQwen2, .composes = true},
-    {.name = "qwen35", .patterns = kQwen35, .composes = true},
+    {.name = "qwen35", .patterns = kQwen35},
     {.name = "kormo", .patterns = kQwen2},
     {.name = "grok-2", .patterns = kQwen2},
     {.name = "solar-open", .patterns = kQwen2},
