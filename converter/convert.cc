@@ -76,6 +76,8 @@ TokenSource read_tokens(const std::string& path, const std::string& label) {
 struct Observed {
   ChannelSizes sizes;
   MatrixInputs inputs;
+  /// Whether they tell what goes together, and not just how large it is.
+  bool can_fit = false;
   /// Static scales only: of the graph as it is, and of the scaled one.
   Calibration plain, scaled;
 };
@@ -99,8 +101,19 @@ struct Source {
                    options.extra_tensors, options.key, may_lack_tensors),
         texts(checkpoint, options.tokenizer, sentences ? sentences->files : FileNames()) {
     if (checkpoint.gguf() != nullptr) sentences = read_gguf_sentences(checkpoint.gguf()->gguf());
-    for (const std::string& key : options.ignored_keys) checkpoint.drop_key(key);
-    for (const std::string& pattern : options.ignored_tensors) checkpoint.drop_tensors(pattern);
+    std::string problems;
+    const auto tell_together = [&](const auto& drop, const std::string& what) {
+      try {
+        drop(what);
+      } catch (const UsageError& error) {
+        problems += (problems.empty() ? "" : "\n") + std::string(error.what());
+      }
+    };
+    const auto drop_key = [&](const std::string& key) { checkpoint.drop_key(key); };
+    const auto drop_tensors = [&](const std::string& like) { checkpoint.drop_tensors(like); };
+    for (const std::string& key : options.ignored_keys) tell_together(drop_key, key);
+    for (const std::string& like : options.ignored_tensors) tell_together(drop_tensors, like);
+    if (!problems.empty()) throw UsageError(problems);
   }
 
  private:
@@ -176,9 +189,15 @@ class Converter {
     transform.scale = transform.scale && scale_channels(graph, observed.sizes, how) != 0;
     quantize(graph, how);
     const bool keep_chains = types.static_scales && makes_chains(options_.offload);
-    transform.turn = transform.turn && turn_matrices(graph, how, keep_chains) != 0;
+    // Static scales are those of the largest blocks.
+    const MatrixInputs seen = types.static_scales ? MatrixInputs() : observed.inputs;
+    transform.turn = transform.turn && turn_matrices(graph, how, seen, keep_chains) != 0;
     transform.group_rows = transform.group_rows && !types.static_scales && group_rows(graph) != 0;
     transform.turn_keys = transform.turn_keys && turn_keys(graph) != 0;
+    if (types.i4_rings && narrow_rings(graph) == 0) {
+      graph.warnings.push_back(
+          "--kv int4 finds no ring of keys and values whose heads have a multiple of 32 columns");
+    }
     if (types.static_scales) {
       const Calibration& calibration = transform.scale ? observed.scaled : observed.plain;
       if (const size_t unseen = set_static_scales(graph, calibration); unseen != 0) {
@@ -286,7 +305,7 @@ Chosen choose(const Converter& converter, const ConvertOptions& options, const O
   std::optional<Chosen> best;
   std::vector<Transform> tried;
   std::string report;
-  const bool can_fit = !observed.inputs.of.empty();
+  const bool can_fit = observed.can_fit;
   const auto attempt = [&](Transform transform) {
     transform.fit = transform.fit && can_fit;
     const bool wants_groups = transform.group_rows && !options.transform;
@@ -413,6 +432,8 @@ void write_metadata(const Source& from, const ConvertOptions& options, const Tra
     kept += (kept.empty() ? "" : ",") + one.format + ":" + one.pattern;
   }
   if (!kept.empty()) add_values(metadata.settings, {{"keep", kept}});
+  if (options.quantize.tie_tables) add_values(metadata.settings, {{"tie_table", "true"}});
+  if (options.quantize.i4_rings) add_values(metadata.settings, {{"kv", "int4"}});
   if (!weight_format(options.quantize.weights).is_float()) {
     add_values(metadata.settings, {{"transform", transform_text(transform)}});
   }
@@ -519,12 +540,12 @@ std::vector<std::string> convert(const ConvertOptions& options) {
     if (source.is_random()) source = sample_source(reference.graph, file);
     converter.progress("calibrating");
     if (measures) observed.sizes = measure_channels(reference.graph, file, source);
-    // Random tokens say too little of what goes together; for few bits so does the sample of the converter's own.
-    const bool told = options.quantize.weights == "int8" || !options.calibration_file.empty();
-    const bool fits = options.transform ? options.transform->fit : told;
-    if (measures && !source.is_random() && fits) {
+    if (measures) {
       observed.inputs = record_inputs(reference.graph, file, source, converter.store());
     }
+    // Random tokens say too little of what goes together; for few bits so does the sample of the converter's own.
+    const bool told = options.quantize.weights == "int8" || !options.calibration_file.empty();
+    observed.can_fit = !source.is_random() && (options.transform ? options.transform->fit : told);
     if (options.quantize.static_scales) observed.plain = calibrate(reference.graph, file, source);
   }
   if (options.quantize.static_scales && !observed.sizes.empty()) {

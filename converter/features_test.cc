@@ -193,6 +193,7 @@ TEST(Features, AreNamedByModelsThatUseThemAndByNoOthers) {
       {"entry.starts", [](auto& model) { model.entry_points[0]->starts = true; }},
       {"entry.capacity", [](auto& model) { model.entry_points[0]->capacity = 7; }},
       {"embedding.partial", OPTION(EmbeddingOptionsT, partial, true)},
+      {"embedding.turned", OPTION(EmbeddingOptionsT, turned, 64)},
       {"attention.not_own", OPTION(AttentionOptionsT, own, false)},
       {"attention.pattern",
        [](auto& model) {

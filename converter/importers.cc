@@ -94,7 +94,8 @@ void check_generation(Graph& graph) {
   }
 }
 
-/// One key is wrong. Goes through everything once more with what an importer could take instead, to tell of all.
+/// Something is wrong, the exception that is handled. Goes through everything once more with what an importer could take
+/// instead, to tell of all.
 [[noreturn]] void tell_all_problems(const Checkpoint& checkpoint, const ImportOptions& options,
                                     Importer importer, const std::shared_ptr<FloatFile>& file) {
   checkpoint.collect_problems();
@@ -106,6 +107,8 @@ void check_generation(Graph& graph) {
   } catch (const std::exception&) {
     // Another value may not fit to the rest of the file. What was collected until here is right.
   }
+  // Alone it is told with the file it is in.
+  if (checkpoint.problem_count() <= 1) throw;
   checkpoint.throw_problems();
 }
 
@@ -119,6 +122,8 @@ Graph import_checkpoint(const Checkpoint& checkpoint, const ImportOptions& optio
   try {
     importer->second(checkpoint, options, graph);
   } catch (const KeyError&) {
+    tell_all_problems(checkpoint, options, importer->second, file);
+  } catch (const TensorError&) {
     tell_all_problems(checkpoint, options, importer->second, file);
   }
   if (!graph.keeps_context && (options.context != 0 || options.ring || options.sinks != 0)) {

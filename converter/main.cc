@@ -62,6 +62,13 @@ Args declare() {
   args.option("context", "N", "tokens in the KV cache (default: the model's maximum)");
   args.flag("ring", "a sliding window: the oldest of them leave, so that the stream is endless");
   args.option("sinks", "N", "with --ring: attention sinks, the first N tokens, never leave");
+  args.flag(
+      "tie-table",
+      "a table of words that is the head too is stored once, in the head's bits (default: a copy "
+      "of its rows in eight)");
+  args.option("kv", "TYPE",
+              "how keys and values are remembered beside int8 activations: int8 (default) or int4, "
+              "which halves the KV cache and loses more");
   args.option(
       "tokenizer", "FILE",
       "tokenizer.json, vocab.json (beside merges.txt), vocab.txt, a SentencePiece model, a JSON "
@@ -91,6 +98,8 @@ Args declare() {
                 "also compile the dense int8 layers for an accelerator (docs/npu.md)");
   args.option("npu-rows", "LIST",
               "numbers of rows to compile them for (default 16,64; at most --max-segment)");
+  args.flag("npu-chains",
+            "static layers that follow one another go to Ethos-U as one, rounded between them");
   args.option("npu-cache", "FILE", "keep compiled layers there, and take those that are");
   args.option("vela", "PROGRAM", "Arm's compiler for Ethos-U (default vela)");
   args.option("vela-system", "NAME",
@@ -184,6 +193,11 @@ ConvertOptions read_options(const Args& args) {
         "such weights only; use --activations f32 with --weights " +
         weights.name);
   }
+  options.quantize.tie_tables = args.has("tie-table");
+  options.quantize.i4_rings = args.choice("kv", "int8", {"int8", "int4"}) == "int4";
+  if (options.quantize.i4_rings && !options.quantize.activations) {
+    throw UsageError("--kv int4 needs --activations dynamic or static: others remember floats");
+  }
   options.import_options.max_segment =
       static_cast<uint32_t>(args.integer("max-segment", 0, 1, kMaxSize));
   options.import_options.context = static_cast<uint32_t>(args.integer("context", 0, 1, kMaxSize));
@@ -217,13 +231,14 @@ ConvertOptions read_options(const Args& args) {
   options.debug_outputs = args.has("debug-outputs");
   options.offload.targets = args.texts("npu");
   if (args.has("npu-rows")) options.offload.rows = read_rows(args.text("npu-rows", ""));
+  options.offload.chains = args.has("npu-chains");
   options.offload.cache = args.text("npu-cache", "");
   options.offload.vela = args.text("vela", options.offload.vela);
   options.offload.vela_system = args.text("vela-system", "");
   options.offload.vela_memory = args.text("vela-memory", "");
   options.offload.litert_tool = args.text("litert-tool", "");
-  for (const char* name :
-       {"npu-rows", "npu-cache", "vela", "vela-system", "vela-memory", "litert-tool"}) {
+  for (const char* name : {"npu-rows", "npu-chains", "npu-cache", "vela", "vela-system",
+                           "vela-memory", "litert-tool"}) {
     if (args.has(name) && options.offload.targets.empty()) {
       throw UsageError(std::string("--") + name + " needs --npu");
     }

@@ -88,7 +88,7 @@ static oxb_npu_status describe(oxb_npu_device* device, oxb_npu_caps* caps, char*
   caps->targets = targets;
   caps->target_count = 2;
   caps->memory = OXB_NPU_MEMORY_HOST;
-  caps->result = OXB_NPU_EXACT_SUMS;
+  caps->result = OXB_NPU_FORMULA;
   return OXB_NPU_OK;
 }
 

@@ -101,7 +101,8 @@ std::string entry_text(const schema::ModelT& model, const schema::EntryPointT& e
   if (!entry.starts) {
     text +=
         entry.capacity == 0 ? " without end" : " of " + grouped_text(entry.capacity) + " tokens";
-    text += entry.any_pieces ? ", segmented in any way" : ", results depend on how it is segmented";
+    text += entry.any_pieces ? ", segmented in any way"
+                             : "; results depend on how the input is segmented";
   }
   return text;
 }

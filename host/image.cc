@@ -19,8 +19,12 @@
 namespace oxbow {
 namespace {
 
-// Of a side. What is larger is no picture for a model, and a few bytes could ask for all memory.
+// Of a side. What is larger is no picture for a model.
 constexpr uint32_t kMaxSide = 1 << 14;
+// A few bytes could ask for all memory: what PNG makes of a byte is some eight thousand pixels at most.
+constexpr uint64_t kMaxPixelsOfByte = 8300;
+// Each looks at all of a JPEG's pixels again, and one that changes nothing takes a few bytes. Files in use have some ten.
+constexpr int kMaxScans = 100;
 
 bool starts_with(std::span<const std::byte> file, std::string_view magic) {
   return file.size() >= magic.size() &&
@@ -35,11 +39,17 @@ bool is_pnm(std::span<const std::byte> file) {
          std::string_view("2356").find(static_cast<char>(file[1])) != std::string_view::npos;
 }
 
-void check_size(const std::string& path, uint64_t width, uint64_t height) {
-  if (width == 0 || height == 0 || width > kMaxSide || height > kMaxSide) {
-    throw InputError(path + ": the picture is " + std::to_string(width) + " by " +
-                     std::to_string(height) + ", expected 1 to " + std::to_string(kMaxSide));
-  }
+bool is_size(uint64_t width, uint64_t height, size_t file_bytes) {
+  return width != 0 && height != 0 && width <= kMaxSide && height <= kMaxSide &&
+         width * height <= file_bytes * kMaxPixelsOfByte;
+}
+
+void check_size(const std::string& path, uint64_t width, uint64_t height, size_t file_bytes) {
+  if (is_size(width, height, file_bytes)) return;
+  throw InputError(path + ": the picture is " + std::to_string(width) + " by " +
+                   std::to_string(height) + ", expected 1 to " + std::to_string(kMaxSide) +
+                   ", and no more pixels than its " + std::to_string(file_bytes) +
+                   " bytes can hold");
 }
 
 [[noreturn, maybe_unused]] void fail_without(const std::string& path, const std::string& format,
@@ -58,9 +68,9 @@ Image read_png(const std::string& path, std::span<const std::byte> file) {
     throw InputError(path + ": " + printable(why));
   };
   if (png_image_begin_read_from_memory(&png, file.data(), file.size()) == 0) refuse();
-  if (png.width > kMaxSide || png.height > kMaxSide) {
+  if (!is_size(png.width, png.height, file.size())) {
     png_image_free(&png);
-    check_size(path, png.width, png.height);
+    check_size(path, png.width, png.height, file.size());
   }
   const bool colour = (png.format & PNG_FORMAT_FLAG_COLOR) != 0;
   png.format = colour ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
@@ -90,14 +100,22 @@ bool decode_jpeg(std::span<const std::byte> file, Image* image, JpegFailure* fai
     std::longjmp(to->jump, 1);
   };
   failure->manager.output_message = [](j_common_ptr) {};
+  jpeg_progress_mgr progress = {};
+  progress.progress_monitor = [](j_common_ptr info) {
+    if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans) return;
+    auto* to = reinterpret_cast<JpegFailure*>(info->err);
+    std::snprintf(to->message, sizeof(to->message), "more than %d scans", kMaxScans);
+    std::longjmp(to->jump, 1);
+  };
   if (setjmp(failure->jump) != 0) {
     jpeg_destroy_decompress(&jpeg);
     return false;
   }
   jpeg_create_decompress(&jpeg);
+  jpeg.progress = &progress;
   jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(file.data()), file.size());
   jpeg_read_header(&jpeg, TRUE);
-  const bool fits = jpeg.image_width <= kMaxSide && jpeg.image_height <= kMaxSide;
+  const bool fits = is_size(jpeg.image_width, jpeg.image_height, file.size());
   image->width = jpeg.image_width;
   image->height = jpeg.image_height;
   image->channels = jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
@@ -122,7 +140,7 @@ Image read_jpeg(const std::string& path, std::span<const std::byte> file) {
   if (!decode_jpeg(file, &image, &failure)) {
     throw InputError(path + ": " + printable(failure.message));
   }
-  check_size(path, image.width, image.height);
+  check_size(path, image.width, image.height, file.size());
   return image;
 }
 #endif
@@ -166,7 +184,7 @@ Image read_pnm(const std::string& path, std::span<const std::byte> file) {
   const char kind = static_cast<char>(file[1]);
   PnmReader reader(path, file);
   const uint32_t width = reader.number(), height = reader.number(), most = reader.number();
-  check_size(path, width, height);
+  check_size(path, width, height, file.size());
   if (most == 0 || most > 255) {
     throw InputError(path + ": the greatest value is " + std::to_string(most) +
                      ", expected 1 to 255");

@@ -97,6 +97,10 @@ struct OpTraits {
 
   /// The options of a step in words. Null: there is nothing to tell.
   std::string (*options)(const schema::StepT& step) = nullptr;
+  /// Takes rows of a matrix whose inputs are turned in blocks of so many, and gives them as they were. Null: it cannot.
+  void (*turn_back)(schema::StepT& step, uint32_t block) = nullptr;
+  /// Groups of inputs that may be rings of four bits (DataType::kI4Rows), all of a group or none. Null: none may.
+  std::vector<std::vector<size_t>> (*i4_rings)(const schema::StepT& step) = nullptr;
 };
 
 /// Throws std::logic_error when the op has none.

@@ -32,13 +32,27 @@ def heads(*widths):
     return count, rng.choice([k for k in range(1, count + 1) if count % k == 0]), one(*widths)
 
 
-def rope(part=None):
-    kind = one("default", "linear", "llama3") if part is None else "default"
+def rope(part=None, width=None):
+    """With the width of a head as Phi-3 has it, where pairs may have divisors of their own."""
+    if width is not None:
+        kind = one("default", "longrope")
+    else:
+        kind = one("default", "default", "linear", "llama3", "yarn") if part is None else one("default", "yarn")
     result = {"rope_type": kind, "rope_theta": one(1e4, 5e5)}
-    if kind != "default":
+    if kind not in ("default", "longrope"):
         result["factor"] = one(2.0, 3.5, 8.0)
     if kind == "llama3":
         result.update(low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+    if kind == "yarn":
+        result["original_max_position_embeddings"] = one(32, 64)
+        result.update(one({}, {}, {"attention_factor": 1.3}, {"beta_fast": 16, "beta_slow": 2}, {"truncate": False},
+                          {"mscale": 1.0, "mscale_all_dim": 0.7}))
+    if kind == "longrope":
+        pairs = int(width * (part or 1)) // 2
+        result["original_max_position_embeddings"] = 64
+        for name in ("short_factor", "long_factor"):
+            result[name] = [round(rng.uniform(1, 4), 2) for _ in range(pairs)]
+        result.update(one({}, {"attention_factor": 1.2}, {"factor": 16.0}))
     if part is not None:
         result["partial_rotary_factor"] = part
     return result
@@ -93,8 +107,10 @@ def phi():
 
 
 def phi3():
-    return dict(decoder(*heads(8, 16)), rope_parameters=rope(one(0.5, 0.75, 1.0)), sliding_window=one(None, 9),
-                original_max_position_embeddings=128)
+    count, kv, width = heads(8, 16)
+    rotary = rope(one(0.5, 0.75, 1.0), width)
+    return dict(decoder(count, kv, width), rope_parameters=rotary, sliding_window=one(None, 9, 500),
+                original_max_position_embeddings=rotary.get("original_max_position_embeddings", 128))
 
 
 def gpt_neox():
@@ -284,6 +300,41 @@ def big_bird():
                    use_bias=one(True, False), rescale_embeddings=one(False, True))
 
 
+def longformer():
+    config, window = encoder(), one(4, 6, 10)
+    # The original fills texts up to the widest.
+    return dict(config, attention_window=[one(window, 2 * window) for _ in range(config["num_hidden_layers"])])
+
+
+def switch_transformers():
+    return dict(t5(), feed_forward_proj="relu", num_experts=one(2, 3, 4), expert_capacity=64, num_layers=one(2, 4),
+                num_decoder_layers=one(1, 2), num_sparse_encoder_layers=one(1, 2), num_sparse_decoder_layers=1,
+                tie_word_embeddings=True)
+
+
+def xlnet():
+    count, _, width = heads(4, 6, 8)
+    return dict(vocab_size=one(61, 97), d_model=count * width, n_layer=one(1, 2, 3), n_head=count, d_inner=one(37, 64),
+                ff_activation=one("gelu", "relu"), attn_type="bi", mem_len=one(None, 9), clamp_len=one(-1, 6),
+                layer_norm_eps=one(1e-12, 1e-3), tie_word_embeddings=one(True, False), pad_token_id=5)
+
+
+def reformer():
+    """With rounds, lists of buckets and lengths that leave chunks unfilled."""
+    axes, part = one([4, 8], [8, 16], [16, 8]), one(8, 12)
+    width, causal, axial = one(24, 32, 40), one(True, False), one(True, True, False)
+    return dict(vocab_size=one(61, 97), hidden_size=width, num_attention_heads=one(1, 2, 3, 4),
+                attention_head_size=one(4, 8, 10, 12), attn_layers=layer_types(one(1, 2, 3, 4), "local", "lsh"),
+                num_hashes=one(1, 2, 3, 4), num_buckets=one(2, 4, 6, 8, 16, [2, 4], [4, 2]),
+                lsh_attn_chunk_length=one(4, 8, 12, 16), local_attn_chunk_length=one(4, 6, 8, 12),
+                lsh_num_chunks_before=one(1, 1, 0, 2), local_num_chunks_before=one(1, 1, 0, 2),
+                lsh_num_chunks_after=0 if causal else one(0, 1), local_num_chunks_after=0 if causal else one(0, 1),
+                hidden_act=one("relu", "gelu", "gelu_new"), feed_forward_size=one(37, 64), is_decoder=causal,
+                axial_pos_embds=axial, axial_pos_shape=axes, axial_pos_embds_dim=[part, width - part],
+                max_position_embeddings=axes[0] * axes[1] if axial else 128, hash_seed=rng.randrange(1000),
+                pad_token_id=0, eos_token_id=2, tie_word_embeddings=False)
+
+
 DECODERS = [gpt2, llama, mistral, qwen2, qwen3, phi, phi3, gpt_neox, opt, gemma3_text, bloom, mpt, mamba, mamba2, lfm2,
             recurrent_gemma, rwkv, qwen3_5_text, xlstm]
 ENCODERS = {
@@ -364,7 +415,77 @@ def new_mixer(prefix, values, tokens, masked):
     inputs = {"input_ids": torch.randint(4, config.vocab_size, (1, tokens))}
     if masked:
         inputs["attention_mask"] = torch.ones((1, tokens), dtype=torch.long)
+    if prefix == "Longformer":
+        # The original's own choice when it classifies and is given nothing.
+        inputs["global_attention_mask"] = torch.zeros((1, tokens), dtype=torch.long)
+        inputs["global_attention_mask"][:, 0] = head == "ForSequenceClassification" or one(True, False)
     return model, inputs, "last_hidden_state" if head == "Model" else "logits"
+
+
+def new_switch():
+    config = transformers.SwitchTransformersConfig(**switch_transformers())
+    model = transformers.SwitchTransformersForConditionalGeneration(config).float().eval()
+    shake(model)
+    tokens = one(9, 22, 37)
+    inputs = {"input_ids": torch.randint(2, config.vocab_size, (1, tokens)),
+              "attention_mask": torch.ones((1, tokens), dtype=torch.long),
+              "decoder_input_ids": torch.randint(2, config.vocab_size, (1, one(7, 12)))}
+    return model, inputs, "logits"
+
+
+def new_xlnet():
+    config = transformers.XLNetConfig(**xlnet())
+    model = transformers.XLNetLMHeadModel(config).float().eval()
+    shake(model)
+    shape = (one(1, 2), one(5, 13, 29))
+    inputs = {"input_ids": torch.randint(6, config.vocab_size, shape)}
+    if one(True, False):
+        inputs["token_type_ids"] = torch.randint(0, 2, shape)
+    return model, inputs, "logits"
+
+
+def hashes_in_floats(attention, kept):
+    """Rotations are drawn as floats for doubles too, and the buckets that come of them are kept."""
+    original = attention._hash_vectors
+
+    def hash_vectors(*arguments, **more):
+        draw = torch.randn
+        torch.randn = lambda *shape, dtype=None, **others: draw(*shape, **others).to(dtype)
+        try:
+            found = original(*arguments, **more)
+        finally:
+            torch.randn = draw
+        kept.append(found.clone())
+        return found
+
+    attention._hash_vectors = hash_vectors
+
+
+def new_reformer():
+    """The original's float32 is off by up to 1e-2 where rounds are mixed whose tokens see but themselves, at -1e5: its float64
+    is as good an answer. Buckets are what the original hashes to."""
+    values = reformer()
+    config = transformers.ReformerConfig(**values)
+    head = "ModelWithLMHead" if values["is_decoder"] else one("Model", "ForMaskedLM", "ForSequenceClassification")
+    model = getattr(transformers, "Reformer" + head)(config).float().eval()
+    shake(model)
+    # Up to version 4 the bias is the decoder's, from 5 on it is added to nothing.
+    if hasattr(model, "lm_head"):
+        model.lm_head.bias.data.zero_()
+    tokens = min(one(3, 9, 17, 29, 41, 61), config.max_position_embeddings - 16)
+    inputs = {"input_ids": torch.randint(1, config.vocab_size, (one(1, 2), tokens))}
+    output, buckets = "last_hidden_state" if head == "Model" else "logits", {}
+    for index, layer in enumerate((model if head == "Model" else model.reformer).encoder.layers):
+        if values["attn_layers"][index] == "lsh":
+            hashes_in_floats(layer.attention.self_attention, buckets.setdefault("layer%d.buckets" % index, []))
+
+    def more():
+        result = {name: kept[0] for name, kept in buckets.items() if kept}
+        result[output + ".fp64"] = getattr(model.double()(**inputs), output).float()
+        return result
+
+    model.more_expected = more
+    return model, inputs, output
 
 
 def new_nystromformer():
@@ -397,8 +518,10 @@ def write(model, inputs, output, folder):
     """As the original saves it, before the run: some models change their weights then."""
     model.save_pretrained(folder)
     with torch.no_grad():
-        expected = getattr(model(**inputs), output)
-    save_file(dict(inputs, **{output: expected.float().contiguous()}), folder + "/io.safetensors",
+        tensors = dict(inputs, **{output: getattr(model(**inputs), output).float()})
+        if hasattr(model, "more_expected"):
+            tensors.update(model.more_expected())
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder + "/io.safetensors",
               metadata={"atol_fp32": "2e-4"})
 
 
@@ -435,7 +558,9 @@ def main():
     makers.update({name: (lambda name=name: new_encoder(name)) for name in ENCODERS})
     makers.update(t5=new_translator, whisper=new_listener, vit=new_viewer, longt5=new_long_translator,
                   nystromformer=new_nystromformer, fnet=lambda: new_mixer("FNet", fnet(), one(11, 23, 37), False),
-                  big_bird=lambda: new_mixer("BigBird", big_bird(), one(13, 29, 61), True))
+                  big_bird=lambda: new_mixer("BigBird", big_bird(), one(13, 29, 61), True),
+                  longformer=lambda: new_mixer("Longformer", longformer(), one(13, 29, 61), True),
+                  switch_transformers=new_switch, xlnet=new_xlnet, reformer=new_reformer)
     unknown = [name for name in options.types if name not in makers]
     if unknown:
         sys.exit("tests/random-configs: unknown type " + ", ".join(unknown) + "; known are " + ", ".join(makers))

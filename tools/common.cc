@@ -203,12 +203,11 @@ oxb::Session open_session(const oxb::Model& model, const std::string& path,
 void report_npu(const oxb::Session& session) {
   const oxb::Expected<oxb_npu_report> report = session.npu_report();
   if (!report) return;
-  std::fprintf(stderr,
-               "npu: %u layers; %llu runs with %llu rows there in %.3f s, %llu runs on the CPU\n",
-               report->layers, static_cast<unsigned long long>(report->runs),
-               static_cast<unsigned long long>(report->rows),
+  std::fprintf(stderr, "npu: %s; %s with %s there in %.3f s, %s on the CPU\n",
+               count_text(report->layers, "layer").c_str(), count_text(report->runs, "run").c_str(),
+               count_text(report->rows, "row").c_str(),
                static_cast<double>(report->nanoseconds) * 1e-9,
-               static_cast<unsigned long long>(report->cpu_runs));
+               count_text(report->cpu_runs, "run").c_str());
   if (report->compared != 0) {
     std::fprintf(stderr, "npu: shadow: %llu of %llu numbers differ, by at most %g (step %u)\n",
                  static_cast<unsigned long long>(report->different),
@@ -276,8 +275,8 @@ void Progress::show(const char* what, uint64_t done, uint64_t total) {
   const double seconds = since_.seconds();
   std::string text = std::string(what) + " " + grouped_text(done);
   if (total > 0) text += " of " + grouped_text(total);
-  // Rates of less are noise.
-  if (seconds >= 0.5 && done > 0) {
+  // Rates of less are noise, and that of a pipe is that of who writes.
+  if (seconds >= 0.5 && done > 0 && total > 0) {
     const double rate = static_cast<double>(done) / seconds;
     text += format(", %s/s", grouped_text(static_cast<uint64_t>(rate)).c_str());
     if (total >= done) {

@@ -87,7 +87,7 @@ class Progress {
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// At most ten times a second. `total` is 0 when it is not known.
+  /// At most ten times a second. `total` is 0 when it is not known, as of a pipe; there is no rate then.
   void show(const char* what, uint64_t done, uint64_t total);
   /// The same with words of one's own, which need not be made unless they are due.
   bool due() const { return terminal_ && since_.seconds() >= next_; }

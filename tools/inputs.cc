@@ -58,7 +58,9 @@ FloatRows rows_of(const std::string& path, const StoredTensor& tensor,
 
 FloatRows picture_rows(const std::string& path, std::span<const std::byte> file,
                        const oxb_input_info& input, const PictureOptions& options) {
-  if (options.width == 0 || (input.max_rows != 1 && input.max_rows != 3)) {
+  // The sizes are the file's words, and pictures are made as large.
+  if (options.width == 0 || uint64_t{options.width} * options.height != input.width ||
+      (input.max_rows != 1 && input.max_rows != 3)) {
     throw InputError(path + " is a picture, which '" + input.name + "' does not take");
   }
   for (const std::vector<double>* list : {&options.means, &options.deviations}) {

@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "host/characters.h"
+#include "host/number_text.h"
 #include "tools/common.h"
+#include "tools/interrupt.h"
 #include "tools/terminal.h"
 
 namespace oxbow::tools {
@@ -96,17 +98,21 @@ size_t TextSource::Part::read(std::span<char> room) {
   return count;
 }
 
-/// What a pipe has, piece by piece, so that a person is told while it has nothing.
+/// What a pipe has, piece by piece, so that a person is told how much has come while the next is waited for. There is no
+/// rate: it would be that of who writes.
 size_t TextSource::read_pipe(std::span<char> room) {
   const int fd = ::fileno(file_.get());
+  Stopwatch since;
   Progress progress;
   size_t done = 0;
-  while (done < room.size()) {
+  while (done < room.size() && !stop_wanted()) {
     pollfd waiting = {fd, POLLIN, 0};
-    if (::poll(&waiting, 1, kWaitMilliseconds) == 0) {
-      progress.show(("waiting for " + name_ + ": byte").c_str(), bytes_read_ + done, 0);
-      continue;
+    const int ready = ::poll(&waiting, 1, kWaitMilliseconds);
+    if (since.seconds() * 1e3 >= kWaitMilliseconds && progress.due()) {
+      progress.say(format("waiting for %s: %s so far", name_.c_str(),
+                          bytes_text(bytes_read_ + done).c_str()));
     }
+    if (ready <= 0) continue;
     const ssize_t count = ::read(fd, room.data() + done, room.size() - done);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw InputError("cannot read " + name_ + ": " + std::strerror(errno));
@@ -158,6 +164,7 @@ bool TextSource::read_line(std::string* line) {
   if (file_ && std::ferror(file_.get()) != 0) {
     throw InputError("cannot read " + name_ + ": " + std::strerror(errno));
   }
+  bytes_of_lines_ += line->size() + (byte == '\n');
   return byte != EOF || !line->empty();
 }
 

@@ -40,6 +40,8 @@ class TextSource {
   const std::string& name() const { return name_; }
   /// Bytes of the text if they can be told beforehand, else 0.
   uint64_t size() const { return size_; }
+  /// Of what read_line() gave.
+  uint64_t bytes_of_lines() const { return bytes_of_lines_; }
   /// Bytes that were put before the text.
   size_t bytes_before() const { return parts_[0].text.size(); }
 
@@ -69,6 +71,7 @@ class TextSource {
   /// No plain file: what is to come may take its time.
   bool piped_ = false;
   uint64_t bytes_read_ = 0;
+  uint64_t bytes_of_lines_ = 0;
   TextOutput* echo_ = nullptr;
 };
 

@@ -68,9 +68,9 @@ TEST(Decoders, RefuseWhatWouldChangeTheResults) {
        "expected full_attention or sliding_attention"},
       {"qwen2/q2b_sliding",
        [](Json& c) {
-         c["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4}};
+         c["rope_scaling"] = {{"rope_type", "proportional"}, {"factor", 4}};
        },
-       "expected one of: default, linear, llama3, dynamic"},
+       "expected one of: default, linear, llama3, dynamic, yarn, longrope"},
       {"qwen3/q3b_legacy", [](Json& c) { c.erase("head_dim"); },
        "self_attn.q_proj.bias has shape [48]"},
       {"gpt_neox/nx1", [](Json& c) { c["rotary_pct"] = 0.25; }, "unknown key rotary_pct"},
@@ -84,7 +84,7 @@ TEST(Decoders, RefuseWhatWouldChangeTheResults) {
        [](Json& c) {
          c["rope_scaling"] = {{"type", "longrope"}, {"short_factor", {1, 1, 1}}};
        },
-       "\"longrope\", expected one of"},
+       "long_factor has 0 numbers, expected 3 above 0"},
       {"phi3/p3b_partial_sliding", [](Json& c) { c["attention_bias"] = true; },
        "unknown key attention_bias"},
       {"opt/op2_postnorm_proj", [](Json& c) { c["word_embed_proj_dim"] = 36; },

@@ -23,25 +23,24 @@ void read_ropes(const Checkpoint& checkpoint, const ImportOptions& options, Deco
   CausalShape& shape = decoder.shape;
   const uint32_t width = decoder.layer.heads.width;
   const bool nested = checkpoint.has_key("rope_parameters");
-  RopeKeys global = {.default_theta = 1e6};
+  RopeKeys global = {.default_theta = 1e6, .for_long_texts = true};
   if (nested) global.object = "rope_parameters.full_attention";
-  std::vector<float> all = read_rope(checkpoint, options, shape, width, global);
+  Rope all = read_rope(checkpoint, options, shape, width, global);
   std::vector<float> window;
   if (nested) {
     window = read_rope(checkpoint, options, shape, width,
-                       {.object = "rope_parameters.sliding_attention"});
+                       {.object = "rope_parameters.sliding_attention"})
+                 .frequencies;
   } else {
     // These are never scaled.
     window = rope_frequencies(checkpoint.number("rope_local_base_freq", 1, 1e12, 1e4), width);
   }
-  if (shape.window == 0) {
-    shape.frequencies = std::move(all);
-  } else if (shape.sees_all.empty()) {
+  if (shape.window != 0 && shape.sees_all.empty()) {
     shape.frequencies = std::move(window);
-  } else {
-    shape.frequencies = std::move(all);
-    shape.window_frequencies = std::move(window);
+    return;
   }
+  set_rope(shape, std::move(all));
+  if (shape.window != 0) shape.window_frequencies = std::move(window);
 }
 
 }  // namespace

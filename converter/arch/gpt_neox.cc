@@ -8,9 +8,11 @@ namespace oxbow::convert {
 void import_gpt_neox(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
   Decoder decoder = read_decoder(checkpoint);
   TransformerLayer& layer = decoder.layer;
-  decoder.shape.frequencies =
-      read_rope(checkpoint, options, decoder.shape, layer.heads.width,
-                {.theta = "rotary_emb_base", .part = "rotary_pct", .default_part = 0.25});
+  set_rope(decoder.shape, read_rope(checkpoint, options, decoder.shape, layer.heads.width,
+                                    {.theta = "rotary_emb_base",
+                                     .part = "rotary_pct",
+                                     .default_part = 0.25,
+                                     .for_long_texts = true}));
   layer.norm.epsilon = static_cast<float>(checkpoint.number("layer_norm_eps", 1e-20, 1, 1e-5));
   layer.activation = read_activation(checkpoint, "hidden_act", "gelu");
   layer.parallel = checkpoint.flag("use_parallel_residual", true);

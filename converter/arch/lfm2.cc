@@ -83,8 +83,9 @@ Lfm2 read(const Checkpoint& checkpoint, const ImportOptions& options) {
   require_multiple(checkpoint, "the width of a head", heads.width, "pairs to turn", 2);
   shape.length_key = "max_position_embeddings";
   shape.length = checkpoint.size(shape.length_key, 1, kMaxSize, 128000);
-  shape.frequencies = read_rope(checkpoint, options, shape, heads.width,
-                                {.default_theta = checkpoint.number("theta", 1, 1e12, 1e6)});
+  set_rope(shape, read_rope(checkpoint, options, shape, heads.width,
+                            {.default_theta = checkpoint.number("theta", 1, 1e12, 1e6),
+                             .for_long_texts = true}));
   config.inner = read_inner(checkpoint);
   config.taps = checkpoint.size("conv_L_cache", 1, kMaxTaps, 3);
   config.convolution_bias = checkpoint.flag("conv_bias", false);

@@ -38,8 +38,8 @@ void read_attention(const Checkpoint& checkpoint, const ImportOptions& options, 
   CausalShape shape;
   shape.length = config.encoder.positions;
   shape.length_key = "max_position_embeddings";
-  config.frequencies = read_rope(checkpoint, options, shape, width, global);
-  config.window_frequencies = read_rope(checkpoint, options, shape, width, local);
+  config.frequencies = read_rope(checkpoint, options, shape, width, global).frequencies;
+  config.window_frequencies = read_rope(checkpoint, options, shape, width, local).frequencies;
 }
 
 /// Their tensors all have the names of a classifier of texts: only the class tells that it is one of tokens.

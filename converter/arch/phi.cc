@@ -8,8 +8,10 @@ namespace oxbow::convert {
 void import_phi(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
   Decoder decoder = read_decoder(checkpoint);
   TransformerLayer& layer = decoder.layer;
-  decoder.shape.frequencies = read_rope(checkpoint, options, decoder.shape, layer.heads.width,
-                                        {.part = "partial_rotary_factor", .default_part = 0.5});
+  set_rope(
+      decoder.shape,
+      read_rope(checkpoint, options, decoder.shape, layer.heads.width,
+                {.part = "partial_rotary_factor", .default_part = 0.5, .for_long_texts = true}));
   layer.norm.epsilon = static_cast<float>(checkpoint.number("layer_norm_eps", 1e-20, 1, 1e-5));
   layer.activation = read_activation(checkpoint, "hidden_act", "gelu_new");
   layer.parallel = true;

@@ -7,13 +7,15 @@ namespace oxbow::convert {
 
 void import_phi3(const Checkpoint& checkpoint, const ImportOptions& options, Graph& graph) {
   Decoder decoder = read_llama_like(checkpoint, options, 0, {.part = "partial_rotary_factor"});
-  decoder.shape.window =
+  const uint32_t window =
       window_keys(checkpoint, checkpoint.size("sliding_window", 1, kMaxSize - 1, 0));
+  // Of those for long texts it is longer than any of them.
+  if (window < decoder.shape.length) decoder.shape.window = window;
   LayerNames& names = decoder.layer.names;
   names.q = names.k = names.v = names.gate = names.up = "";
   names.packed = "self_attn.qkv_proj";
   names.gate_up = "mlp.gate_up_proj";
-  // Of longrope, which read_rope refuses; and keys of Phi-4 that no version of the model reads.
+  // The first is for longrope alone; the others no version of the model reads.
   checkpoint.ignore_keys(
       {"original_max_position_embeddings", "full_attn_mod", "interpolate_factor"});
   build_decoder(checkpoint, options, decoder, graph);

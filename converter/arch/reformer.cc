@@ -272,10 +272,11 @@ class Builder {
       tensor.width = columns;
       tensor.limit = graph_.tensor(buckets).limit / config_.rounds * 4;
     }
+    const uint32_t given = given_buckets(layer, buckets);
     schema::StepT& step = *graph_.main_entry().steps.back();
-    step.inputs.push_back(codes);
+    step.inputs.insert(step.inputs.end(), {codes, given});
     for (const auto& term : step.options.AsAttentionOptions()->terms) {
-      if (term->kind == schema::TermKind::Order) term->inputs = 2;
+      if (term->kind == schema::TermKind::Order) term->inputs = 3;
     }
     builder_.ring_push({own.k, own.v, fresh}, {kept.k, kept.v, codes});
     return attended;
@@ -296,11 +297,15 @@ class Builder {
   uint32_t order(uint32_t index, const std::string& name, uint32_t q) {
     const std::string layer = "layer" + std::to_string(index);
     const uint32_t buckets = hash(index, name, q, config_.lsh.length);
-    builder_.debug_output(buckets, layer + ".buckets");
-    const uint32_t given = builder_.input(layer + ".buckets", graph_.tensor(buckets).limit, 0,
-                                          builder_.symbol(layer + ".given", bucket_rows_));
-    return builder_.sort_rows(name + ".order", buckets, given, order_symbol_,
-                              config_.heads * config_.rounds);
+    return builder_.sort_rows(name + ".order", buckets, given_buckets(layer, buckets),
+                              order_symbol_, config_.heads * config_.rounds);
+  }
+
+  /// Those that the caller may give in place of those that are computed.
+  uint32_t given_buckets(const std::string& layer, uint32_t computed) {
+    builder_.debug_output(computed, layer + ".buckets");
+    return builder_.input(layer + ".buckets", graph_.tensor(computed).limit, 0,
+                          builder_.symbol(layer + ".given", bucket_rows_));
   }
 
   /// Those of a layer, or what the seed draws, which is the same for all layers.

@@ -68,6 +68,12 @@ TEST(Reformer, GoesOnWithAContextAndReadsAtOnceWithout) {
   EXPECT_EQ(graph.model.rings.size(), 4u);
   EXPECT_EQ(count_steps(graph, schema::OpCode::HashBuckets), 2u);
   EXPECT_EQ(count_steps(graph, schema::OpCode::SortRows), 0u);
+  std::vector<std::string> inputs;
+  for (const uint32_t input : graph.main_entry().inputs) {
+    inputs.push_back(graph.model.tensors[input]->name);
+  }
+  // Besides the tokens.
+  EXPECT_EQ(inputs, (std::vector<std::string>{"layer1.buckets", "layer3.buckets"}));
 }
 
 TEST(Reformer, RefusesAContextThatItDoesNotHave) {

@@ -36,6 +36,10 @@ CausalDecoder::CausalDecoder(const Checkpoint& checkpoint, const ImportOptions& 
           builder_.rope_angles("rope.pinned_angles", frequencies, sinks_ + context_ - 1);
     }
   }
+  if (shape.rotary_gain != 1) {
+    query_gains_ = rotary_gains("rope.query_gains", heads.queries());
+    key_gains_ = rotary_gains("rope.key_gains", heads.keys());
+  }
   window_angles_ = angles_;
   if (!shape.window_frequencies.empty()) {
     const uint32_t frequencies = builder_.weight(
@@ -46,6 +50,15 @@ CausalDecoder::CausalDecoder(const Checkpoint& checkpoint, const ImportOptions& 
   if (!shape.slopes.empty()) {
     slopes_ = builder_.weight("alibi.slopes", 1, heads.count, shape.slopes);
   }
+}
+
+uint32_t CausalDecoder::rotary_gains(const std::string& name, uint32_t width) {
+  std::vector<float> gains;
+  for (uint32_t i = 0; i < width; ++i) {
+    const bool turned = i % heads_.width < 2 * shape_.frequencies.size();
+    gains.push_back(turned ? shape_.rotary_gain : 1);
+  }
+  return builder_.weight(name, 1, width, gains);
 }
 
 void CausalDecoder::plan(const ImportOptions& options) {
@@ -80,6 +93,7 @@ void CausalDecoder::plan(const ImportOptions& options) {
 }
 
 void CausalDecoder::warn_of_lengths() {
+  if (!shape_.note.empty()) graph_.warnings.push_back(shape_.note);
   const std::string length = std::to_string(shape_.length);
   if (shape_.position_table && endless_) {
     graph_.warnings.push_back("the model has " + length +
@@ -132,6 +146,10 @@ uint32_t CausalDecoder::attend(uint32_t layer, uint32_t q, uint32_t k, uint32_t 
   options.alibi = slopes_;
   if (angles_ != GraphBuilder::kNone) {
     const uint32_t angles = has_own_window(layer) ? window_angles_ : angles_;
+    if (angles == angles_ && query_gains_ != GraphBuilder::kNone) {
+      q = builder_.multiply(name + ".q.gained", q, query_gains_);
+      k = builder_.multiply(name + ".k.gained", k, key_gains_);
+    }
     if (pinned_angles_ != GraphBuilder::kNone && sinks(layer) != 0) {
       options.pinned_query =
           builder_.rope(name + ".q.pinned", q, pinned_angles_, heads_.count, false);

@@ -34,6 +34,8 @@ struct CausalShape {
   /// Tokens the model was made for, and the key of config.json that says so.
   uint32_t length = kDefaultContext;
   std::string length_key;
+  /// What a user should know of it.
+  std::string note;
   /// Positions are rows of a table with `length` rows.
   bool position_table = false;
   /// Rows of that table before the first token's, besides.
@@ -46,7 +48,9 @@ struct CausalShape {
   std::vector<schema::PatternT> patterns;
   /// Of rotary positions, one for each pair (i, i + pairs) of a head's first elements; empty: none.
   std::vector<float> frequencies;
-  /// The same for layers with a window; empty: they have those of all.
+  /// What turned elements of queries and keys are multiplied by.
+  float rotary_gain = 1;
+  /// Frequencies for layers with a window, without a gain; empty: they have those of all.
   std::vector<float> window_frequencies;
   /// Of ALiBi, one for each head; empty: none.
   std::vector<float> slopes;
@@ -78,6 +82,8 @@ class CausalDecoder {
 
  private:
   void plan(const ImportOptions& options);
+  /// What each element of a row of heads is multiplied by.
+  uint32_t rotary_gains(const std::string& name, uint32_t width);
   void warn_of_lengths();
   /// Some layers have a window, others see all keys that are kept.
   bool is_mixed() const { return !shape_.sees_all.empty(); }
@@ -100,6 +106,7 @@ class CausalDecoder {
   bool endless_ = false;
   uint32_t max_segment_ = 0;
   uint32_t angles_ = GraphBuilder::kNone;
+  uint32_t query_gains_ = GraphBuilder::kNone, key_gains_ = GraphBuilder::kNone;
   uint32_t window_angles_ = GraphBuilder::kNone;
   uint32_t pinned_angles_ = GraphBuilder::kNone;
   uint32_t slopes_ = GraphBuilder::kNone;

@@ -244,17 +244,17 @@ const Refusal kRefusals[] = {
     {"RopeScalingType",
      kLlama,
      [](Json& c) {
-       c["rope_scaling"] = {{"type", "yarn"}};
+       c["rope_scaling"] = {{"type", "ntk"}};
      },
      {},
-     R"(rope_scaling.type is "yarn", expected one of: default, linear, llama3, dynamic)"},
+     R"(rope_scaling.type is "ntk", expected one of: default, linear, llama3, dynamic, yarn)"},
     {"RopeType",
      kLlama,
      [](Json& c) {
        c["rope_scaling"] = {{"rope_type", "longrope"}};
      },
      {},
-     R"(rope_scaling.rope_type is "longrope")"},
+     "rope_scaling.short_factor has 0 numbers"},
     {"RopeScalingKey",
      kLlama,
      [](Json& c) {

@@ -1,7 +1,9 @@
 #include "converter/blocks/decoder_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "converter/blocks/rope.h"
 #include "host/errors.h"
@@ -28,10 +30,67 @@ void scale_like_llama3(const Checkpoint& checkpoint, const std::string& key,
   }
 }
 
+/// YaRN: pairs that turn often within the original length are kept, those that turn seldom are slowed down by the
+/// factor, with a ramp between, whose ends are numbers of turns.
+float scale_like_yarn(const Checkpoint& checkpoint, const std::string& key, double theta,
+                      double length, double longest, std::vector<float>& frequencies) {
+  const double factor = checkpoint.number(key + ".factor", 1, 1e6, std::max(longest / length, 1.0));
+  const double width = 2.0 * static_cast<double>(frequencies.size());
+  const auto pair_of = [&](double turns) {
+    return width * std::log(length / (turns * 2 * std::numbers::pi)) / (2 * std::log(theta));
+  };
+  double first = pair_of(checkpoint.number(key + ".beta_fast", 1e-3, 1e6, 32));
+  double last = pair_of(checkpoint.number(key + ".beta_slow", 1e-3, 1e6, 1));
+  if (checkpoint.flag(key + ".truncate", true)) {
+    first = std::floor(first);
+    last = std::ceil(last);
+  }
+  first = std::max(first, 0.0);
+  last = std::min(last, width - 1);
+  if (first == last) last += 0.001;
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const double slowed = std::clamp((static_cast<double>(i) - first) / (last - first), 0.0, 1.0);
+    frequencies[i] =
+        static_cast<float>(frequencies[i] / factor * slowed + frequencies[i] * (1 - slowed));
+  }
+  const auto gain = [&](double of) { return factor <= 1 ? 1 : 0.1 * of * std::log(factor) + 1; };
+  const double some = checkpoint.number(key + ".mscale", 0, 1e6, 0);
+  const double all = checkpoint.number(key + ".mscale_all_dim", 0, 1e6, 0);
+  return static_cast<float>(checkpoint.number(
+      key + ".attention_factor", 0, 1e6, some != 0 && all != 0 ? gain(some) / gain(all) : gain(1)));
+}
+
+/// LongRoPE: each pair has a divisor of its own, another one in texts beyond the original length.
+void scale_like_longrope(const Checkpoint& checkpoint, const std::string& key,
+                         const ImportOptions& options, const CausalShape& shape, uint32_t length,
+                         Rope& rope) {
+  const bool is_long = options.context > length;
+  for (const bool kind : {false, true}) {
+    const std::string name = key + (kind ? ".long_factor" : ".short_factor");
+    const std::vector<double> divisors = checkpoint.numbers(name);
+    const bool good =
+        divisors.size() == rope.frequencies.size() &&
+        std::all_of(divisors.begin(), divisors.end(), [](double d) { return d > 0 && d < 1e9; });
+    if (!good) {
+      checkpoint.refuse(name + " has " + std::to_string(divisors.size()) + " numbers, expected " +
+                        std::to_string(rope.frequencies.size()) + " above 0");
+    } else if (kind == is_long) {
+      for (size_t i = 0; i < divisors.size(); ++i) {
+        rope.frequencies[i] = static_cast<float>(rope.frequencies[i] / divisors[i]);
+      }
+    }
+  }
+  const double factor =
+      checkpoint.number(key + ".factor", 1e-3, 1e6, static_cast<double>(shape.length) / length);
+  const double gain = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(length));
+  rope.gain = static_cast<float>(checkpoint.number(key + ".attention_factor", 0, 1e6, gain));
+  if (!is_long && length < shape.length) rope.length = length;
+}
+
 }  // namespace
 
-std::vector<float> read_rope(const Checkpoint& checkpoint, const ImportOptions& options,
-                             const CausalShape& shape, uint32_t head_width, const RopeKeys& keys) {
+Rope read_rope(const Checkpoint& checkpoint, const ImportOptions& options, const CausalShape& shape,
+               uint32_t head_width, const RopeKeys& keys) {
   // Newer configurations have one object for all of it.
   const bool is_new = !keys.object.empty() || checkpoint.has_key("rope_parameters");
   const std::string key = !keys.object.empty() ? keys.object
@@ -47,18 +106,26 @@ std::vector<float> read_rope(const Checkpoint& checkpoint, const ImportOptions& 
   const double least = keys.part.empty() ? 1 : 0;
   const double part =
       part_key.empty() ? 1 : checkpoint.number(part_key, least, 1, keys.default_part);
-  std::vector<float> frequencies =
-      partial_rope_frequencies(checkpoint, theta, head_width, part, part_key);
+  Rope rope;
+  std::vector<float>& frequencies = rope.frequencies;
+  frequencies = partial_rope_frequencies(checkpoint, theta, head_width, part, part_key);
 
   checkpoint.require_object(key);
   const bool renamed = checkpoint.has_value(key + ".rope_type");
+  std::vector<std::string> types = {"default", "linear", "llama3", "dynamic"};
+  // su is the first name of longrope.
+  if (keys.for_long_texts) types.insert(types.end(), {"yarn", "longrope", "su"});
   if (checkpoint.has_key(key + ".factor") && !renamed && !checkpoint.has_value(key + ".type")) {
     checkpoint.refuse("key " + key +
                       ".type is missing, expected one of: default, linear, llama3, dynamic");
   }
-  const std::string type = checkpoint.choice(key + (renamed ? ".rope_type" : ".type"), "default",
-                                             {"default", "linear", "llama3", "dynamic"});
+  const std::string type =
+      checkpoint.choice(key + (renamed ? ".rope_type" : ".type"), "default", types);
   checkpoint.ignore_keys({key + ".type", key + ".rope_type"});
+  const auto original_length = [&] {
+    const std::string name = "original_max_position_embeddings", inner = key + "." + name;
+    return checkpoint.size(checkpoint.has_value(inner) ? inner : name, 2, kMaxSize, shape.length);
+  };
   if (type == "linear") {
     if (!checkpoint.has_value(key + ".factor")) {
       checkpoint.refuse("key " + key + ".factor is missing, expected a number");
@@ -77,8 +144,26 @@ std::vector<float> read_rope(const Checkpoint& checkpoint, const ImportOptions& 
                         std::to_string(shape.length) + " at most");
     }
     checkpoint.ignore_keys({key + ".factor"});
+  } else if (type == "yarn") {
+    rope.gain =
+        scale_like_yarn(checkpoint, key, theta, original_length(), shape.length, frequencies);
+  } else if (type == "longrope" || type == "su") {
+    scale_like_longrope(checkpoint, key, options, shape, original_length(), rope);
   }
-  return frequencies;
+  return rope;
+}
+
+void set_rope(CausalShape& shape, Rope rope) {
+  shape.frequencies = std::move(rope.frequencies);
+  shape.rotary_gain = rope.gain;
+  if (rope.length == 0) return;
+  const std::string most = std::to_string(shape.length);
+  shape.note = "positions turn as in texts of up to " + std::to_string(rope.length) +
+               " tokens; in longer ones, of up to " + most +
+               ", the model turns them otherwise from the first token on: --context " + most +
+               " does that in all texts";
+  shape.length = rope.length;
+  shape.length_key = "original_max_position_embeddings";
 }
 
 Decoder read_decoder(const Checkpoint& checkpoint, uint32_t head_width) {
@@ -109,8 +194,9 @@ Decoder read_llama_like(const Checkpoint& checkpoint, const ImportOptions& optio
                         uint32_t head_width, const RopeKeys& rope) {
   Decoder decoder = read_decoder(checkpoint, head_width);
   TransformerLayer& layer = decoder.layer;
-  decoder.shape.frequencies =
-      read_rope(checkpoint, options, decoder.shape, layer.heads.width, rope);
+  RopeKeys keys = rope;
+  keys.for_long_texts = true;
+  set_rope(decoder.shape, read_rope(checkpoint, options, decoder.shape, layer.heads.width, keys));
   layer.norm = {.rms = true,
                 .epsilon = static_cast<float>(checkpoint.number("rms_norm_eps", 1e-12, 1, 1e-6))};
   layer.activation = read_activation(checkpoint, "hidden_act", "silu");

@@ -19,12 +19,22 @@ struct RopeKeys {
   double default_part = 1;
   /// Empty: rope_parameters, which has all of it, or else rope_scaling and keys beside it.
   std::string object{};
+  /// Whether kinds of scaling are read that change more than frequencies.
+  bool for_long_texts = false;
 };
 
-/// Frequencies of rotary positions, scaled as the configuration says.
-std::vector<float> read_rope(const Checkpoint& checkpoint, const ImportOptions& options,
-                             const CausalShape& shape, uint32_t head_width,
-                             const RopeKeys& keys = {});
+/// Rotary positions, scaled as the configuration says.
+struct Rope {
+  /// One for each pair.
+  std::vector<float> frequencies;
+  /// What elements of queries and keys that are turned are multiplied by.
+  float gain = 1;
+  /// Tokens that this is for, where the model has more positions; 0: for all.
+  uint32_t length = 0;
+};
+Rope read_rope(const Checkpoint& checkpoint, const ImportOptions& options, const CausalShape& shape,
+               uint32_t head_width, const RopeKeys& keys = {});
+void set_rope(CausalShape& shape, Rope rope);
 
 /// The same with what Llama and its kin have in common: root mean square norms, rotary positions, gated
 /// feed-forward layers, no biases, and the names of the tensors.

@@ -45,20 +45,30 @@ void find_unknown_keys(const nlohmann::json& object, const std::string& prefix,
   }
 }
 
-/// One problem in a line, several in a line each.
-std::string problem_text(const std::string& where, const std::string& model_type,
-                         const std::vector<std::string>& problems) {
-  constexpr size_t kMostLines = 20;
-  constexpr const char* kAdvice =
-      "remove what does not change the results, or use --ignore-key and --ignore-tensor";
-  if (problems.size() == 1) return where + ": " + problems[0] + "; " + kAdvice;
-  std::string text = where + ": " + std::to_string(problems.size()) + " problems for model_type " +
-                     printable(model_type) + ":";
-  for (size_t i = 0; i < std::min(problems.size(), kMostLines); ++i) text += "\n  " + problems[i];
-  if (problems.size() > kMostLines) {
-    text += "\n  and " + std::to_string(problems.size() - kMostLines) + " more";
+/// Tensors that are missing or do not fit and are told one by one.
+constexpr size_t kMostTensors = 10;
+constexpr const char* kAdvice =
+    "remove what does not change the results, or use --ignore-key and --ignore-tensor";
+
+/// A line each, of the first so many.
+std::string lines_of(const std::vector<std::string>& problems, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < std::min(problems.size(), most); ++i) text += "\n  " + problems[i];
+  if (problems.size() > most) {
+    text += "\n  and " + std::to_string(problems.size() - most) + " more";
   }
-  return text + "\n" + kAdvice;
+  return text;
+}
+
+/// `problems` are of keys, or of what is too much; `tensors` are those that are missing or do not fit.
+std::string problem_text(const std::string& where, const std::string& model_type,
+                         const std::vector<std::string>& problems,
+                         const std::vector<std::string>& tensors = {}) {
+  constexpr size_t kMostLines = 20;
+  const size_t count = problems.size() + tensors.size();
+  return where + ": " + std::to_string(count) + " problems for model_type " +
+         printable(model_type) + ":" + lines_of(tensors, kMostTensors) +
+         lines_of(problems, kMostLines) + (problems.empty() ? "" : std::string("\n") + kAdvice);
 }
 
 /// Keys that no library's model reads, whatever it is: what a training or publishing tool left there. A *
@@ -68,7 +78,7 @@ constexpr std::string_view kHarmlessKeys[] = {
     "eos_token_ids",   "gradient_checkpointing",
 };
 
-/// Elements that tensors may have which are not there, while problems are collected.
+/// Elements that tensors may have which are not there, while problems are collected, beside as many as are there.
 constexpr uint64_t kMostInvented = uint64_t{1} << 24;
 
 bool is_harmless(const std::string& key) {
@@ -271,9 +281,25 @@ void Checkpoint::add_file(std::unique_ptr<TensorFile> opened, bool extra) {
   }
 }
 
+void Checkpoint::collect_problems() const {
+  collects_ = true;
+  // To go through the importer once more then costs no more than a conversion.
+  can_invent_ = kMostInvented;
+  for (const auto& [name, there] : tensors_) can_invent_ += there.tensor->count;
+}
+
 void Checkpoint::throw_problems() const {
-  if (problems_.size() == 1) throw InputError(config_path_ + ": " + problems_[0]);
-  throw InputError(problem_text(config_path_, model_type_, problems_));
+  const std::string& where = tensor_problems_.empty() ? config_path_ : directory_;
+  throw InputError(problem_text(where, model_type_, problems_, tensor_problems_));
+}
+
+void Checkpoint::fail_tensor(const std::string& path, const std::string& problem) const {
+  if (!collects_) throw TensorError(path + ": " + problem);
+  // Of a value that stands in for a wrong one nothing follows.
+  if (failed_keys_.empty() && std::find(tensor_problems_.begin(), tensor_problems_.end(),
+                                        problem) == tensor_problems_.end()) {
+    tensor_problems_.push_back(problem);
+  }
 }
 
 void Checkpoint::open_packed() {
@@ -297,15 +323,24 @@ const Checkpoint::Found& Checkpoint::found(const std::string& name) const {
   used_tensors_.insert(name);
   const auto place = tensors_.find(name);
   if (place != tensors_.end()) return place->second;
+  fail_missing(name);
+  throw InputError("tensor " + printable(name) + " has no shape to go on with");
+}
+
+void Checkpoint::fail_missing(const std::string& name) const {
   std::vector<std::string> names;
-  for (const auto& [there, unused] : tensors_) names.push_back(there);
+  // Only for those that are told.
+  if (tensor_problems_.size() < kMostTensors) {
+    for (const auto& [there, unused] : tensors_) names.push_back(there);
+  }
   const std::string guess = closest_match(name, names);
   const bool is_head = name.ends_with("lm_head.weight") || name.ends_with("embed_out.weight");
-  throw InputError(directory_ + ": tensor " + printable(name) + " is missing" +
-                   (guess.empty() ? "" : "; the nearest name there is " + printable(guess)) +
-                   (is_head ? "; if the words' table is the head too, config.json must have "
-                              "tie_word_embeddings true"
-                            : ""));
+  fail_tensor(directory_,
+              "tensor " + printable(name) + " is missing" +
+                  (guess.empty() ? "" : "; the nearest name there is " + printable(guess)) +
+                  (is_head ? "; if the words' table is the head too, config.json must have "
+                             "tie_word_embeddings true"
+                           : ""));
 }
 
 const std::vector<uint64_t>& Checkpoint::shape(const std::string& name) const {
@@ -346,26 +381,22 @@ std::vector<float> Checkpoint::tensor(const std::string& name,
   }
   if (ternary && !bitnet_->online) return bitnet_matrix(name, shape[0], shape[1]);
   if (packed_ && packed_->has(name)) return packed_matrix(name, shape);
-  // What else is wrong is told, if it costs little to go on.
-  if (collects_ && (!tensors_.contains(name) || found(name).tensor->shape != shape)) {
-    uint64_t count = 1;
-    for (const uint64_t size : shape) count = checked_mul(count, size, &count) ? count : UINT64_MAX;
-    if (count > kMostInvented - std::min(invented_, kMostInvented)) {
-      throw InputError("tensor " + printable(name) + " does not fit");
-    }
-    invented_ += count;
-    return std::vector<float>(count);
+  if (collects_ && !tensors_.contains(name)) {
+    used_tensors_.insert(name);
+    fail_missing(name);
+    return invented(name, shape);
   }
   const Found& there = found(name);
-  const std::string where = there.file->path() + ": tensor " + printable(name);
   if (!is_float(there.tensor->dtype)) {
-    throw InputError(where + " is " + there.tensor->describe() + ", expected F32, F16 or BF16");
+    fail_tensor(there.file->path(), "tensor " + printable(name) + " is " +
+                                        there.tensor->describe() + ", expected F32, F16 or BF16");
+  } else if (there.tensor->shape != shape) {
+    fail_tensor(there.file->path(), "tensor " + printable(name) + " has shape " +
+                                        shape_text(there.tensor->shape) + ", expected " +
+                                        shape_text(shape));
   }
-  if (there.tensor->shape != shape) {
-    throw InputError(where + " has shape " + shape_text(there.tensor->shape) + ", expected " +
-                     shape_text(shape));
-  }
-  if (collects_) return std::vector<float>(there.tensor->count);
+  if (collects_) return invented(name, shape);
+  const std::string where = there.file->path() + ": tensor " + printable(name);
   std::vector<float> values = to_floats(*there.tensor);
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
@@ -380,18 +411,27 @@ std::vector<float> Checkpoint::tensor(const std::string& name,
   return values;
 }
 
+std::vector<float> Checkpoint::invented(const std::string& name,
+                                        const std::vector<uint64_t>& shape) const {
+  uint64_t count = 1;
+  for (const uint64_t size : shape) count = checked_mul(count, size, &count) ? count : UINT64_MAX;
+  if (count > can_invent_) throw InputError("tensor " + printable(name) + " does not fit");
+  can_invent_ -= count;
+  return std::vector<float>(count);
+}
+
 std::vector<float> Checkpoint::packed_matrix(const std::string& name,
                                              const std::vector<uint64_t>& shape) const {
   const std::vector<uint64_t>& stored = packed_->shape(name);
   if (stored != shape) {
-    throw InputError(directory_ + ": tensor " + printable(name) + " has shape " +
-                     shape_text(stored) + " when it is unpacked, expected " + shape_text(shape));
+    fail_tensor(directory_, "tensor " + printable(name) + " has shape " + shape_text(stored) +
+                                " when it is unpacked, expected " + shape_text(shape));
   }
   const uint64_t count = stored[0] * stored[1];
   // Its parts are no parameters.
   if (used_tensors_.insert(name).second) assumed_elements_ += count;
   for (const std::string& part : packed_->parts(name)) ignored_tensors_.insert(part);
-  if (collects_) return std::vector<float>(count);
+  if (collects_) return invented(name, shape);
   std::vector<float> values = packed_->floats(name);
   if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) {
     throw InputError(directory_ + ": tensor " + printable(name) +
@@ -417,18 +457,19 @@ std::vector<std::string> Checkpoint::finish() const {
     if (there.extra || used_tensors_.contains(name) || ignored_tensors_.contains(name)) continue;
     (is_float(there.tensor->dtype) ? floats : others).push_back(name);
   }
+  const bool has_keys = !problems.empty();
+  // Where a value was wrong, other tensors may have been looked for.
+  if (!floats.empty() && failed_keys_.empty()) {
+    problems.push_back("tensors that model_type " + printable(model_type_) +
+                       " does not know: " + list_names(floats));
+  }
   if (collects_) {
     problems_.insert(problems_.end(), problems.begin(), problems.end());
     return {};
   }
-  const bool has_keys = !problems.empty();
-  if (!floats.empty()) {
-    problems.push_back("tensors that model_type " + printable(model_type_) +
-                       " does not know: " + list_names(floats));
-  }
-  if (!problems.empty()) {
-    throw InputError(problem_text(has_keys ? config_path_ : directory_, model_type_, problems));
-  }
+  const std::string& where = has_keys ? config_path_ : directory_;
+  if (problems.size() == 1) throw InputError(where + ": " + problems[0] + "; " + kAdvice);
+  if (!problems.empty()) throw InputError(problem_text(where, model_type_, problems));
   if (!harmless.empty()) {
     const std::string note =
         "config.json: passed over, since it changes no result: " + list_names(harmless);

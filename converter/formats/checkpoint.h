@@ -30,6 +30,12 @@ class KeyError : public InputError {
   using InputError::InputError;
 };
 
+/// A tensor that is missing, or has another shape or type than config.json makes expect.
+class TensorError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 class Checkpoint {
  public:
   /// `directory` may also be a GGUF file, or have one and nothing else: see gguf_model.h. Otherwise
@@ -116,15 +122,17 @@ class Checkpoint {
   /// are only noted. Returns the integer tensors left over, to be warned of.
   std::vector<std::string> finish() const;
 
-  /// To find all that is wrong with a config.json: from here on a value that is not possible is collected, finish()
-  /// collects unknown keys, and an importer gets a possible value instead, and zeros for what tensors have.
-  void collect_problems() const { collects_ = true; }
+  /// To find all that is wrong with a checkpoint: from here on a value that is not possible is collected, finish()
+  /// collects unknown keys, and an importer gets a possible value instead, and zeros for what tensors have. What is wrong
+  /// with tensors is collected as long as no value was, since they may fit to what is meant.
+  void collect_problems() const;
   /// What importers find wrong with the configuration by themselves, e.g. two keys that contradict each other: throws
   /// KeyError, or collects it. Who calls it goes on with what is possible; the first tensor that is asked for then throws, for
   /// what would be built of values that contradict each other may have no sizes.
   void refuse(const std::string& problem) const;
   /// Throws InputError with all that were collected, a line each.
   [[noreturn]] void throw_problems() const;
+  size_t problem_count() const { return problems_.size() + tensor_problems_.size(); }
 
   /// SHA-256 over the names and bytes of the files.
   std::string source_hash() const;
@@ -140,6 +148,11 @@ class Checkpoint {
 
  private:
   void add_problem(const std::string& problem) const;
+  /// Throws TensorError, or collects. `path`: of the file or folder.
+  void fail_tensor(const std::string& path, const std::string& problem) const;
+  void fail_missing(const std::string& name) const;
+  /// Zeros, while problems are collected. Throws InputError when it is too many of them.
+  std::vector<float> invented(const std::string& name, const std::vector<uint64_t>& shape) const;
   void check_can_build() const;
   struct Found {
     const StoredTensor* tensor;
@@ -195,15 +208,15 @@ class Checkpoint {
   mutable std::set<std::string> ignored_tensors_;
   mutable std::set<std::string> ternary_tensors_;
   mutable bool collects_ = false;
-  mutable std::vector<std::string> problems_;
+  mutable std::vector<std::string> problems_, tensor_problems_;
   /// Keys whose values were wrong, and whether others contradict each other.
   mutable std::set<std::string> failed_keys_;
   mutable bool contradicts_ = false;
   std::optional<BitnetFormat> bitnet_;
   /// Null unless others have quantised the matrices.
   std::shared_ptr<const PackedTensors> packed_;
-  /// Elements of tensors that are not there, asked for while problems are collected.
-  mutable uint64_t invented_ = 0;
+  /// Elements of tensors that may still be made up while problems are collected.
+  mutable uint64_t can_invent_ = 0;
 };
 
 }  // namespace oxbow::convert

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "converter/importers.h"
@@ -292,6 +293,39 @@ TEST_F(CheckpointTest, AllProblemsOfAConfigAreToldAtOnce) {
         "\n  unknown key a_new_one\n", "\n  unknown key another\n", "use --ignore-key"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << " is not in " << text;
   }
+}
+
+TEST_F(CheckpointTest, AllTensorsThatAreMissingOrDoNotFitAreToldAtOnce) {
+  EditableCheckpoint changed = EditableCheckpoint::read(
+      testing::source_dir() + "/tests/golden/labml_compressive/c1_d32_fullP");
+  changed.tensors["transformer.norm.scale"] = changed.tensors.at("transformer.norm.weight");
+  changed.tensors.erase("transformer.norm.weight");
+  changed.tensors["generator.bias"] = {{3}, {1, 2, 3}};
+  changed.config["a_new_one"] = true;
+  const Checkpoint checkpoint = open(changed);
+  const std::string text = refusal([&] { import_checkpoint(checkpoint, {}); });
+  for (const char* line :
+       {": 4 problems for model_type labml_compressive_transformer:\n",
+        "\n  tensor transformer.norm.weight is missing; the nearest name there is ",
+        "\n  tensor generator.bias has shape [3], expected [65]\n", "\n  unknown key a_new_one\n",
+        "does not know: transformer.norm.scale\n", "use --ignore-key"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << " is not in " << text;
+  }
+}
+
+TEST_F(CheckpointTest, OfManyTensorsThatAreMissingTheFirstAreToldAndHowMany) {
+  EditableCheckpoint changed = EditableCheckpoint::read(
+      testing::source_dir() + "/tests/golden/labml_compressive/c1_d32_fullP");
+  const size_t gone = std::erase_if(changed.tensors, [](const auto& one) {
+    return one.first.find(".feed_forward.") != std::string::npos ||
+           one.first.find(".norm_") != std::string::npos;
+  });
+  const Checkpoint checkpoint = open(changed);
+  const std::string text = refusal([&] { import_checkpoint(checkpoint, {}); });
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 11) << text;
+  EXPECT_NE(text.find(": " + std::to_string(gone) + " problems for model_type"), std::string::npos)
+      << text;
+  EXPECT_TRUE(text.ends_with("\n  and " + std::to_string(gone - 10) + " more")) << text;
 }
 
 TEST_F(CheckpointTest, WhatDoesNotFitToAnotherValueIsNoProblemOfTheConfig) {

@@ -141,7 +141,7 @@ const GgufNames* read_phi3(Reader& r) {
   r.config["partial_rotary_factor"] = r.turned_part(head_width);
   const uint32_t window = r.keys.size("attention.sliding_window", 0, kMaxSize, 0);
   if (window != 0) r.config["sliding_window"] = window;
-  // It matters to files that have tensors of factors too, which are refused.
+  // It matters to files that have tensors of factors too.
   r.keys.ignore("rope.scaling.original_context_length");
   return &kPhi3Names;
 }
@@ -179,7 +179,10 @@ const GgufNames* read_gptneox(Reader& r) {
   r.config.erase("num_key_value_heads");
   r.config["layer_norm_eps"] = r.keys.number("attention.layer_norm_epsilon");
   r.config["rotary_pct"] = r.turned_part(head_width);
-  r.config["rotary_emb_base"] = rope_config(r.gguf, r.keys, head_width)["rope_theta"];
+  json rope = rope_config(r.gguf, r.keys, head_width);
+  r.config["rotary_emb_base"] = rope["rope_theta"];
+  rope.erase("rope_theta");
+  r.config.update(rope);
   r.config["use_parallel_residual"] = r.keys.flag("use_parallel_residual", true);
   return &kGptNeoxNames;
 }

@@ -8,13 +8,12 @@
 
 #include "converter/formats/gguf_config.h"
 #include "converter/formats/gguf_names.h"
+#include "converter/formats/gguf_rope.h"
 #include "host/errors.h"
 #include "host/folder.h"
 
 namespace oxbow::convert {
 namespace {
-
-constexpr const char* kRopeFactors = "rope_freqs.weight";
 
 [[noreturn]] void fail_tensor(const Gguf& gguf, const std::string& name, const std::string& what) {
   throw InputError(gguf.path() + ": tensor " + printable(name) + " " + what);
@@ -183,8 +182,7 @@ void Renamer::rename(const std::string& architecture) {
     const GgufName* row =
         layer ? find_name(names_.inner, layer->name) : find_name(names_.outer, name);
     if (row == nullptr || (layer && layer->layer >= sizes_.layers)) {
-      // It is part of the configuration; see rope_config().
-      if (name != kRopeFactors) unknown += (unknown.empty() ? "" : ", ") + printable(name);
+      if (!is_rope_tensor(name)) unknown += (unknown.empty() ? "" : ", ") + printable(name);
       continue;
     }
     const std::string prefix =

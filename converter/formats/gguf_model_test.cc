@@ -215,6 +215,33 @@ TEST(GgufModel, TakesBothNamesOfLinearScaling) {
   }
 }
 
+TEST(GgufModel, ReadsYarn) {
+  GgufBuilder file = tiny_llama();
+  file.add("llama.rope.scaling.type", std::string("yarn"));
+  file.add("llama.rope.scaling.factor", 4.0f);
+  file.add("llama.rope.scaling.original_context_length", 2048u);
+  const nlohmann::json scaling = model_of(file).config["rope_scaling"];
+  EXPECT_EQ(scaling["rope_type"], "yarn");
+  EXPECT_EQ(scaling["factor"], 4.0);
+  EXPECT_EQ(scaling["original_max_position_embeddings"], 2048);
+  EXPECT_EQ(scaling["beta_fast"], 32.0);
+  EXPECT_FALSE(scaling.contains("attention_factor"));
+}
+
+TEST(GgufModel, ReadsDivisorsForShortAndLongTexts) {
+  GgufBuilder file = tiny_llama();
+  file.add("llama.rope.scaling.original_context_length", 2048u);
+  file.add("llama.rope.scaling.attn_factor", 1.25f);
+  file.add_floats("rope_factors_short.weight", {1}, {1.5f});
+  file.add_floats("rope_factors_long.weight", {1}, {3});
+  const nlohmann::json scaling = model_of(file).config["rope_scaling"];
+  EXPECT_EQ(scaling["rope_type"], "longrope");
+  EXPECT_EQ(scaling["short_factor"], nlohmann::json({1.5}));
+  EXPECT_EQ(scaling["long_factor"], nlohmann::json({3.0}));
+  EXPECT_EQ(scaling["attention_factor"], 1.25);
+  EXPECT_EQ(scaling["original_max_position_embeddings"], 2048);
+}
+
 struct Damage {
   const char* name;
   std::function<void(GgufBuilder&)> edit;
@@ -262,7 +289,16 @@ const Damage kDamages[] = {
     {"Experts", [](GgufBuilder& f) { f.add("llama.expert_count", 8u); }, {"llama.expert_count"}},
     {"Yarn",
      [](GgufBuilder& f) { f.add("llama.rope.scaling.type", std::string("yarn")); },
-     {"llama.rope.scaling.type", "yarn"}},
+     {"llama.rope.scaling.factor is missing"}},
+    {"OtherScaling",
+     [](GgufBuilder& f) { f.add("llama.rope.scaling.type", std::string("ntk")); },
+     {"llama.rope.scaling.type", "linear or yarn"}},
+    {"DivisorsWithoutALength",
+     [](GgufBuilder& f) {
+       f.add_floats("rope_factors_short.weight", {1}, {1});
+       f.add_floats("rope_factors_long.weight", {1}, {1});
+     },
+     {"llama.rope.scaling.original_context_length is missing"}},
     {"PartialRotation",
      [](GgufBuilder& f) { replace(f, "llama.rope.dimension_count", 1u); },
      {"llama.rope.dimension_count", "expected 2"}},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
+#include <unordered_set>
 
 #include "converter/formats/protobuf.h"
 #include "host/errors.h"
@@ -143,6 +145,18 @@ OnnxNode read_node(const std::string& path, ProtobufReader reader) {
   return node;
 }
 
+/// Each name is made once, as the format demands: who follows names through the graph takes no way twice.
+void check_outputs(const std::string& path, const OnnxGraph& graph) {
+  std::unordered_set<std::string_view> made;
+  for (const OnnxNode& node : graph.nodes) {
+    for (const std::string& output : node.outputs) {
+      // An output that nobody wants has no name.
+      if (output.empty() || made.insert(output).second) continue;
+      throw InputError(path + ": two operations make " + printable(output));
+    }
+  }
+}
+
 OnnxGraph read_graph(const std::string& path, ProtobufReader reader) {
   OnnxGraph graph;
   while (reader.next()) {
@@ -159,6 +173,7 @@ OnnxGraph read_graph(const std::string& path, ProtobufReader reader) {
       throw InputError(path + " has more operations or tensors than any model");
     }
   }
+  check_outputs(path, graph);
   return graph;
 }
 

@@ -91,12 +91,15 @@ class Deriver {
     return node != nullptr && node->op == "Constant" && node->value ? &*node->value : nullptr;
   }
 
-  /// The shape that a Reshape is told, with -1 for what is only known when it runs.
-  std::vector<int64_t> told_shape(const std::string& name) const {
-    if (const OnnxTensor* whole = constant(name)) return whole->integers();
-    const OnnxNode* concat = maker(name);
+  /// The shape of `rank` sizes that a Reshape is told, with -1 for what is only known when it runs. Nothing if it has
+  /// another rank: what many of them are told is looked at for each.
+  std::vector<int64_t> told_shape(const std::string& name, size_t rank) const {
     std::vector<int64_t> out;
-    if (concat == nullptr || concat->op != "Concat") return out;
+    if (const OnnxTensor* whole = constant(name)) {
+      return whole->stored.count == rank ? whole->integers() : out;
+    }
+    const OnnxNode* concat = maker(name);
+    if (concat == nullptr || concat->op != "Concat" || concat->inputs.size() != rank) return out;
     for (const std::string& input : concat->inputs) {
       const OnnxTensor* part = constant(input);
       const std::optional<double> number = part == nullptr ? std::nullopt : part->number();
@@ -110,7 +113,7 @@ class Deriver {
     std::set<uint64_t> found;
     for (const OnnxNode& node : graph_.nodes) {
       if (node.op != "Reshape" || node.inputs.size() < 2) continue;
-      const std::vector<int64_t> told = told_shape(node.inputs[1]);
+      const std::vector<int64_t> told = told_shape(node.inputs[1], 4);
       if (told.size() != 4) continue;
       const int64_t count = told[2], each = told[3];
       const bool good = count > 0 && each > 0 && static_cast<uint64_t>(count) <= width &&
@@ -133,7 +136,7 @@ class Deriver {
       // sqrt(variance + epsilon)
       if (node.op != "Sqrt" || node.inputs.size() != 1) continue;
       const OnnxNode* sum = maker(node.inputs[0]);
-      if (sum == nullptr || sum->op != "Add") continue;
+      if (sum == nullptr || sum->op != "Add" || sum->inputs.size() != 2) continue;
       for (const std::string& input : sum->inputs) {
         const OnnxTensor* value = constant(input);
         if (value != nullptr && value->number()) {

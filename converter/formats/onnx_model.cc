@@ -69,7 +69,7 @@ std::string layer_of(const OnnxGraph& graph, const Users& users, const OnnxNode&
   if (!product.outputs.empty()) {
     const auto [first, last] = users.equal_range(product.outputs[0]);
     for (auto user = first; user != last; ++user) {
-      if (user->second->op != "Add") continue;
+      if (user->second->op != "Add" || user->second->inputs.size() != 2) continue;
       for (const std::string& input : user->second->inputs) {
         if (const std::string base = base_of_bias(graph, input); !base.empty()) return base;
       }

@@ -125,11 +125,20 @@ void PackedTensors::refuse(const std::string& what) const {
 const StoredTensor& PackedTensors::part(const std::string& name, bool is_real) const {
   const StoredTensor* found = find_(name);
   if (found == nullptr) throw InputError(where_ + ": tensor " + printable(name) + " is missing");
-  if (is_float(found->dtype) != is_real || found->shape.empty() || found->shape.size() > 2) {
+  if (is_float(found->dtype) != is_real || found->shape.empty() || found->shape.size() > 2 ||
+      found->count == 0) {
     throw InputError(where_ + ": tensor " + printable(name) + " is " + found->describe() +
                      ", expected a matrix of " + (is_real ? "floats" : "integers"));
   }
   return *found;
+}
+
+/// Integers that hold several codes.
+const StoredTensor& PackedTensors::packed_words(const std::string& name) const {
+  const StoredTensor& found = part(name, false);
+  if (found.dtype == Dtype::kI32 && found.shape.size() == 2) return found;
+  throw InputError(where_ + ": tensor " + printable(name) + " is " + found.describe() +
+                   ", expected a matrix of I32");
 }
 
 void PackedTensors::add(const std::string& stem, Find find) {
@@ -141,15 +150,18 @@ void PackedTensors::add(const std::string& stem, Find find) {
   if (way_ == Way::kInt) {
     // Scales of other things, such as keys, have no integers.
     const StoredTensor* codes = find(stem + ".weight");
-    if (codes == nullptr || codes->dtype != Dtype::kI8 || codes->shape.size() != 2) return;
+    if (codes == nullptr || codes->dtype != Dtype::kI8 || codes->shape.size() != 2 ||
+        codes->count == 0) {
+      return;
+    }
     matrix.shape = codes->shape;
     for (const char* ending :
          {".weight", ".weight_scale", ".weight_zero_point", ".input_scale", ".input_zero_point"})
       take(ending);
   } else if (way_ == Way::kPacked) {
-    const StoredTensor& codes = part(stem + ".weight_packed", false);
+    const StoredTensor& codes = packed_words(stem + ".weight_packed");
     const std::vector<int64_t> told = to_integers(part(stem + ".weight_shape", false));
-    if (codes.shape.size() != 2 || told.size() != 2 || told[0] <= 0 || told[1] <= 0 ||
+    if (told.size() != 2 || told[0] <= 0 || told[1] <= 0 ||
         static_cast<uint64_t>(told[0]) != codes.shape[0] ||
         (static_cast<uint64_t>(told[1]) + each - 1) / each != codes.shape[1]) {
       refuse("tensor " + printable(stem) + ".weight_shape does not fit to " + codes.describe());
@@ -159,8 +171,7 @@ void PackedTensors::add(const std::string& stem, Find find) {
                                ".weight_zero_point", ".weight_g_idx"})
       take(ending);
   } else {
-    const StoredTensor& codes = part(stem + ".qweight", false);
-    if (codes.shape.size() != 2) refuse("tensor " + printable(stem) + ".qweight is no matrix");
+    const StoredTensor& codes = packed_words(stem + ".qweight");
     const bool packs_columns = way_ == Way::kAwq;
     matrix.shape = {codes.shape[1] * (packs_columns ? each : 1),
                     codes.shape[0] * (packs_columns ? 1 : each)};
@@ -188,9 +199,9 @@ std::vector<float> PackedTensors::floats(const std::string& name) const {
 /// GPTQ and AWQ: a row for each input. Words hold inputs, or columns, and zero points columns.
 std::vector<float> PackedTensors::input_first(const std::string& stem, uint64_t rows,
                                               uint64_t width) const {
-  const Codes codes = {to_integers(part(stem + ".qweight", false)), bits_};
+  const Codes codes = {to_integers(packed_words(stem + ".qweight")), bits_};
   const StoredTensor& scales = part(stem + ".scales", true);
-  const StoredTensor& stored_zeros = part(stem + ".qzeros", false);
+  const StoredTensor& stored_zeros = packed_words(stem + ".qzeros");
   const uint64_t each = codes.each();
   const uint64_t groups = scales.shape[0];
   const uint64_t group = group_ < 0 ? width : static_cast<uint64_t>(group_);
@@ -278,14 +289,15 @@ std::vector<float> PackedTensors::output_first(const std::string& stem, uint64_t
       const uint64_t of =
           of_column.empty() ? column / (width / parts) : static_cast<uint64_t>(of_column[column]);
       const uint64_t at = is_one ? 0 : row * parts + of;
-      int32_t code =
+      int64_t code =
           is_packed
               ? codes.at(row * words + column / each, static_cast<uint32_t>(column % each)) - middle
-              : static_cast<int32_t>(codes.words[row * width + column]);
+              : codes.words[row * width + column];
       if (zeros_packed) {
         code -= zeros.at(row / each * parts + of, static_cast<uint32_t>(row % each)) - middle;
       } else if (!zeros.words.empty()) {
-        code -= static_cast<int32_t>(zeros.words[at]);
+        // Any number may stand there: wrong ones give wrong floats.
+        code -= std::clamp<int64_t>(zeros.words[at], INT32_MIN, INT32_MAX);
       }
       out[row * width + column] = steps[at] * static_cast<float>(code);
     }

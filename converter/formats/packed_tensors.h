@@ -52,6 +52,7 @@ class PackedTensors {
   uint32_t number(const nlohmann::json& settings, const char* key) const;
   [[noreturn]] void refuse(const std::string& what) const;
   const StoredTensor& part(const std::string& name, bool is_float) const;
+  const StoredTensor& packed_words(const std::string& name) const;
   const StoredTensor* optional(const std::string& name) const { return find_(name); }
   std::vector<float> input_first(const std::string& stem, uint64_t rows, uint64_t width) const;
   std::vector<float> output_first(const std::string& stem, uint64_t rows, uint64_t width) const;

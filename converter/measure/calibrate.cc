@@ -20,8 +20,9 @@ namespace {
 constexpr size_t kMostTokens = 4096;
 /// For the sizes of columns, which few tokens tell as well.
 constexpr size_t kMostChannelTokens = 1024;
-/// For what enters matrices, whose columns are many.
-constexpr size_t kMostFitTokens = 2048;
+/// For what enters matrices, whose columns are many: so many of those that are read, in pieces of so many, that all languages
+/// of a text have their part.
+constexpr size_t kMostFitTokens = 2048, kMostReadTokens = 16384, kPieceTokens = 128;
 /// 5 bits of the mantissa are left.
 constexpr int kBinShift = 18;
 constexpr uint32_t kBins = 0x7f800000u >> kBinShift;
@@ -119,6 +120,19 @@ void observe_run(const Graph& graph, Runner& runner, std::span<const int32_t> to
       });
 }
 
+/// At most so many tokens of a text, in pieces from all of it.
+std::vector<int32_t> spread(const std::vector<int32_t>& tokens, size_t most) {
+  if (tokens.size() <= most) return tokens;
+  std::vector<int32_t> taken;
+  const size_t pieces = most / kPieceTokens;
+  for (size_t i = 0; i < pieces; ++i) {
+    const size_t first = i * (tokens.size() - kPieceTokens) / (pieces - 1);
+    taken.insert(taken.end(), tokens.begin() + static_cast<ptrdiff_t>(first),
+                 tokens.begin() + static_cast<ptrdiff_t>(first + kPieceTokens));
+  }
+  return taken;
+}
+
 }  // namespace
 
 void Spread::add(std::span<const float> values) {
@@ -212,12 +226,15 @@ MatrixInputs record_inputs(const Graph& graph, const std::string& file, const To
     inputs.rows[graph.tensor(m.x).name];
   });
   Runner runner(file);
-  const size_t judged = kMostJudgedTokens;
-  std::vector<int32_t> tokens = source.take(runner, judged + kMostFitTokens);
+  const size_t judged = source.is_random() ? 0 : kMostJudgedTokens;
+  const size_t most = source.is_random() ? kMostRandomTokens : kMostFitTokens;
+  std::vector<int32_t> tokens =
+      source.take(runner, judged + (source.is_random() ? most : kMostReadTokens));
   tokens.erase(tokens.begin(),
                tokens.begin() + static_cast<ptrdiff_t>(std::min(judged, tokens.size())));
-  if (tokens.size() < kMostFitTokens) {
-    const std::vector<int32_t> random = TokenSource().take(runner, kMostFitTokens - tokens.size());
+  tokens = spread(tokens, most);
+  if (tokens.size() < most) {
+    const std::vector<int32_t> random = TokenSource().take(runner, most - tokens.size());
     tokens.insert(tokens.end(), random.begin(), random.end());
   }
   observe_run(graph, runner, tokens,

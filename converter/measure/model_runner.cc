@@ -19,6 +19,8 @@ namespace {
 constexpr uint64_t kLargeWeight = uint64_t{1} << 20;
 /// Of a text that is encoded before.
 constexpr size_t kEncodedTokens = 64;
+/// Of a text that one answer is made of: a classifier is judged by many.
+constexpr size_t kAnsweredTokens = 32;
 
 AlignedBytes allocate(size_t bytes) {
   auto* memory = static_cast<std::byte*>(
@@ -219,6 +221,7 @@ void feed(const Runner& runner, std::span<const int32_t> tokens, const std::func
     }
     size_t count = std::min<size_t>(tokens.size() - done, entry.max_rows);
     if (capacity != 0) count = std::min<uint64_t>(count, capacity - position);
+    if (entry.output_rows != 0) count = std::min(count, kAnsweredTokens);
     if (runner.takes_exact_rows(main)) {
       const std::vector<int32_t> whole = repeated(tokens.subspan(done, count), entry.max_rows);
       run(main, Inputs(runner, main, whole).list(), whole);

@@ -7,8 +7,6 @@
 namespace oxbow::convert {
 namespace {
 
-/// Random tokens tell little, and more of them not much more.
-constexpr size_t kMostRandomTokens = 256;
 /// Rows of logits that are put aside, 256 MiB.
 constexpr size_t kMostFloats = size_t{64} << 20;
 

@@ -17,6 +17,8 @@ namespace oxbow::convert {
 
 /// Of a text, that are compared.
 inline constexpr size_t kMostJudgedTokens = 1024;
+/// Random tokens tell little, and more of them not much more.
+inline constexpr size_t kMostRandomTokens = 256;
 
 /// A number as printf has it.
 std::string formatted(double value, const char* format);

@@ -63,7 +63,7 @@ std::vector<StepRange> find_chains(const schema::ModelT& model) {
     const auto& steps = model.entry_points[e]->steps;
     for (uint32_t s = 0; s < steps.size(); ++s) {
       if (!is_static(model, *steps[s])) continue;
-      StepRange range = {e, s, 1, model.tensors[steps[s]->inputs[0]]->rows};
+      StepRange range = {e, s, 1, model.tensors[steps[s]->inputs[0]]->rows, true};
       while (range.steps < kMaxOffloadSteps && s + 1 < steps.size() &&
              leads(*steps[s], *steps[s + 1])) {
         ++s;

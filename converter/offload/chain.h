@@ -13,6 +13,8 @@ namespace oxbow::convert {
 struct StepRange {
   uint32_t entry = 0, step = 0, steps = 1;
   uint32_t rows = 0;
+  /// With int8 results.
+  bool is_chain = false;
 };
 
 /// All dense steps with static int8 rows, those that lead only to the next one together with it.

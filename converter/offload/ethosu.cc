@@ -1,9 +1,10 @@
 // Layers for Ethos-U: a TOSA graph goes to Arm's compiler, Vela, which is run as a program, and its stream and encoded weights
-// come back.
+// come back. Single layers give exact sums, chains int8 codes by the formula in integers.
 
 #include "converter/offload/ethosu.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -71,7 +72,7 @@ double column_of(const std::string& table, const std::string& name) {
   return 0.0;
 }
 
-CompiledLayer read_result(const fs::path& folder, const DenseCodes& layer, uint32_t rows) {
+CompiledLayer read_result(const fs::path& folder, uint64_t input_bytes, uint64_t output_bytes) {
   const std::string path = (folder / "layer_vela.npz").string();
   const MappedFile file(path);
   const ZipMembers members = read_zip(path, file.bytes());
@@ -90,9 +91,9 @@ CompiledLayer read_result(const fs::path& folder, const DenseCodes& layer, uint3
   header.scratch_bytes = number_of(members, "scratch_size");
   header.fast_bytes = number_of(members, "scratch_fast_size");
   header.input_offset = number_of(members, "input_offset");
-  header.input_bytes = rows * layer.depth;
+  header.input_bytes = static_cast<uint32_t>(input_bytes);
   header.output_offset = number_of(members, "output_offset");
-  header.output_bytes = rows * layer.channels * 4;
+  header.output_bytes = static_cast<uint32_t>(output_bytes);
   const std::span<const std::byte> stream = array_of(members, "cmd_data");
   const std::span<const std::byte> weights = array_of(members, "weight_data");
   CompiledLayer compiled;
@@ -115,20 +116,64 @@ class EthosuCompiler : public NpuCompiler {
       : target_(std::move(target)),
         vela_(options.vela),
         system_(options.vela_system.empty() ? family.system : options.vela_system),
-        memory_(options.vela_memory.empty() ? family.memory : options.vela_memory) {}
+        memory_(options.vela_memory.empty() ? family.memory : options.vela_memory),
+        chains_(options.chains) {}
 
   std::string plugin() const override { return "ethosu"; }
   std::string name() const override {
     return "vela for " + target_ + ", system " + system_ + ", memory " + memory_;
   }
 
+  OffloadPieces pieces() const override {
+    return chains_ ? OffloadPieces::kBoth : OffloadPieces::kLayers;
+  }
+
+  /// TOSA leaves open what becomes of a scaled sum that does not fit into 32 bits.
+  bool takes(const Chain& chain) const override {
+    return std::all_of(chain.begin(), chain.end(), [](const ChainLayer& layer) {
+      for (size_t n = 0; n < layer.factors.size(); ++n) {
+        const double sum =
+            std::abs(static_cast<double>(layer.biases[n])) + 16384.0 * layer.weight.depth;
+        if (!(sum * double{layer.factors[n]} < double{INT32_MAX})) return false;
+      }
+      return true;
+    });
+  }
+
   CompiledLayer compile(const DenseCodes& layer, uint32_t rows) override {
-    if (uint64_t{rows} * std::max(layer.depth, layer.channels * 4) > INT32_MAX) {
+    return run(tosa_graph(layer, rows), uint64_t{rows} * layer.depth,
+               uint64_t{rows} * layer.channels * 4);
+  }
+
+  CompiledLayer compile_chain(const Chain& chain, uint32_t rows) override {
+    return run(tosa_graph(chain, rows), uint64_t{rows} * chain.front().weight.depth,
+               uint64_t{rows} * chain.back().weight.channels);
+  }
+
+  void check(const CompiledLayer& layer, bool is_chain) const override {
+    EthosuCommands commands;
+    const char* wrong = read_ethosu_commands(layer.commands, &commands);
+    char made_for[24] = {};
+    if (wrong == nullptr) {
+      wrong = check_ethosu_stream(commands, layer.weights.size(),
+                                  is_chain ? EthosuResult::kCodes : EthosuResult::kSums);
+    }
+    if (wrong == nullptr && (!ethosu_target(commands.config, made_for) || target_ != made_for)) {
+      wrong = "it is for another chip";
+    }
+    if (wrong != nullptr) {
+      throw InputError("--npu " + target_ + ": the plug-in refuses what vela made: " + wrong);
+    }
+  }
+
+ private:
+  CompiledLayer run(const std::vector<std::byte>& bytes, uint64_t input_bytes,
+                    uint64_t output_bytes) const {
+    if (std::max(input_bytes, output_bytes) > INT32_MAX) {
       throw InputError("--npu: a layer is too large for " + target_);
     }
     const WorkFolder folder;
     const fs::path graph = folder.path() / "layer.tosa", result = folder.path() / "out";
-    const std::vector<std::byte> bytes = tosa_graph(layer, rows);
     std::ofstream(graph, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
@@ -140,24 +185,11 @@ class EthosuCompiler : public NpuCompiler {
     words.insert(words.end(), {"--output-dir", result.string(), graph.string()});
     run_program(words, folder.path() / "log",
                 "--vela names Arm's compiler (pip install ethos-u-vela)");
-    return read_result(result, layer, rows);
+    return read_result(result, input_bytes, output_bytes);
   }
 
-  void check(const CompiledLayer& layer) const override {
-    EthosuCommands commands;
-    const char* wrong = read_ethosu_commands(layer.commands, &commands);
-    char made_for[24] = {};
-    if (wrong == nullptr) wrong = check_ethosu_stream(commands, layer.weights.size());
-    if (wrong == nullptr && (!ethosu_target(commands.config, made_for) || target_ != made_for)) {
-      wrong = "it is for another chip";
-    }
-    if (wrong != nullptr) {
-      throw InputError("--npu " + target_ + ": the plug-in refuses what vela made: " + wrong);
-    }
-  }
-
- private:
   std::string target_, vela_, system_, memory_;
+  bool chains_;
 };
 
 }  // namespace

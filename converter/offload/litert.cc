@@ -175,7 +175,7 @@ class LitertCompiler : public NpuCompiler {
  public:
   std::string plugin() const override { return "litert"; }
   std::string name() const override { return "oxbow-convert, a .tflite graph for each chain"; }
-  schema::OffloadResult result() const override { return schema::OffloadResult::Formula; }
+  OffloadPieces pieces() const override { return OffloadPieces::kChains; }
 
   CompiledLayer compile_chain(const Chain& chain, uint32_t rows) override {
     CompiledLayer compiled;
@@ -187,7 +187,7 @@ class LitertCompiler : public NpuCompiler {
     return compiled;
   }
 
-  void check(const CompiledLayer& layer) const override {
+  void check(const CompiledLayer& layer, bool) const override {
     if (layer.weights.size() > kMostLitertBytes) {
       throw InputError("--npu litert: a chain is too large for a .tflite file");
     }
@@ -208,7 +208,7 @@ class ChipCompiler : public LitertCompiler {
     for (const std::string& word : tool_) text += " " + word;
     return text;
   }
-  schema::OffloadResult result() const override { return schema::OffloadResult::Tolerance; }
+  schema::OffloadResult chain_result() const override { return schema::OffloadResult::Tolerance; }
 
   CompiledLayer compile_chain(const Chain& chain, uint32_t rows) override {
     CompiledLayer compiled = LitertCompiler::compile_chain(chain, rows);

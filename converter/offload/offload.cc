@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "converter/offload/cache.h"
@@ -29,10 +30,45 @@ std::vector<StepRange> find_layers(const schema::ModelT& model) {
       const schema::TensorT& x = *model.tensors[steps[s]->inputs[0]];
       const schema::TensorT& weight = *model.tensors[steps[s]->inputs[1]];
       if (x.type != schema::DataType::I8 || weight.type != schema::DataType::I8) continue;
-      layers.push_back({e, s, 1, x.rows});
+      layers.push_back({e, s, 1, x.rows, false});
     }
   }
   return layers;
+}
+
+/// Chains of two steps and more that the compiler takes, and all other layers alone.
+std::vector<StepRange> find_both(const NpuCompiler& compiler, const schema::ModelT& model,
+                                 const DataRegion& data) {
+  std::vector<StepRange> ranges = find_chains(model);
+  std::erase_if(ranges, [&](const StepRange& range) {
+    return range.steps < 2 || !compiler.takes(read_chain(model, range, data));
+  });
+  // Without any the files would be those of another option.
+  if (ranges.empty()) return {};
+  std::set<std::pair<uint32_t, uint32_t>> taken;
+  for (const StepRange& range : ranges) {
+    for (uint32_t s = 0; s < range.steps; ++s) taken.insert({range.entry, range.step + s});
+  }
+  for (const StepRange& layer : find_layers(model)) {
+    if (!taken.contains({layer.entry, layer.step})) ranges.push_back(layer);
+  }
+  std::sort(ranges.begin(), ranges.end(), [](const StepRange& a, const StepRange& b) {
+    return std::pair(a.entry, a.step) < std::pair(b.entry, b.step);
+  });
+  return ranges;
+}
+
+std::vector<StepRange> find_ranges(const NpuCompiler& compiler, const schema::ModelT& model,
+                                   const DataRegion& data) {
+  switch (compiler.pieces()) {
+    case OffloadPieces::kChains:
+      return find_chains(model);
+    case OffloadPieces::kBoth:
+      return find_both(compiler, model, data);
+    case OffloadPieces::kLayers:
+      break;
+  }
+  return find_layers(model);
 }
 
 /// Never more than a run can have.
@@ -69,29 +105,29 @@ class Compiled {
 
   std::unique_ptr<schema::OffloadT> make(const schema::ModelT& model, const DataRegion& data,
                                          const StepRange& range, uint32_t rows) {
-    if (compiler_.makes_chains()) {
+    if (range.is_chain) {
       const Chain chain = read_chain(model, range, data);
-      return make(LayerCache::key(chain, rows, compiler_.name()), rows,
+      return make(LayerCache::key(chain, rows, compiler_.name()), range, rows,
                   [&] { return compiler_.compile_chain(chain, rows); });
     }
     const schema::StepT& step = *model.entry_points[range.entry]->steps[range.step];
     const DenseCodes codes = read_codes(*model.tensors[step.inputs[1]], data);
-    return make(LayerCache::key(codes, rows, compiler_.name()), rows,
+    return make(LayerCache::key(codes, rows, compiler_.name()), range, rows,
                 [&] { return compiler_.compile(codes, rows); });
   }
 
  private:
-  std::unique_ptr<schema::OffloadT> make(uint64_t key, uint32_t rows,
+  std::unique_ptr<schema::OffloadT> make(uint64_t key, const StepRange& range, uint32_t rows,
                                          const std::function<CompiledLayer()>& compile) {
     auto [at, is_new] = made_.try_emplace(key);
     if (is_new) {
       const CompiledLayer* known = cache_.find(key);
       const CompiledLayer layer = known != nullptr ? *known : compile();
-      compiler_.check(layer);
+      compiler_.check(layer, range.is_chain);
       if (known == nullptr) cache_.add(key, layer);
       schema::OffloadT& offload = at->second;
       offload.rows = rows;
-      offload.result = compiler_.result();
+      offload.result = range.is_chain ? compiler_.chain_result() : schema::OffloadResult::ExactSums;
       offload.commands = store_.add(layer.commands);
       offload.command_bytes = layer.commands.size();
       offload.weights = store_.add(layer.weights);
@@ -138,7 +174,7 @@ CompiledLayer NpuCompiler::compile_chain(const Chain&, uint32_t) {
 
 bool makes_chains(const OffloadOptions& options) {
   return std::any_of(options.targets.begin(), options.targets.end(), [&](const auto& target) {
-    return make_npu_compiler(target, options)->makes_chains();
+    return make_npu_compiler(target, options)->pieces() != OffloadPieces::kLayers;
   });
 }
 
@@ -152,17 +188,20 @@ std::string add_offloads(const OffloadOptions& options, schema::ModelT& model, D
   for (size_t t = 0; t < options.targets.size(); ++t) {
     const std::string& target = options.targets[t];
     const std::unique_ptr<NpuCompiler> compiler = make_npu_compiler(target, options);
-    const bool chains = compiler->makes_chains();
-    std::vector<StepRange> ranges = chains ? find_chains(model) : find_layers(model);
+    const bool chains = compiler->pieces() != OffloadPieces::kLayers;
+    std::vector<StepRange> ranges = find_ranges(*compiler, model, data);
     if (options.rows.empty()) {
       std::erase_if(ranges, [](const StepRange& range) { return range.rows < kLeastRows; });
     }
     if (ranges.empty()) {
-      throw InputError(chains ? "--npu " + target +
-                                    ": the model has no dense layers with static int8 rows: use "
-                                    "--activations static"
-                              : "--npu: the model has no dense layers with int8 rows and int8 "
-                                "weights");
+      throw InputError(
+          !chains ? "--npu: the model has no dense layers with int8 rows and int8 weights"
+          : compiler->pieces() == OffloadPieces::kBoth
+              ? "--npu-chains: the model has no two dense layers with static int8 rows that "
+                "follow one another, or --activations static is missing"
+              : "--npu " + target +
+                    ": the model has no dense layers with static int8 rows: use "
+                    "--activations static");
     }
     Compiled compiled(*compiler, cache, store);
     for (size_t i = 0; i < ranges.size(); ++i) {

@@ -50,6 +50,10 @@ struct CompiledLayer {
   uint64_t fast_bytes = 0;
 };
 
+/// What a target has: exact sums of single layers, int8 results of chains, which may be of one layer, or both: chains where
+/// several layers follow one another, and the others alone.
+enum class OffloadPieces { kLayers, kChains, kBoth };
+
 /// Makes layers for one target. Throws InputError when it cannot.
 class NpuCompiler {
  public:
@@ -57,13 +61,15 @@ class NpuCompiler {
   virtual std::string plugin() const = 0;
   /// With version and settings.
   virtual std::string name() const = 0;
-  /// Exact sums of single layers, or chains with int8 results. Only the one of the two is called.
-  virtual schema::OffloadResult result() const { return schema::OffloadResult::ExactSums; }
-  bool makes_chains() const { return result() != schema::OffloadResult::ExactSums; }
+  virtual OffloadPieces pieces() const { return OffloadPieces::kLayers; }
+  /// Of chains.
+  virtual schema::OffloadResult chain_result() const { return schema::OffloadResult::Formula; }
+  /// False: its layers go alone. Asked where there are both.
+  virtual bool takes(const Chain&) const { return true; }
   virtual CompiledLayer compile(const DenseCodes& layer, uint32_t rows);
   virtual CompiledLayer compile_chain(const Chain& chain, uint32_t rows);
-  /// Throws InputError when the plug-in would not run the layer.
-  virtual void check(const CompiledLayer& layer) const = 0;
+  /// Throws InputError when the plug-in would not run the piece.
+  virtual void check(const CompiledLayer& layer, bool is_chain) const = 0;
 };
 
 struct OffloadOptions {
@@ -75,6 +81,8 @@ struct OffloadOptions {
   /// the chip.
   std::string vela = "vela";
   std::string vela_system, vela_memory;
+  /// Static layers that follow one another go to Ethos-U as one, with int8 results.
+  bool chains = false;
   /// A program and its arguments, for "litert-compiled": with --model=FILE and --o=FILE behind them it compiles a .tflite file.
   std::string litert_tool;
   /// A file of layers that were compiled before; empty: none.

@@ -28,7 +28,7 @@ class ExampleCompiler : public NpuCompiler {
     std::memcpy(compiled.weights.data(), layer.codes.data(), layer.codes.size());
     return compiled;
   }
-  void check(const CompiledLayer&) const override {}
+  void check(const CompiledLayer&, bool) const override {}
 };
 
 /// Commands: "OXN2", rows, number of layers, and for each depth, channels, smallest code and whether it has a table. Weights, layer
@@ -37,7 +37,7 @@ class ExampleChainCompiler : public NpuCompiler {
  public:
   std::string plugin() const override { return "example"; }
   std::string name() const override { return "oxbow-convert, chains as they are"; }
-  schema::OffloadResult result() const override { return schema::OffloadResult::Formula; }
+  OffloadPieces pieces() const override { return OffloadPieces::kChains; }
 
   CompiledLayer compile_chain(const Chain& chain, uint32_t rows) override {
     CompiledLayer compiled;
@@ -59,7 +59,7 @@ class ExampleChainCompiler : public NpuCompiler {
     }
     return compiled;
   }
-  void check(const CompiledLayer&) const override {}
+  void check(const CompiledLayer&, bool) const override {}
 };
 
 }  // namespace

@@ -11,6 +11,8 @@ namespace {
 constexpr size_t kMostColumns = 2048;
 /// Of the mean of H's diagonal, added to it: directions the text has not shown count a little.
 constexpr float kDamping = 0.01f;
+/// One row of so many is put aside, and so many at most.
+constexpr size_t kAsideEach = 16, kMostAside = 128;
 /// Rows of L, of inputs, and of weights that are worked on together, so that they stay in a cache.
 constexpr size_t kPanel = 16;
 
@@ -100,15 +102,28 @@ Fit::Fit(const MatrixInputs& inputs, const std::set<std::string>& names, const W
     const size_t size = std::min(kMostColumns, width_ - first);
     blocks_.push_back({first, size, std::vector<float>(size * size), std::vector<float>(size)});
   }
+  std::vector<float> aside;
+  size_t seen = 0;
   for (const std::string& name : names) {
     for (const Weight& piece : inputs.rows.at(name)) {
       std::vector<float> rows = piece.values();
       matrix.change_inputs(rows);
       normalise(rows, width_);
+      for (size_t at = 0; at < rows.size(); at += width_) {
+        if (++seen % kAsideEach != 0 || aside.size() == kMostAside * width_) continue;
+        const std::span<float> row = std::span(rows).subspan(at, width_);
+        aside.insert(aside.end(), row.begin(), row.end());
+        std::fill(row.begin(), row.end(), 0.0f);
+      }
       for (Block& block : blocks_) {
         add_moments(rows, width_, block.first, block.size, block.triangle);
       }
     }
+  }
+  const size_t count = aside.size() / width_;
+  aside_.resize(aside.size());
+  for (size_t row = 0; row < count; ++row) {
+    for (size_t i = 0; i < width_; ++i) aside_[i * count + row] = aside[row * width_ + i];
   }
   for (Block& block : blocks_) {
     const size_t n = block.size;
@@ -131,6 +146,19 @@ void Fit::round(std::span<float> rows, float least, float most, const ScaleOf& s
                   least, most, scale_of);
     }
   }
+}
+
+double Fit::loss(std::span<const float> errors) const {
+  const size_t count = aside_.size() / width_;
+  std::array<float, kMostAside> products = {};
+  add_products(std::span(products).first(count), aside_.data(), count, errors);
+  double sum = 0;
+  for (const float product : products) sum += double{product} * product;
+  return sum;
+}
+
+bool Fit::is_better(std::span<const float> errors, std::span<const float> fitted) const {
+  return loss(errors) < loss(fitted);
 }
 
 void Fit::round_batch(const Block& block, std::span<float> rows, size_t first_row, float least,

@@ -7,6 +7,9 @@
 // e H e^T. H = L L^T with L lower triangular, so this is the sum over columns j of (sum_{i >= j} e_i L_ij)^2. The last
 // column is rounded first, and each one before it to where its own term is least. Every x counts the same however long it is,
 // for otherwise a few huge rows decide alone.
+//
+// Some rows x are put aside. A row of weights that loses less on them when each weight is rounded by itself is left so: what was
+// seen then says too little of what will come.
 
 #include <cstddef>
 #include <functional>
@@ -46,6 +49,9 @@ class Fit {
   /// Whole rows become codes from `least` to `most`.
   void round(std::span<float> rows, float least, float most, const ScaleOf& scale_of) const;
 
+  /// Whether a row of weights with errors of its own, one for each column, does better on what was put aside than `fitted`.
+  bool is_better(std::span<const float> errors, std::span<const float> fitted) const;
+
  private:
   /// Columns from `first` on, of which the rest knows nothing.
   struct Block {
@@ -56,8 +62,12 @@ class Fit {
   void round_batch(const Block& block, std::span<float> rows, size_t first_row, float least,
                    float most, const ScaleOf& scale_of) const;
 
+  double loss(std::span<const float> errors) const;
+
   size_t width_;
   std::vector<Block> blocks_;
+  /// What was put aside, column by column.
+  std::vector<float> aside_;
 };
 
 }  // namespace oxbow::convert

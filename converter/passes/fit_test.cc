@@ -118,6 +118,40 @@ TEST(Fit, ProductsWithOtherRowsOfTheSameKindLoseLess) {
   }
 }
 
+TEST(Fit, RowsThatDoBetterAloneAreTold) {
+  // So few rows say nothing of others: what makes up for it there is lost elsewhere.
+  constexpr uint32_t kWidth = 97;
+  const Weight matrix = random_matrix(33, kWidth);
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> rows(48 * kWidth), others(200 * kWidth);
+  for (float& value : rows) value = normal(random);
+  for (float& value : others) value = normal(random);
+  MatrixInputs inputs;
+  inputs.of["w"] = {"x"};
+  inputs.rows["x"] = {Weight(48, kWidth, rows)};
+  const std::vector<float> values = matrix.values();
+  const std::vector<float> alone = nearest(matrix, kMost);
+  const Fit fit(inputs, {"x"}, matrix);
+  const std::vector<float> together = fitted(fit, matrix, kMost);
+  ASSERT_GT(loss(matrix, together, others), 1.05 * loss(matrix, alone, others));
+  std::vector<float> chosen = together;
+  size_t left = 0;
+  for (size_t at = 0; at < values.size(); at += kWidth) {
+    std::vector<float> a(kWidth), b(kWidth);
+    for (size_t i = 0; i < kWidth; ++i) {
+      a[i] = alone[at + i] - values[at + i];
+      b[i] = together[at + i] - values[at + i];
+    }
+    if (!fit.is_better(a, b)) continue;
+    ++left;
+    std::copy_n(&alone[at], kWidth, &chosen[at]);
+  }
+  EXPECT_GT(left, 8u);
+  EXPECT_LT(left, 33u) << "three rows cannot tell for sure";
+  EXPECT_LT(loss(matrix, chosen, others), loss(matrix, together, others));
+}
+
 TEST(Fit, WhereNothingWasSeenEveryWeightIsRoundedByItself) {
   const Weight matrix = random_matrix(20, 70);
   MatrixInputs inputs;

@@ -52,6 +52,10 @@ struct QuantizeOptions {
   bool activations = true;
   /// What enters matrices gets its scales from calibration, not from each row. Needs `activations`.
   bool static_scales = false;
+  /// A table whose rows are looked up and which is a matrix too is stored once, as the matrix is.
+  bool tie_tables = false;
+  /// Rings of keys and values in four bits, where heads are as wide as a multiple of 32. Needs `activations`.
+  bool i4_rings = false;
 };
 
 void fuse(Graph& graph);
@@ -60,6 +64,9 @@ void fuse(Graph& graph);
 void remove_dead(Graph& graph, bool keep_states);
 
 void quantize(Graph& graph, const QuantizeOptions& options);
+
+/// Rings of int8 rows become such of four bits where all who read them can; returns how many. Behind all that looks for int8.
+size_t narrow_rings(Graph& graph);
 
 /// Reads all matrices that four bits may hold but those that are stored otherwise anyway.
 FoundGroups find_groups(const Graph& graph, const std::vector<KeptWeights>& keep);

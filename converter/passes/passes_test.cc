@@ -283,6 +283,88 @@ TEST(Quantize, ATiedTableIsStoredInBothLayouts) {
   EXPECT_EQ(m.graph.weights.size(), 2u);
 }
 
+TEST(Quantize, ATiedTableIsStoredOnceIfThatIsWanted) {
+  Maker m;
+  const uint32_t table = m.matrix(16, 32);
+  const uint32_t x = m.builder.embedding("x", m.builder.tokens(), table);
+  m.builder.logits(m.builder.take_rows("tail", x), table, kNone);
+  const QuantizeOptions options = {.tie_tables = true};
+  quantize(m.graph, options);
+  const auto& steps = m.graph.main_entry().steps;
+  const schema::StepT &lookup = *steps.front(), &head = *steps.back();
+  EXPECT_EQ(lookup.inputs[1], head.inputs[1]);
+  EXPECT_EQ(m.graph.tensor(head.inputs[1]).layout, schema::Layout::Block8x4);
+  EXPECT_EQ(m.graph.weights.size(), 1u);
+  // What is looked up is turned back.
+  turn_matrices(m.graph, options);
+  EXPECT_EQ(m.graph.tensor(head.inputs[0]).hadamard, 32u);
+  EXPECT_EQ(lookup.options.AsEmbeddingOptions()->turned, 32u);
+}
+
+/// A ring of keys and values, 64 wide with two heads, that one attention reads.
+struct KeyRing {
+  Maker m;
+  uint32_t k, v, x;
+  explicit KeyRing(uint32_t width = 64) {
+    x = m.embed(width);
+    // As quantising leaves them.
+    m.graph.tensor(x).type = DataType::I8;
+    m.graph.tensor(x).scale_groups = 2;
+    m.graph.model.rings.push_back(std::make_unique<schema::RingT>());
+    k = add(width);
+    v = add(width);
+    auto& steps = m.graph.main_entry().steps;
+    auto attend = std::make_unique<schema::StepT>();
+    attend->op = OpCode::Attention;
+    attend->inputs = {x, k, v, x, x};
+    attend->outputs = {x};
+    schema::AttentionOptionsT options;
+    options.sources = 2;
+    options.heads = options.kv_heads = 2;
+    attend->options.Set(std::move(options));
+    steps.push_back(std::move(attend));
+    auto push = std::make_unique<schema::StepT>();
+    push->op = OpCode::RingPush;
+    push->inputs = {x, x};
+    push->outputs = {k, v};
+    push->options.Set(schema::RingPushOptionsT());
+    steps.push_back(std::move(push));
+  }
+  uint32_t add(uint32_t width) {
+    auto state = std::make_unique<schema::TensorT>();
+    state->kind = schema::TensorKind::State;
+    state->type = DataType::I8;
+    state->ring = 0;
+    state->rows = 8;
+    state->width = width;
+    state->scale_groups = 2;
+    m.graph.model.tensors.push_back(std::move(state));
+    return static_cast<uint32_t>(m.graph.model.tensors.size() - 1);
+  }
+};
+
+TEST(NarrowRings, KeysAndValuesThatAttentionAloneReads) {
+  KeyRing ring;
+  EXPECT_EQ(narrow_rings(ring.m.graph), 2u);
+  EXPECT_EQ(ring.m.graph.tensor(ring.k).type, DataType::I4Rows);
+  EXPECT_EQ(ring.m.graph.tensor(ring.v).type, DataType::I4Rows);
+}
+
+TEST(NarrowRings, NotWithOtherReadersNorHeadsOfOtherWidths) {
+  KeyRing narrow(48);
+  EXPECT_EQ(narrow_rings(narrow.m.graph), 0u);
+  KeyRing read;
+  auto other = std::make_unique<schema::StepT>();
+  other->op = OpCode::Add;
+  other->inputs = {read.x, read.v};
+  other->outputs = {read.x};
+  read.m.graph.main_entry().steps.push_back(std::move(other));
+  EXPECT_EQ(narrow_rings(read.m.graph), 0u);
+  KeyRing seen;
+  seen.m.graph.main_entry().kept.push_back(seen.k);
+  EXPECT_EQ(narrow_rings(seen.m.graph), 0u) << "values go with their keys";
+}
+
 TEST(Quantize, AStateStaysFloatUnlessEveryStepThatTouchesItAllowsInt8) {
   Maker m;
   const uint32_t x = m.embed(4);

@@ -53,7 +53,7 @@ class Quantizer {
     split_shared_tables();
     for_each_step([&](schema::StepT& step) {
       const auto weight = weight_input(op_traits(step.op));
-      const Storage* storage = weight ? storage_of(step.inputs[weight->input], *weight) : nullptr;
+      const Storage* storage = weight ? storage_of(step, *weight) : nullptr;
       if (storage == nullptr || feeds_exact_input(step)) return;
       const uint32_t tensor = step.inputs[weight->input];
       if (all_readers_take(tensor, *storage)) store_as(*storage, graph_.tensor(tensor));
@@ -73,7 +73,7 @@ class Quantizer {
   /// A table that is also a matrix (tied weights) needs both layouts: who looks up rows gets a copy.
   void split_shared_tables() {
     const auto is_in_blocks = [&](const schema::StepT& step, const WeightInput& weight) {
-      const Storage* storage = storage_of(step.inputs[weight.input], weight);
+      const Storage* storage = storage_of(step, weight);
       return storage != nullptr && storage->layout != Layout::kRowMajor;
     };
     const auto wants_blocks = [&](const schema::StepT& step, uint32_t tensor) {
@@ -116,8 +116,23 @@ class Quantizer {
     }
   }
 
+  /// Whether who looks up rows of a tensor finds them in a matrix's blocks.
+  bool is_looked_up_in_blocks(uint32_t tensor) const {
+    const auto multiplies = [&](const Reader& reader) {
+      return op_traits(reader.step->op).turn_back == nullptr;
+    };
+    const std::vector<Reader>& readers = readers_[tensor];
+    if (std::any_of(readers.begin(), readers.end(), multiplies)) return options_.tie_tables;
+    // Four bits lose more in a table than they save, unless somebody wants them.
+    return std::any_of(options_.keep.begin(), options_.keep.end(), [&](const KeptWeights& kept) {
+      return weight_format(kept.format).in_groups() &&
+             matches_pattern(kept.pattern, graph_.tensor(tensor).name);
+    });
+  }
+
   /// How a weight is stored for a reader; null: as float.
-  const Storage* storage_of(uint32_t tensor, const WeightInput& weight) const {
+  const Storage* storage_of(const schema::StepT& step, const WeightInput& weight) const {
+    const uint32_t tensor = step.inputs[weight.input];
     if (!graph_.weights.contains(tensor)) return nullptr;
     const auto format = [&]() -> std::string {
       if (graph_.ternary.contains(tensor)) return "ternary";
@@ -134,7 +149,13 @@ class Quantizer {
       // A model that was trained with weights of three values has them where it can have them.
       return options_.weights == "ternary" && !graph_.ternary.empty() ? "int8" : options_.weights;
     };
-    return choose_storage(weight_format(format()), weight.types);
+    TypeSet types = weight.types;
+    // A copy that is just being made is not known yet.
+    if (op_traits(step.op).turn_back != nullptr &&
+        (tensor >= readers_.size() || !is_looked_up_in_blocks(tensor))) {
+      types = static_cast<TypeSet>(types & ~(kI8Blocks | kI4 | kI4Min));
+    }
+    return choose_storage(weight_format(format()), types);
   }
 
   /// One of types, or of positions: its rows are parts of nearly every token, and cost next to nothing as floats.

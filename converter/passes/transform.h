@@ -36,8 +36,10 @@ size_t drop_key_biases(Graph& graph);
 size_t scale_channels(Graph& graph, const ChannelSizes& sizes, const QuantizeOptions& options);
 
 /// Only int8 tensors that matrices alone read, and matrices all of whose inputs can be turned. `options`: how the graph was
-/// quantised; `keep_chains`: not what one matrix gives to the next, which accelerators then take as one.
-size_t turn_matrices(Graph& graph, const QuantizeOptions& options, bool keep_chains = false);
+/// quantised; `seen`: blocks have the size that suits these rows best, and the largest where there are none; `keep_chains`: not
+/// what one matrix gives to the next, which accelerators then take as one.
+size_t turn_matrices(Graph& graph, const QuantizeOptions& options, const MatrixInputs& seen = {},
+                     bool keep_chains = false);
 
 /// A scale for each 32 columns in int8 tensors that only matrices of four bits read, and that are not turned: turned rows
 /// stick out nowhere.

@@ -123,7 +123,7 @@ TEST(TurnMatrices, WhatOneMatrixGivesToTheNextStaysForAccelerators) {
     const uint32_t inner = m.builder.linear("inner", norm, m.matrix("up", 64, 32), kNone);
     m.builder.output("y", m.builder.linear("l", inner, m.matrix("down", 32, 64), kNone));
     quantize(m.graph, {});
-    EXPECT_EQ(turn_matrices(m.graph, {}, keep_chains), keep_chains ? 1u : 2u);
+    EXPECT_EQ(turn_matrices(m.graph, {}, {}, keep_chains), keep_chains ? 1u : 2u);
     EXPECT_EQ(m.graph.tensor(m.index("inner")).hadamard, keep_chains ? 0u : 64u);
   }
 }
@@ -147,6 +147,35 @@ TEST(TurnMatrices, TurnedRowsTimesTurnedMatricesAreWhatTheyWere) {
       sum += turned[k] * m.values("w")[n * 96 + k];
     }
     EXPECT_NEAR(sum, plain, 1e-5);
+  }
+}
+
+TEST(TurnMatrices, RowsThatAllGoOneWayAreTurnedInSmallBlocks) {
+  constexpr uint32_t kWidth = 256;
+  for (const float mean : {0.0f, 0.5f}) {
+    Maker m;
+    const uint32_t norm =
+        m.builder.rms_norm("norm", m.embed(kWidth), m.matrix("gamma", 1, kWidth), 1e-5f);
+    m.builder.output(
+        "y", m.builder.add("sum", m.builder.linear("a", norm, m.matrix("wa", 8, kWidth), kNone),
+                           m.builder.linear("b", norm, m.matrix("wb", 8, kWidth), kNone)));
+    // As a GELU leaves them, with a few that stick out, or as a norm does.
+    std::vector<float> rows(40 * kWidth);
+    std::normal_distribution<float> normal(mean, 0.25f);
+    for (float& value : rows) value = normal(m.random);
+    for (size_t row = 0; row < 40; ++row) rows[row * kWidth + row * 5] = 10;
+    MatrixInputs seen;
+    seen.rows["x"].emplace_back(40, kWidth, rows);
+    // What is known of one matrix holds for the other, which reads the same.
+    seen.of["wb"] = {"x"};
+    quantize(m.graph, {});
+    ASSERT_EQ(turn_matrices(m.graph, {}, seen), 1u);
+    const uint32_t block = m.graph.tensor(m.index("norm")).hadamard;
+    if (mean == 0) {
+      EXPECT_EQ(block, kWidth);
+    } else {
+      EXPECT_LE(block, 64u);
+    }
   }
 }
 

@@ -1,7 +1,11 @@
 // Marks int8 tensors that are turned before they are quantised, and turns the matrices that read them.
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <set>
+#include <span>
+#include <vector>
 
 #include "converter/passes/transform.h"
 #include "converter/passes/uses.h"
@@ -19,6 +23,15 @@ using schema::TensorKind;
 bool can_be_turned(const schema::TensorT& weight, const QuantizeOptions& options) {
   return (weight.type == DataType::I8 || is_in_groups(weight.type)) &&
          !options.groups.contains(weight.name);
+}
+
+/// Steps that look up rows of a matrix and can turn them back.
+std::vector<schema::StepT*> lookups(const Uses& uses, uint32_t weight) {
+  std::vector<schema::StepT*> steps;
+  for (const Use& reader : uses.readers(weight)) {
+    if (op_traits(reader.step->op).turn_back != nullptr) steps.push_back(reader.step);
+  }
+  return steps;
 }
 
 bool turns_output(const schema::StepT& step) {
@@ -51,6 +64,61 @@ bool is_turnable_input(const Graph& graph, const Uses& uses, uint32_t index) {
          std::all_of(uses.readers(index).begin(), uses.readers(index).end(), [](const Use& reader) {
            return op_traits(reader.step->op).multiplied_input == static_cast<int>(reader.place);
          });
+}
+
+// The size of blocks.
+
+/// Rows that are looked at.
+constexpr size_t kMostMeasured = 128;
+
+/// Of rows turned in such blocks, what rounding them loses as a part of their squares: in proportion to the square of the
+/// largest element.
+double loss_of_rounding(std::span<const float> rows, size_t width, size_t block) {
+  std::vector<float> turned(rows.begin(), rows.end());
+  hadamard_row(turned.data(), turned.size(), block);
+  double loss = 0;
+  for (size_t at = 0; at < turned.size(); at += width) {
+    double squares = 0, largest = 0;
+    for (const float x : std::span(turned).subspan(at, width)) {
+      squares += double{x} * x;
+      largest = std::max(largest, std::fabs(double{x}));
+    }
+    if (squares > 0 && std::isfinite(squares)) loss += largest * largest / squares;
+  }
+  return loss;
+}
+
+/// For what enters all of these matrices: where it goes one way, as behind a GELU, a large block makes one huge element of that.
+size_t best_block(const Graph& graph, const MatrixInputs& inputs,
+                  const std::set<uint32_t>& matrices) {
+  const auto known = std::find_if(matrices.begin(), matrices.end(), [&](uint32_t matrix) {
+    return inputs.of.contains(graph.tensor(matrix).name);
+  });
+  const Weight& weight = graph.weights.at(known != matrices.end() ? *known : *matrices.begin());
+  const size_t largest = largest_hadamard_block(weight.width());
+  if (known == matrices.end()) return largest;
+  const auto names = inputs.of.find(graph.tensor(*known).name);
+  std::vector<float> rows;
+  for (const std::string& name : names->second) {
+    const std::vector<Weight>& pieces = inputs.rows.at(name);
+    for (const Weight& piece : pieces) {
+      const size_t most = std::max<size_t>(kMostMeasured / pieces.size(), 1);
+      const uint32_t count = std::min(piece.rows(), static_cast<uint32_t>(most));
+      // How a text begins is unlike the rest.
+      const std::vector<float> last = piece.read(piece.rows() - count, count);
+      rows.insert(rows.end(), last.begin(), last.end());
+    }
+  }
+  weight.change_inputs(rows);
+  size_t best = largest;
+  double least = loss_of_rounding(rows, weight.width(), largest);
+  for (size_t block = largest / 2; block >= kMinHadamardBlock; block /= 2) {
+    const double loss = loss_of_rounding(rows, weight.width(), block);
+    if (loss >= least) continue;
+    least = loss;
+    best = block;
+  }
+  return best;
 }
 
 // Queries and keys.
@@ -89,7 +157,8 @@ bool is_turnable_head(const Graph& graph, const Uses& uses, uint32_t index) {
 
 }  // namespace
 
-size_t turn_matrices(Graph& graph, const QuantizeOptions& options, bool keep_chains) {
+size_t turn_matrices(Graph& graph, const QuantizeOptions& options, const MatrixInputs& seen,
+                     bool keep_chains) {
   const Uses uses(graph);
   std::set<uint32_t> chosen;
   for (uint32_t i = 0; i < graph.model.tensors.size(); ++i) {
@@ -116,18 +185,34 @@ size_t turn_matrices(Graph& graph, const QuantizeOptions& options, bool keep_cha
       const auto matrix = weight_input(op_traits(reader.step->op));
       const uint32_t weight = matrix ? reader.step->inputs[matrix->input] : 0;
       if (!matrix || !can_be_turned(graph.tensor(weight), options) || !inputs.contains(weight) ||
-          uses.readers(weight).size() != inputs.at(weight).size()) {
+          uses.readers(weight).size() != inputs.at(weight).size() + lookups(uses, weight).size()) {
         chosen.erase(x);
       }
     }
   }
   keep_whole(chosen, links);
   for (const uint32_t x : chosen) {
-    graph.tensor(x).hadamard = static_cast<uint32_t>(largest_hadamard_block(graph.tensor(x).width));
-  }
-  for (const auto& [weight, tensors] : inputs) {
-    if (!chosen.contains(tensors[0])) continue;
-    graph.weights.at(weight).turn_rows(graph.tensor(tensors[0]).hadamard);
+    if (graph.tensor(x).hadamard != 0) continue;
+    // All that share matrices have blocks of one size.
+    std::set<uint32_t> tensors = {x}, matrices;
+    for (bool grown = true; grown;) {
+      const size_t before = tensors.size() + matrices.size();
+      for (const auto& [weight, read] : inputs) {
+        const auto is_one = [&](uint32_t tensor) { return tensors.contains(tensor); };
+        if (std::none_of(read.begin(), read.end(), is_one)) continue;
+        matrices.insert(weight);
+        tensors.insert(read.begin(), read.end());
+      }
+      grown = tensors.size() + matrices.size() != before;
+    }
+    const size_t block = best_block(graph, seen, matrices);
+    for (const uint32_t tensor : tensors)
+      graph.tensor(tensor).hadamard = static_cast<uint32_t>(block);
+    for (const uint32_t weight : matrices) {
+      graph.weights.at(weight).turn_rows(static_cast<uint32_t>(block));
+      for (schema::StepT* step : lookups(uses, weight))
+        op_traits(step->op).turn_back(*step, static_cast<uint32_t>(block));
+    }
   }
   return chosen.size();
 }

@@ -41,15 +41,24 @@ PackError pack_i8(const schema::TensorT& tensor, Values values, const Fit* fit, 
     }
     scales[i] = largest / 127.0f;
   }
-  std::vector<float> codes(values.begin(), values.end());
+  std::vector<float> codes(values.size());
+  for (size_t i = 0; i < codes.size(); ++i) {
+    const float scale = scales[i / group_width];
+    const float scaled = scale > 0 ? values[i] / scale : 0.0f;
+    codes[i] = std::clamp(std::nearbyint(scaled), -127.0f, 127.0f);
+  }
   if (fit != nullptr) {
-    fit->round(codes, -127, 127,
+    std::vector<float> fitted(values.begin(), values.end());
+    fit->round(fitted, -127, 127,
                [&](size_t row, size_t, Values) { return Fit::Scale{scales[row]}; });
-  } else {
-    for (size_t i = 0; i < codes.size(); ++i) {
-      const float scale = scales[i / group_width];
-      const float scaled = scale > 0 ? codes[i] / scale : 0.0f;
-      codes[i] = std::clamp(std::nearbyint(scaled), -127.0f, 127.0f);
+    std::vector<float> alone(width), together(width);
+    for (size_t at = 0; at < codes.size(); at += width) {
+      const float scale = scales[at / width];
+      for (size_t i = 0; i < width; ++i) {
+        alone[i] = codes[at + i] * scale - values[at + i];
+        together[i] = fitted[at + i] * scale - values[at + i];
+      }
+      if (!fit->is_better(alone, together)) std::copy_n(&fitted[at], width, &codes[at]);
     }
   }
   PackError error;
@@ -118,7 +127,7 @@ PackError pack_groups(const schema::TensorT& tensor, Values values, const Fit* f
   const auto group_at = [&](size_t row, size_t column) -> Group& {
     return groups[row * blocks + column / kI4BlockColumns];
   };
-  for (size_t row = 0; row < tensor.rows && fit == nullptr; ++row) {
+  for (size_t row = 0; row < tensor.rows; ++row) {
     for (size_t first = 0; first < width; first += kI4BlockColumns) {
       group_at(row, first) = Codes::round(
           values.subspan(row * width + first, std::min(kI4BlockColumns, width - first)));
@@ -126,14 +135,25 @@ PackError pack_groups(const schema::TensorT& tensor, Values values, const Fit* f
   }
   if (fit != nullptr) {
     std::vector<float> codes(values.begin(), values.end());
+    std::vector<Group> fitted(groups.size());
     fit->round(codes, Codes::kLeast, Codes::kMost, [&](size_t row, size_t column, Values targets) {
-      Group& group = group_at(row, column);
+      Group& group = fitted[row * blocks + column / kI4BlockColumns];
       group = Codes::round(targets);
       return Codes::scale(group);
     });
     for (size_t i = 0; i < codes.size(); ++i) {
-      group_at(i / width, i % width).codes[i % width % kI4BlockColumns] =
+      fitted[i / width * blocks + i % width / kI4BlockColumns].codes[i % width % kI4BlockColumns] =
           static_cast<int8_t>(codes[i]);
+    }
+    std::vector<float> alone(width), together(width);
+    for (size_t row = 0; row < tensor.rows; ++row) {
+      for (size_t i = 0; i < width; ++i) {
+        const size_t group = row * blocks + i / kI4BlockColumns, at = i % kI4BlockColumns;
+        alone[i] = value_of(groups[group], at) - values[row * width + i];
+        together[i] = value_of(fitted[group], at) - values[row * width + i];
+      }
+      if (!fit->is_better(alone, together))
+        std::copy_n(&fitted[row * blocks], blocks, &groups[row * blocks]);
     }
   }
   const size_t count = ceil_div(size_t{tensor.rows}, kBlockRows) * blocks;

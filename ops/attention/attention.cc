@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <type_traits>
 
@@ -88,6 +89,16 @@ void list_ranges(const AttentionRun& run, size_t kv_head, KeyRanges<Element>* li
     range.row = kNoRow;
     range.pinned = false;
     range.reach = UINT64_MAX;
+    range.packed_k_stride = source.packed_k_stride;
+    range.packed_v_stride = source.packed_v_stride;
+    if constexpr (std::is_same_v<Element, int8_t>) {
+      if (source.packed_k_stride != 0) {
+        range.k = reinterpret_cast<const int8_t*>(source.k) + row * source.packed_k_stride +
+                  i4_row_bytes(kv_head * shape.head_width);
+        range.v = reinterpret_cast<const int8_t*>(source.v) + row * source.packed_v_stride +
+                  i4_row_bytes(kv_head * shape.value_width);
+      }
+    }
     return &range;
   };
   for (size_t s = 0; s < params.sources; ++s) {
@@ -212,19 +223,25 @@ class KeyStream {
             std::span<HeadTask> heads, bool block = false)
       : kernel_(kernel),
         shape_(shape),
+        unpacked_shape_(shape),
         terms_(terms),
         ranges_(ranges),
         heads_(heads),
-        is_block_(block) {}
+        is_block_(block) {
+    if (!unpacks()) return;
+    unpacked_shape_.key_stride = shape.head_width;
+    unpacked_shape_.value_stride = shape.value_width;
+    unpacked_shape_.scale_stride = 1;
+  }
 
   void begin() {
     range_ = ranges_.ranges;
     // One head alone reads keys that its other queries have just read, and small memories stay in the
     // caches from token to token.
     const uint64_t positions = ranges_.count == 0 ? 0 : ranges_.ranges[ranges_.count - 1].end;
-    looks_ahead_ = !is_block_ && heads_.size() > 1 &&
+    looks_ahead_ = !is_block_ && !unpacks() && heads_.size() > 1 &&
                    positions * shape_.key_stride * sizeof(Element) > kCachedBytes;
-    tile_.span_count = tile_.keys = 0;
+    tile_.span_count = tile_.keys = unpacked_.keys = 0;
     for (HeadTask& head : heads_) {
       kernel_.begin(head.query, shape_, terms_, &head.state, head.out);
     }
@@ -251,9 +268,10 @@ class KeyStream {
  private:
   void add_keys(uint64_t position, size_t count, uint64_t step) {
     const auto row = static_cast<size_t>(position - range_->first);
+    range_of_[tile_.span_count] = range_;
     KeySpan<Element>& span = tile_.spans[tile_.span_count++];
-    span.k = range_->k + row * shape_.key_stride;
-    span.v = range_->v + row * shape_.value_stride;
+    span.k = range_->k + row * key_stride(*range_);
+    span.v = range_->v + row * value_stride(*range_);
     span.k_scales = nullptr;
     span.v_scales = nullptr;
     if (shape_.scale_stride != 0) {
@@ -282,20 +300,85 @@ class KeyStream {
       tasks[count++] = &head;
     }
     tile_.keys_ahead.rows = tile_.values_ahead.rows = nullptr;
-    if (count != 0) kernel_.block(tasks, count, shape_, terms_, tile_);
-    tile_.span_count = tile_.keys = 0;
+    if (count != 0) kernel_.block(tasks, count, shape_of_tiles(), terms_, tile_of(0));
+    tile_.span_count = tile_.keys = unpacked_.keys = 0;
+  }
+
+  bool unpacks() const { return std::is_same_v<Element, int8_t> && ranges_.unpacked != nullptr; }
+  const AttentionShape& shape_of_tiles() const { return unpacks() ? unpacked_shape_ : shape_; }
+  size_t key_stride(const KeyRange<Element>& range) const {
+    return unpacks() && range.packed_k_stride != 0 ? range.packed_k_stride : shape_.key_stride;
+  }
+  size_t value_stride(const KeyRange<Element>& range) const {
+    return unpacks() && range.packed_v_stride != 0 ? range.packed_v_stride : shape_.value_stride;
+  }
+
+  /// What a kernel is given: the tile itself, or, of a head so many further on, its keys unpacked side by side, those that
+  /// are not packed too.
+  const KeyTile<Element>& tile_of(size_t kv_head) {
+    if constexpr (std::is_same_v<Element, int8_t>) {
+      if (unpacks()) {
+        if (unpacked_.keys == 0 || unpacked_head_ != kv_head) unpack(kv_head);
+        return unpacked_;
+      }
+    }
+    return tile_;
+  }
+
+  [[gnu::noinline]] void unpack(size_t kv_head) {
+    const size_t key_width = shape_.head_width, value_width = shape_.value_width;
+    auto* keys = reinterpret_cast<int8_t*>(ranges_.unpacked);
+    int8_t* values = keys + kAttentionTile * key_width;
+    auto* key_scales = reinterpret_cast<float*>(values + kAttentionTile * value_width);
+    float* value_scales = key_scales + kAttentionTile;
+    unpacked_head_ = kv_head;
+    unpacked_.span_count = unpacked_.keys = 0;
+    const auto copy = [&](const int8_t* from, bool packed, size_t width, int8_t* to) {
+      if (packed) {
+        const auto* row = reinterpret_cast<const I4RowBlock*>(from);
+        unpack_i4_row(row + kv_head * (width / kI4RowColumns), width, to);
+      } else {
+        std::memcpy(to, from + kv_head * width, width);
+      }
+    };
+    for (size_t s = 0; s < tile_.span_count; ++s) {
+      const KeySpan<Element>& span = tile_.spans[s];
+      const KeyRange<Element>& range = *range_of_[s];
+      const bool packed = range.packed_k_stride != 0;
+      for (size_t j = 0; j < span.count; ++j) {
+        const size_t at = j * span.step, to = unpacked_.keys++;
+        copy(span.k + at * key_stride(range), packed, key_width, keys + to * key_width);
+        copy(span.v + at * value_stride(range), packed, value_width, values + to * value_width);
+        key_scales[to] = span.k_scales[at * shape_.scale_stride + kv_head];
+        value_scales[to] = span.v_scales[at * shape_.scale_stride + kv_head];
+        if (j != 0 && span.step == 1) continue;
+        // Side by side lie only keys of neighbouring positions.
+        KeySpan<Element>& own = unpacked_.spans[unpacked_.span_count++];
+        own = span;
+        own.k = keys + to * key_width;
+        own.v = values + to * value_width;
+        own.k_scales = key_scales + to;
+        own.v_scales = value_scales + to;
+        own.count = span.step == 1 ? span.count : 1;
+        own.step = 1;
+        own.position = span.position + at;
+        if (span.row != kNoRow) own.row = span.row + at;
+      }
+    }
+    unpacked_.keys_ahead.rows = unpacked_.values_ahead.rows = nullptr;
   }
 
   void flush() {
     if (is_block_) return flush_block();
     size_t kv_head = 0;
     for (size_t h = 0; h < heads_.size(); ++h) {
-      move_spans(heads_[h].kv_head - kv_head);
+      if (!unpacks()) move_spans(heads_[h].kv_head - kv_head);
       kv_head = heads_[h].kv_head;
       look_ahead(h);
-      kernel_.tile(heads_[h].query, shape_, terms_, tile_, &heads_[h].state, heads_[h].out);
+      kernel_.tile(heads_[h].query, shape_of_tiles(), terms_, tile_of(kv_head), &heads_[h].state,
+                   heads_[h].out);
     }
-    tile_.span_count = tile_.keys = 0;
+    tile_.span_count = tile_.keys = unpacked_.keys = 0;
   }
 
   /// To a head so many further on.
@@ -340,6 +423,7 @@ class KeyStream {
 
   const AttentionKernel<Element>& kernel_;
   const AttentionShape& shape_;
+  AttentionShape unpacked_shape_;
   const AttentionTerms& terms_;
   const KeyRanges<Element>& ranges_;
   std::span<HeadTask> heads_;
@@ -347,6 +431,11 @@ class KeyStream {
   bool looks_ahead_ = false;
   const KeyRange<Element>* range_ = nullptr;
   KeyTile<Element> tile_;
+  /// Where each of its spans lies.
+  const KeyRange<Element>* range_of_[kAttentionTile];
+  /// The same keys, unpacked, of one head; without keys: not made yet.
+  KeyTile<Element> unpacked_;
+  size_t unpacked_head_ = 0;
 };
 
 void store_log_sum(const AttentionParams& params, const HeadTask& task, size_t row, size_t head,
@@ -409,6 +498,7 @@ void attend(const AttentionRun& run, size_t head, size_t heads, size_t first, si
   const size_t group = params.heads / params.kv_heads;
   KeyRanges<Element> ranges;
   list_ranges(run, head / group, &ranges);
+  ranges.unpacked = params.packed ? scratch + worker_task_bytes(params) : nullptr;
   if (heads == 1 && attend_as_block(run, head, first, last, ranges, scratch, out, out_first)) {
     return;
   }
@@ -445,7 +535,8 @@ Status run_attention(RunContext& context, const void* raw_params) {
     OXB_TRY(find_sight(context, params, rows, &run.sight, &run.pattern));
   }
   const size_t step = float_rows(params, rows);
-  const size_t worker_bytes = tasks_at_once(params) * head_scratch_bytes(params);
+  const size_t worker_bytes =
+      worker_task_bytes(params) + (params.packed ? unpacked_bytes(params.shape) : 0);
   // One query reads all keys for itself alone, which is what it waits for: see KeyStream.
   const size_t heads = rows == 1 ? params.heads_at_once : 1;
   const size_t groups = ceil_div(params.heads, heads);

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "ops/attention/attention.h"
+#include "ops/attention/key_ranges.h"
 #include "ops/attention/params.h"
 #include "ops/attention/seen.h"
 #include "ops/common/checks.h"
@@ -86,8 +87,17 @@ Status bind_source(BindContext& context, AttentionParams& params, size_t index, 
   source.rows = k.rows;
   source.pinned = k.ring < 0 ? 0 : k.pinned;
   const bool i8 = type == DataType::kI8;
-  shape.key_stride = i8 ? k.stride() : k.width;
-  shape.value_stride = i8 ? v.stride() : v.width;
+  if (k.type == DataType::kI4Rows || v.type == DataType::kI4Rows) {
+    if (k.type != v.type) {
+      return context.fail("keys '%s' and values '%s' are of four bits both or neither", k.name,
+                          v.name);
+    }
+    params.packed = true;
+    source.packed_k_stride = k.stride();
+    source.packed_v_stride = v.stride();
+  }
+  shape.key_stride = i8 ? row_bytes(type, k.width) : k.width;
+  shape.value_stride = i8 ? row_bytes(type, v.width) : v.width;
   shape.scale_stride = i8 ? params.kv_heads : 0;
   return Status::kOk;
 }
@@ -231,7 +241,8 @@ Status request_scratch(BindContext& context, AttentionParams& params) {
     params.heads_at_once = std::min(ceil_div(params.heads, context.threads()), kMaxHeadsAtOnce);
   }
   // At most 24 times four rows of 2^30 floats.
-  uint64_t worker_bytes = tasks_at_once(params) * uint64_t{head_scratch_bytes(params)};
+  uint64_t worker_bytes = worker_task_bytes(params);
+  if (params.packed) worker_bytes += unpacked_bytes(params.shape);
   if (sorted) {
     uint64_t chunk = 0;
     if (!(cached ? cached_scratch_bytes(params, &chunk) : sorted_scratch_bytes(params, &chunk))) {
@@ -295,12 +306,17 @@ size_t count_keys_values_and_terms(const schema::Step& step) {
   return 2 * size_t{options.sources()} + list_terms(options).inputs;
 }
 
+/// As kernels see them: those of four bits are unpacked.
+DataType type_of_keys(const Tensor& keys) {
+  return keys.type == DataType::kI4Rows ? DataType::kI8 : keys.type;
+}
+
 /// Keys and values by turns, source after source, then what each term has.
 Place place_behind_q(const StepView& view, size_t index) {
   const schema::AttentionOptions& options = options_of(view.step());
   const uint32_t heads = options.heads(), kv_heads = options.kv_heads();
   const uint32_t sources = options.sources(), q_width = view.at(0).width;
-  const DataType type = view.at(1).type;
+  const DataType type = type_of_keys(view.at(1));
   if (index >= 2 * sources) {
     return term_place(list_terms(options), 1 + index,
                       {.heads = heads,
@@ -315,9 +331,9 @@ Place place_behind_q(const StepView& view, size_t index) {
   const auto keys = static_cast<uint8_t>(is_keys ? index + 1 : index);
   const bool in_ring = view.at(keys).ring >= 0;
   return {.name = is_keys ? "keys" : "values",
-          .types = index == 0              ? kF32 | kI8
-                   : type == DataType::kI8 ? kI8
-                                           : kF32,
+          .types = index == 0               ? kF32 | kI8 | kI4Rows
+                   : type == DataType::kF32 ? kF32
+                                            : kI8 | kI4Rows,
           .scales = kv_heads,
           .width = Width::exactly(kv_heads * head_width),
           .rows = own        ? Rows::of(0)
@@ -347,7 +363,7 @@ constexpr OpSignature kAttentionSignature = {
     .check_options = check_options,
     .inputs = {{.name = "q", .rows = Rows::with_room(), .turns = true},
                {.name = "keys, values and terms",
-                .types = kF32 | kI8 | kI32,
+                .types = kF32 | kI8 | kI32 | kI4Rows,
                 .rows = Rows::anywhere(),
                 .turns = true,
                 .least = 2,
@@ -378,7 +394,7 @@ Status bind_attention(BindContext& context, RunFunction* run) {
   params.shape.scale = options->scale();
   params.q = context.input(0);
   OXB_TRY(bind_heads(context, *options, params));
-  const DataType type = context.input(1).type;
+  const DataType type = type_of_keys(context.input(1));
   OXB_TRY(bind_value_width(context, params));
   for (size_t i = 0; i < sources; ++i) OXB_TRY(bind_source(context, params, i, type));
   OXB_TRY(bind_terms(context, *options, terms, params, type));
@@ -394,6 +410,9 @@ Status bind_attention(BindContext& context, RunFunction* run) {
   }
   params.pattern.visit = visit_of(params.pattern.kind);
   params.filters = terms_filter(params.terms);
+  if (params.packed && (cached || terms.has(schema::TermKind::Order))) {
+    return context.fail("keys of four bits cannot be sorted");
+  }
   if (cached) {
     OXB_TRY(check_cached(context, params, terms));
   } else if (terms.has(schema::TermKind::Order)) {

@@ -121,16 +121,18 @@ class CachedRun {
   /// The codes of this run's rows. Not inline, as find_window(): the same code serves both types of keys.
   [[gnu::noinline]] Status number_rows() {
     const PatternParams& pattern = params_.pattern;
-    const IndexList& given = params_.terms.order.order;
-    if (given.rows(context_) != columns_ * rows_) {
+    const OrderTerm& term = params_.terms.order;
+    const bool is_given = term.may_be_given && term.given.rows(context_) != 0;
+    const IndexList& list = is_given ? term.given : term.order;
+    if (list.rows(context_) != columns_ * rows_) {
       return fail(context_.error, Status::kInvalidArgument, "'%.60s' has %u rows, expected %zu",
-                  given.name, given.rows(context_), columns_ * rows_);
+                  list.name, list.rows(context_), columns_ * rows_);
     }
     const auto put = [&](size_t row, uint32_t kind) {
       int32_t* to = params_.codes + row * columns_;
       for (size_t c = 0; c < columns_; ++c) {
         const uint32_t round = static_cast<uint32_t>(c % pattern.rounds);
-        const uint32_t found = static_cast<uint32_t>(given.values[c * rows_ + row]);
+        const uint32_t found = static_cast<uint32_t>(list.values[c * rows_ + row]);
         const uint32_t own = std::min(found - std::min(found, round * buckets_), buckets_ - 1);
         to[c] = static_cast<int32_t>(own << 2 | kind);
       }

@@ -33,6 +33,9 @@ struct KeyRange {
   bool pinned;
   /// Distances to these keys count a query beyond this position as if it were there.
   uint64_t reach;
+  /// Unless 0: rows are of four bits (I4RowBlock), and this is from one to the next, in bytes, of keys and of values.
+  size_t packed_k_stride = 0;
+  size_t packed_v_stride = 0;
 };
 
 /// All keys there are, for one key/value head.
@@ -40,7 +43,15 @@ template <typename Element>
 struct KeyRanges {
   KeyRange<Element> ranges[kMaxKeyRanges];
   size_t count;
+  /// Where keys of a tile are unpacked, if some ranges are packed: unpacked_bytes(). Otherwise null.
+  std::byte* unpacked = nullptr;
 };
+
+/// Keys, values and scales of both for one head of a tile.
+constexpr size_t unpacked_bytes(const AttentionShape& shape) {
+  return round_up(kAttentionTile * (shape.head_width + shape.value_width + 2 * sizeof(float)),
+                  kTensorAlignment);
+}
 
 /// Gives the keys at these positions, in ascending order, to the kernel, tile by tile, and ends every task; all of these
 /// live longer. `ranges` are of the first task's head of keys. The tasks are heads of one query, or, as a block, queries

@@ -33,6 +33,9 @@ struct AttentionSource {
   int32_t rows_symbol = -1;
   uint32_t rows = 0;
   uint32_t pinned = 0;
+  /// Unless 0: of rows of four bits, in bytes from one to the next.
+  size_t packed_k_stride = 0;
+  size_t packed_v_stride = 0;
 };
 
 struct AttentionParams {
@@ -70,6 +73,8 @@ struct AttentionParams {
   /// Behind a ring: the order of a first run.
   size_t orders_at = 0;
   size_t worker_bytes = 0;
+  /// Some source has rows of four bits.
+  bool packed = false;
 };
 
 /// Rows of the output that are computed before they are quantised, at most.
@@ -84,6 +89,11 @@ inline size_t head_scratch_bytes(const AttentionParams& params) {
 /// Tasks of one thread at a time, at most: heads of one query, or queries of one head.
 inline size_t tasks_at_once(const AttentionParams& params) {
   return std::max(params.heads_at_once, std::min<size_t>(params.q.rows, kBlockQueries));
+}
+
+/// What one worker has: scratch of its tasks, then room for keys that are unpacked.
+inline size_t worker_task_bytes(const AttentionParams& params) {
+  return tasks_at_once(params) * head_scratch_bytes(params);
 }
 
 /// In attention.cc.

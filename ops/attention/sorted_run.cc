@@ -10,6 +10,7 @@
 // kept apart. Their logarithm alone would lose what tells two rounds apart when a query sees only itself, at a score
 // of -1e5.
 
+#include <algorithm>
 #include <type_traits>
 
 #include "ops/attention/gathered.h"
@@ -66,10 +67,18 @@ Status check_order(const RunContext& context, const AttentionParams& params, siz
         order.name, order.rows(context), rows, params.heads, params.pattern.rounds,
         params.pattern.length);
   }
-  for (uint64_t i = 0; i < lists * rows; ++i) {
-    if (static_cast<uint32_t>(order.values[i]) >= rows) {
-      return fail(context.error, Status::kFileCorrupt, "'%.60s' names row %d of %zu", order.name,
-                  order.values[i], rows);
+  // Rows that a list names twice would be two threads'. There are two numbers for each row of each head.
+  auto* named_in = reinterpret_cast<uint32_t*>(context.scratch + params.sums_at);
+  std::fill_n(named_in, rows, 0u);
+  const int32_t* next = order.values;
+  for (uint32_t list = 1; list <= lists; ++list) {
+    for (size_t i = 0; i < rows; ++i, ++next) {
+      const auto row = static_cast<uint32_t>(*next);
+      if (row >= rows || named_in[row] == list) {
+        return fail(context.error, Status::kFileCorrupt, "'%.60s' names row %d%s of %zu",
+                    order.name, *next, row < rows ? " twice" : "", rows);
+      }
+      named_in[row] = list;
     }
   }
   return Status::kOk;

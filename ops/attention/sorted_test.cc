@@ -281,6 +281,10 @@ TEST(SortedRows, RefuseAnOrderThatIsNone) {
   Sorted wrong(DataType::kF32, 8, true, false);
   wrong.order.i32()[5] = 8;
   EXPECT_EQ(wrong.a.bind_and_run(), Status::kFileCorrupt);
+  // Two threads would write what it gives.
+  Sorted twice(DataType::kF32, 8, true, false);
+  twice.order.i32()[5] = twice.order.i32()[2];
+  EXPECT_EQ(twice.a.bind_and_run(), Status::kFileCorrupt);
   Sorted odd(DataType::kF32, 8, true, false);
   odd.a.op.symbols[0] = 7;
   EXPECT_EQ(odd.a.bind_and_run(), Status::kInvalidArgument);

@@ -35,6 +35,17 @@ HeadProducts head_products(const schema::StepT& step) {
   return products;
 }
 
+std::vector<std::vector<size_t>> i4_rings(const schema::StepT& step) {
+  const schema::AttentionOptionsT& o = *step.options.AsAttentionOptions();
+  std::vector<std::vector<size_t>> groups;
+  // What is sorted is read where it lies.
+  if (o.pattern && o.pattern->kind == schema::PatternKind::Circle) return groups;
+  for (size_t source = 0; source < o.sources; ++source) {
+    groups.push_back({1 + 2 * source, 2 + 2 * source});
+  }
+  return groups;
+}
+
 void divide_products(schema::StepT& step, float divisor) {
   step.options.AsAttentionOptions()->scale /= divisor;
 }
@@ -79,6 +90,7 @@ const OpTraits attention_traits = {
     .divide_products = divide_products,
     .macs = macs,
     .options = options,
+    .i4_rings = i4_rings,
 };
 
 }  // namespace oxbow

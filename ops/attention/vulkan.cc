@@ -127,7 +127,7 @@ bool knows_shapes(const VulkanBindContext& context, const schema::AttentionOptio
   uint64_t positions = q.rows;
   for (size_t i = 0; i < context.input_count(); ++i) {
     const Tensor input = context.input(i);
-    if (!fits_32_bits(input)) return false;
+    if (!fits_32_bits(input) || input.type == DataType::kI4Rows) return false;
     positions += input.rows;
   }
   // Every item has a number, and scratch the floats of an int8 output.

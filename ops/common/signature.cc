@@ -152,7 +152,8 @@ class Checker {
         return refuse(tensor, "scales that divide the width");
       }
     }
-    if (place.scales != 0 && tensor.type == DataType::kI8 && tensor.scale_groups != place.scales) {
+    if (place.scales != 0 && (tensor.type == DataType::kI8 || tensor.type == DataType::kI4Rows) &&
+        tensor.scale_groups != place.scales) {
       return context_.fail("tensor '%s' is %s, expected %u scales a row", tensor.name,
                            describe(tensor).text, place.scales);
     }

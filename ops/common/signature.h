@@ -49,6 +49,8 @@ enum TypeSet : uint16_t {
   kTernary = 256,
   /// Layout::kBlock8x32Min.
   kI4Min = 512,
+  /// With any number of scales whose groups are multiples of 32 columns.
+  kI4Rows = 1024,
 };
 /// What each of these bits means. The first of a type has its name.
 struct Storage {
@@ -68,7 +70,8 @@ inline constexpr Storage kStorages[] = {
     {kBF16, "BF16", DataType::kBF16},
     {kI4, "I4", DataType::kI4, Layout::kBlock8x32},
     {kTernary, "ternary", DataType::kTernary, Layout::kBlock8x16, true},
-    {kI4Min, "I4Min", DataType::kI4Min, Layout::kBlock8x32Min}};
+    {kI4Min, "I4Min", DataType::kI4Min, Layout::kBlock8x32Min},
+    {kI4Rows, "I4Rows", DataType::kI4Rows}};
 constexpr TypeSet operator|(TypeSet a, TypeSet b) {
   return static_cast<TypeSet>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }

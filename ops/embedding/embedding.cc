@@ -5,23 +5,26 @@
 #include <cstring>
 #include <type_traits>
 
+#include "runtime/base/checked.h"
+#include "runtime/base/hadamard.h"
 #include "schema/model_generated.h"
 
 namespace oxbow {
 namespace {
 
-template <typename Element>
 struct Params {
   Tensor tokens, table, y;
   float scale;
   uint32_t first;
+  uint32_t turned;
   bool partial;
-  EmbeddingKernel<Element> kernel;
+  bool reference_only;
+  /// Row `index` of the table, times `scale`.
+  void (*take)(const Params& p, size_t index, float* y);
 };
 
-template <typename Element>
 Status run_embedding(RunContext& context, const void* params) {
-  const auto& p = *static_cast<const Params<Element>*>(params);
+  const auto& p = *static_cast<const Params*>(params);
   Tensor y = p.y;
   const uint32_t rows = context.rows(p.tokens);
   for (uint32_t row = 0; row < rows; ++row) {
@@ -37,10 +40,8 @@ Status run_embedding(RunContext& context, const void* params) {
       }
       std::memset(y.f32(row), 0, y.stride());
     } else {
-      const std::byte* from = p.table.data + index * p.table.stride();
-      const float scale =
-          std::is_same_v<Element, int8_t> ? *p.table.row_scales(index) * p.scale : p.scale;
-      p.kernel(reinterpret_cast<const Element*>(from), y.width, scale, y.f32(row));
+      p.take(p, index, y.f32(row));
+      if (p.turned != 0) hadamard_row(y.f32(row), y.width, p.turned);
     }
   }
   return Status::kOk;
@@ -58,18 +59,41 @@ EmbeddingKernel<Element> pick_kernel(bool reference_only) {
 }
 
 template <typename Element>
-Status keep(BindContext& context, const Tensor& tokens, const Tensor& table, const Tensor& y,
-            const schema::EmbeddingOptions& options, RunFunction* run) {
-  auto& p = context.params<Params<Element>>();
-  p = {tokens,
-       table,
-       y,
-       options.scale(),
-       options.first(),
-       options.partial(),
-       pick_kernel<Element>(context.reference_only())};
-  *run = run_embedding<Element>;
-  return Status::kOk;
+void take_row(const Params& p, size_t index, float* y) {
+  const std::byte* from = p.table.data + index * p.table.stride();
+  float scale = p.scale;
+  if (std::is_same_v<Element, int8_t>) scale = *p.table.row_scales(index) * scale;
+  const EmbeddingKernel<Element> kernel = pick_kernel<Element>(p.reference_only);
+  kernel(reinterpret_cast<const Element*>(from), p.y.width, scale, y);
+}
+
+/// Of int8 in blocks of eight rows by four columns.
+void take_i8_block_row(const Params& p, size_t index, float* y) {
+  const size_t groups = ceil_div(size_t{p.y.width}, kBlockColumns);
+  const auto* codes =
+      reinterpret_cast<const int8_t*>(p.table.data) +
+      (index / kBlockRows * groups * kBlockRows + index % kBlockRows) * kBlockColumns;
+  const float scale = *p.table.row_scales(index) * p.scale;
+  for (size_t i = 0; i < p.y.width; ++i) {
+    const size_t group = i / kBlockColumns;
+    y[i] =
+        static_cast<float>(codes[group * kBlockRows * kBlockColumns + i % kBlockColumns]) * scale;
+  }
+}
+
+/// Of four bits in blocks of eight rows by 32 columns.
+template <typename Block>
+void take_i4_row(const Params& p, size_t index, float* y) {
+  const size_t row = index % kBlockRows;
+  const auto* blocks = reinterpret_cast<const Block*>(p.table.data) +
+                       index / kBlockRows * ceil_div(size_t{p.y.width}, kI4BlockColumns);
+  for (size_t i = 0; i < p.y.width; ++i) {
+    const Block& block = blocks[i / kI4BlockColumns];
+    float value =
+        static_cast<float>(code_of(block, row, i % kI4BlockColumns)) * to_f32(block.scales[row]);
+    if constexpr (std::is_same_v<Block, I4MinBlock>) value = value + to_f32(block.mins[row]);
+    y[i] = value * p.scale;
+  }
 }
 
 }  // namespace
@@ -81,7 +105,7 @@ constexpr OpSignature kEmbeddingSignature = {
                // Row counts that change with a run would make the limit of the ids meaningless.
                {.name = "table",
                 .role = Role::kWeight,
-                .types = kF32 | kI8OneScale | kF16 | kBF16,
+                .types = kF32 | kI8OneScale | kI8Blocks | kF16 | kBF16 | kI4 | kI4Min,
                 .rows = Rows::fixed()}},
     .outputs = {{.name = "y", .width = Width::of(1), .rows = Rows::of(0)}},
 };
@@ -101,16 +125,41 @@ Status bind_embedding(BindContext& context, RunFunction* run) {
                         ", where the %u rows of '%s' end",
                         tokens.name, tokens.limit, end, table.rows, table.name);
   }
+  if (options->turned() != 0 && !is_hadamard_block(options->turned(), table.width)) {
+    return context.fail("turned is %u, expected a power of two from 16 to 512 that divides %u",
+                        options->turned(), table.width);
+  }
+  auto& p = context.params<Params>();
+  p = {tokens,
+       table,
+       y,
+       options->scale(),
+       options->first(),
+       options->turned(),
+       options->partial(),
+       context.reference_only(),
+       nullptr};
   switch (table.type) {
     case DataType::kF16:
-      return keep<F16>(context, tokens, table, y, *options, run);
+      p.take = take_row<F16>;
+      break;
     case DataType::kBF16:
-      return keep<BF16>(context, tokens, table, y, *options, run);
+      p.take = take_row<BF16>;
+      break;
+    case DataType::kI4:
+      p.take = take_i4_row<I4Block>;
+      break;
+    case DataType::kI4Min:
+      p.take = take_i4_row<I4MinBlock>;
+      break;
     case DataType::kI8:
-      return keep<int8_t>(context, tokens, table, y, *options, run);
+      p.take = table.layout == Layout::kRowMajor ? take_row<int8_t> : take_i8_block_row;
+      break;
     default:
-      return keep<float>(context, tokens, table, y, *options, run);
+      p.take = take_row<float>;
   }
+  *run = run_embedding;
+  return Status::kOk;
 }
 
 }  // namespace oxbow

@@ -1,6 +1,7 @@
 #pragma once
 
-// y[t] = table[id[t] - first] * scale; an I8 table's element q counts as q * (row scale * scale), F16 and BF16 as floats. Ids
+// y[t] = table[id[t] - first] * scale; an I8 table's element q counts as q * (row scale * scale), F16 and BF16 as floats, what lies
+// in blocks of four bits as linear.h tells. Rows that are turned are turned back last. Ids
 // that the table does not have give zeros if it is partial; otherwise the run fails.
 
 #include <cstddef>

@@ -137,6 +137,50 @@ TEST(Embedding, LooksUpRowsOfSixteenBits) {
   }
 }
 
+TEST(Embedding, LooksUpRowsInTheBlocksOfMatrices) {
+  for (const DataType type : {DataType::kI8, DataType::kI4, DataType::kI4Min}) {
+    Fixture s;
+    TestTensor table = weight_tensor("blocks", type, 10, 19);
+    fill_uniform(table, 6);
+    s.op.inputs[1] = &table;
+    ASSERT_EQ(s.op.bind_and_run(), Status::kOk) << s.op.message();
+    for (size_t t = 0; t < 4; ++t) {
+      for (size_t i = 0; i < 19; ++i) {
+        const double expected = 2.5 * table.value(static_cast<size_t>(s.tokens.i32(t)[0]), i);
+        // A product, a sum and a product, each rounded.
+        EXPECT_NEAR(s.y.f32(t)[i], expected, 4e-7 * (1 + std::fabs(expected)));
+      }
+    }
+  }
+}
+
+TEST(Embedding, TurnsBackRowsOfAMatrixWhoseInputsAreTurned) {
+  TestTensor tokens = i32_tensor("tokens", 2, 1), y = f32_tensor("y", 2, 64);
+  TestTensor table = weight_tensor("blocks", DataType::kI8, 3, 64);
+  fill_uniform(table, 7);
+  for (int32_t t = 0; t < 2; ++t) reinterpret_cast<int32_t*>(tokens.data)[t] = t + 1;
+  tokens.limit = 3;
+  OpRunner op(bind_embedding);
+  op.inputs = {&tokens, &table};
+  op.outputs = {&y};
+  schema::EmbeddingOptionsT options;
+  options.turned = 32;
+  op.options(options);
+  ASSERT_EQ(op.bind_and_run(), Status::kOk) << op.message();
+  for (size_t t = 0; t < 2; ++t) {
+    for (size_t first = 0; first < 64; first += 32) {
+      for (size_t i = 0; i < 32; ++i) {
+        double expected = 0;
+        for (size_t j = 0; j < 32; ++j) {
+          const bool odd = __builtin_popcountll(i & j) % 2 != 0;
+          expected += (odd ? -1 : 1) * table.value(t + 1, first + j);
+        }
+        EXPECT_NEAR(y.f32(t)[first + i], expected, 1e-5);
+      }
+    }
+  }
+}
+
 TEST(Embedding, FailsCleanlyOnATokenTheTableDoesNotHave) {
   // These are not below the tensor's limit: sessions refuse them, and shaders give zeros.
   const testing::WithoutVulkan paused;
@@ -222,12 +266,20 @@ TEST(Embedding, RefusesStepsThatMakeNoSense) {
       {"token type", [](Fixture& s) { s.op.inputs[0] = &s.y; }, "'y' is F32"},
       {"token width", [](Fixture& s) { s.tokens.width = 2; }, "expected a width of 1"},
       {"table type", [](Fixture& s) { s.table.type = DataType::kI32; }, "expected F32 or I8"},
-      {"table packed",
+      {"table of three values",
        [](Fixture& s) {
          s.op.inputs[1] = &s.table8;
-         s.table8.layout = Layout::kBlock8x4;
+         s.table8.type = DataType::kTernary;
+         s.table8.layout = Layout::kBlock8x16;
        },
-       "in blocks"},
+       "expected F32 or I8"},
+      {"turned in blocks that do not fit",
+       [](Fixture& s) {
+         schema::EmbeddingOptionsT options;
+         options.turned = 16;
+         s.op.options(options);
+       },
+       "turned is 16"},
       {"table groups",
        [](Fixture& s) {
          s.op.inputs[1] = &s.table8;

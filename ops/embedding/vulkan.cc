@@ -13,6 +13,7 @@ Status bind_embedding_vulkan(VulkanBindContext& context) {
   if (options.first() != 0 && !options.partial()) return Status::kOk;
   const Tensor table = context.input(1);
   const bool i8 = table.type == DataType::kI8;
+  if (table.layout != Layout::kRowMajor || options.turned() != 0) return Status::kOk;
   if (!i8 && table.type != DataType::kF32) return Status::kOk;
   return bind_elements(
       context, shader_embedding, {context.in(0), context.in(1), context.out(0)},

@@ -13,6 +13,26 @@ int8_t formula_code(float value) {
   return v == v ? static_cast<int8_t>(std::nearbyint(v)) : int8_t{0};
 }
 
+FormulaScale formula_scale(float factor) {
+  constexpr int kBits = 31, kLeastShift = 2, kMostShift = 62;
+  // Products with any sum round to 0, or are beyond all codes.
+  const float smallest = std::ldexp(1.0f, kBits - 1 - kMostShift);
+  const float largest = std::ldexp(1.0f, kBits - kLeastShift);
+  if (!(factor >= smallest)) return {0, kMostShift};
+  if (factor >= largest) return {INT32_MAX, kLeastShift};
+  int exponent = 0;
+  const float fraction = std::frexp(factor, &exponent);
+  return {static_cast<int32_t>(std::ldexp(fraction, kBits)), kBits - exponent};
+}
+
+int8_t formula_code(int32_t sum, const FormulaScale& scale) {
+  const int64_t half = int64_t{1} << (scale.shift - 1);
+  const int64_t code = (int64_t{sum} * scale.multiplier + half) >> scale.shift;
+  return static_cast<int8_t>(code > kFormulaMax   ? kFormulaMax
+                             : code < kFormulaMin ? kFormulaMin
+                                                  : code);
+}
+
 float formula_factor(float x_scale, float weight_scale, float y_scale) {
   return weight_scale == 0.0f ? 1.0f : x_scale * weight_scale / y_scale;
 }
@@ -47,6 +67,7 @@ void formula_layer(const FormulaLayer& layer, const int8_t* x, size_t rows, int8
         layer.weight + n / kBlockRows * kBlockRows * columns + n % kBlockRows * kBlockColumns;
     const float scale = layer.weight_scales[n];
     const float factor = formula_factor(layer.x_scale, scale, y_scale);
+    const FormulaScale exact = formula_scale(factor);
     const int32_t bias = layer.bias == nullptr ? 0
                                                : formula_bias(layer.bias[n], layer.x_scale, scale,
                                                               y_scale, layer.depth);
@@ -56,7 +77,9 @@ void formula_layer(const FormulaLayer& layer, const int8_t* x, size_t rows, int8
       for (size_t k = 0; k < layer.depth && scale != 0.0f; ++k) {
         sum += row[k] * blocks[k / kBlockColumns * kBlockRows * kBlockColumns + k % kBlockColumns];
       }
-      int32_t code = formula_code(static_cast<float>(sum) * factor);
+      int32_t code = layer.rounding == FormulaRounding::kInteger
+                         ? formula_code(sum, exact)
+                         : formula_code(static_cast<float>(sum) * factor);
       code = code < layer.least() ? layer.least() : code;
       y[r * layer.channels + n] =
           layer.has_table() ? table[code - kFormulaMin] : static_cast<int8_t>(code);

@@ -13,8 +13,24 @@ namespace oxbow {
 inline constexpr int32_t kFormulaMin = -128, kFormulaMax = 127;
 inline constexpr size_t kFormulaTable = 256;
 
+/// How sums become codes: in float32, halves to the even code, or in integers, halves upwards.
+enum class FormulaRounding { kFloat, kInteger };
+
 /// To the nearest code, halves to the even one; NaN gives 0.
 int8_t formula_code(float value);
+
+/// A factor as accelerators without floats have it: multiplier / 2^shift, exactly, where a product with an int32 can be other
+/// than 0 or too large for a code.
+struct FormulaScale {
+  /// 0 or more.
+  int32_t multiplier = 0;
+  /// 2 to 62.
+  int32_t shift = 0;
+};
+FormulaScale formula_scale(float factor);
+
+/// The nearest code to sum * multiplier / 2^shift, halves to the larger one.
+int8_t formula_code(int32_t sum, const FormulaScale& scale);
 
 /// Of a channel: what its sums are multiplied with. A channel whose weights have the scale 0 is one of zeros; its factor is 1.
 float formula_factor(float x_scale, float weight_scale, float y_scale);
@@ -40,6 +56,7 @@ struct FormulaLayer {
   /// Of what follows the activation; 0: it does not follow, codes are those of x W^T + bias.
   float y_scale = 0;
   ActivateParams activation;
+  FormulaRounding rounding = FormulaRounding::kFloat;
 
   /// Nothing is rounded between the sums and the codes after the activation.
   bool is_direct() const {

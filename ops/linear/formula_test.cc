@@ -129,5 +129,70 @@ TEST(Formula, ALayerIsSumsFactorsAndATable) {
   }
 }
 
+TEST(Formula, FactorsAreMultipliersExactly) {
+  EXPECT_EQ(formula_scale(1.0f).multiplier, 1 << 30);
+  EXPECT_EQ(formula_scale(1.0f).shift, 30);
+  std::mt19937 random(11);
+  for (int i = 0; i < 2000; ++i) {
+    const float factor = std::ldexp(1.0f + static_cast<float>(random() % (1 << 23)) * 0x1p-23f,
+                                    static_cast<int>(random() % 60) - 32);
+    const FormulaScale scale = formula_scale(factor);
+    EXPECT_GE(scale.shift, 2);
+    EXPECT_LE(scale.shift, 62);
+    EXPECT_EQ(std::ldexp(static_cast<double>(scale.multiplier), -scale.shift), factor);
+  }
+}
+
+TEST(Formula, CodesInIntegersAreTheNearestAndHalvesGoUp) {
+  const FormulaScale half = formula_scale(0.5f);
+  const std::pair<int32_t, int> cases[] = {
+      {1, 1},     {3, 2},     {5, 3},     {-1, 0},      {-3, -1},     {-5, -2},
+      {252, 126}, {253, 127}, {255, 127}, {-256, -128}, {-900, -128}, {INT32_MAX, 127}};
+  for (const auto& [sum, code] : cases) EXPECT_EQ(formula_code(sum, half), code) << sum;
+  // What no sum makes half a code of is 0, and what every sum makes too large is the limit.
+  for (const float factor : {0.0f, -1.0f, NAN, 0x1p-33f, 1e-30f}) {
+    EXPECT_EQ(formula_code(INT32_MAX, formula_scale(factor)), 0) << factor;
+    EXPECT_EQ(formula_code(INT32_MIN, formula_scale(factor)), 0) << factor;
+  }
+  for (const float factor : {0x1p29f, 1e30f, kInfinity}) {
+    EXPECT_EQ(formula_code(1, formula_scale(factor)), 127) << factor;
+    EXPECT_EQ(formula_code(-1, formula_scale(factor)), -128) << factor;
+    EXPECT_EQ(formula_code(0, formula_scale(factor)), 0) << factor;
+    EXPECT_EQ(formula_code(INT32_MIN, formula_scale(factor)), -128) << factor;
+  }
+}
+
+TEST(Formula, ALayerInIntegersRoundsTheExactProduct) {
+  for (const auto activation : {Activation::kNone, Activation::kRelu, Activation::kGelu}) {
+    for (const float y_scale : {0.0f, 0.03f}) {
+      Case made = make_case(37, 21, true, activation, y_scale);
+      FormulaLayer& layer = made.layer;
+      layer.rounding = FormulaRounding::kInteger;
+      std::mt19937 random(3);
+      std::vector<int8_t> x(5 * layer.depth), y(5 * layer.channels);
+      for (int8_t& code : x) code = static_cast<int8_t>(random());
+      formula_layer(layer, x.data(), 5, y.data());
+      int8_t table[kFormulaTable];
+      formula_table(layer.activation, layer.output_scale, 0.03f, table);
+      for (size_t r = 0; r < 5; ++r) {
+        for (size_t n = 0; n < layer.channels; ++n) {
+          const bool is_zero = made.scales[n] == 0.0f;
+          int64_t sum = formula_bias(made.bias[n], 0.02f, made.scales[n], layer.sum_scale(), 37);
+          for (size_t k = 0; k < layer.depth && !is_zero; ++k) {
+            sum += x[r * layer.depth + k] * made.rows[n * layer.depth + k];
+          }
+          // Sums of so few products times 24 bits are exact in a double.
+          const double factor = formula_factor(0.02f, made.scales[n], layer.sum_scale());
+          int code = static_cast<int>(
+              std::clamp(std::floor(static_cast<double>(sum) * factor + 0.5), -128.0, 127.0));
+          code = std::max(code, layer.least());
+          if (layer.has_table()) code = table[code + 128];
+          ASSERT_EQ(y[r * layer.channels + n], code) << r << " " << n;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace oxbow

@@ -348,7 +348,8 @@ Status finish_linear(RunContext& context, const void* params, const NpuRows& row
   return p.y.type == DataType::kI8 ? run_to_i8(part, &p) : run_to_f32(part, &p);
 }
 
-void formula_linear(const void* params, const int8_t* x, size_t rows, bool is_last, int8_t* y) {
+void formula_linear(const void* params, const NpuCodes& codes, const int8_t* x, size_t rows,
+                    int8_t* y) {
   const auto& p = *static_cast<const Params*>(params);
   FormulaLayer layer;
   layer.depth = p.x.width;
@@ -358,8 +359,9 @@ void formula_linear(const void* params, const int8_t* x, size_t rows, bool is_la
   layer.bias = p.bias;
   layer.x_scale = p.x.static_scale;
   layer.output_scale = p.output_scale;
-  layer.y_scale = is_last ? 0.0f : p.y.static_scale;
+  layer.y_scale = codes.is_last ? 0.0f : p.y.static_scale;
   layer.activation = p.activation;
+  layer.rounding = codes.in_integers ? FormulaRounding::kInteger : FormulaRounding::kFloat;
   formula_layer(layer, x, rows, y);
 }
 

@@ -71,10 +71,12 @@ Status bind_linear(BindContext& context, RunFunction* run);
 Status bind_linear_vulkan(VulkanBindContext& context);
 Status bind_linear_npu(NpuBindContext& context);
 
+struct NpuCodes;
 struct NpuRows;
 /// The rest of a step for rows whose products came from elsewhere; `params` are those of bind_linear.
 Status finish_linear(RunContext& context, const void* params, const NpuRows& rows);
 /// The codes that NPUs are compared with, as NpuFormula.
-void formula_linear(const void* params, const int8_t* x, size_t rows, bool is_last, int8_t* y);
+void formula_linear(const void* params, const NpuCodes& codes, const int8_t* x, size_t rows,
+                    int8_t* y);
 
 }  // namespace oxbow

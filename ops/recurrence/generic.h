@@ -40,6 +40,11 @@ template <typename Vector>
 
 enum class Read { kNone, kBefore, kAfter };
 
+/// Rows of a state that is wider than what is computed at a time lie too far apart for processors to see what comes next.
+[[gnu::always_inline]] inline void ask_for_columns(const float* row) {
+  for (size_t c = 0; c < kRecurrenceColumns; c += 16) __builtin_prefetch(row + c);
+}
+
 /// `kCount` vectors side by side, from column `first` on. Loops over them unroll, so that sums stay in
 /// registers; the state's rows of one tile stay in the first cache from token to token.
 template <typename Vector, size_t kCount>
@@ -56,6 +61,8 @@ template <typename Vector, size_t kCount>
     if (w == nullptr) w = &one;
     const float* q = token(tile.q, t);
     const float* k = token(tile.k, t);
+    // The columns beside these are the next to be computed.
+    const bool asks = t == 0 && stride > kRecurrenceColumns;
     Vector sum[kCount] = {};
 
     if (writes) {
@@ -89,6 +96,7 @@ template <typename Vector, size_t kCount>
         for (size_t n = 0; n < kCount; ++n) value[n] = value[n] * *factor;
       }
       for (size_t i = 0; i < keys; ++i) {
+        if (asks) ask_for_columns(state + i * stride + kRecurrenceColumns);
         for (size_t n = 0; n < kCount; ++n) {
           Vector s;
           load(state + i * stride + n * kWidth, s);

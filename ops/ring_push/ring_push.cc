@@ -14,10 +14,19 @@
 namespace oxbow {
 namespace {
 
+/// int8 rows to four bits; their scales stay.
+void pack_row(const Tensor& rows, size_t row, Tensor& state, size_t slot) {
+  auto* block = reinterpret_cast<I4RowBlock*>(state.data + slot * state.stride());
+  for (size_t i = 0; i < state.width; i += kI4RowColumns) pack_i4_block(rows.i8(row) + i, block++);
+  std::memcpy(state.row_scales(slot), rows.row_scales(row), state.scale_groups * sizeof(float));
+}
+
 void store_row(const Tensor& rows, size_t row, Tensor& state, size_t slot) {
-  if (state.type != DataType::kI8) {
+  if (state.type != DataType::kI8 && state.type != DataType::kI4Rows) {
     std::memcpy(state.data + slot * state.stride(), rows.data + row * rows.stride(),
                 state.stride());
+  } else if (state.type == DataType::kI4Rows) {
+    pack_row(rows, row, state, slot);
   } else if (rows.type == DataType::kF32) {
     quantize_row(rows.f32(row), state.width, state.scale_groups, state.i8(slot),
                  state.row_scales(slot));
@@ -54,7 +63,9 @@ Status check_pair(BindContext& context, const Tensor& rows, const Tensor& state,
   }
   const bool same_layout = rows.type == state.type && rows.scale_groups == state.scale_groups;
   const bool quantised = rows.type == DataType::kF32 && state.type == DataType::kI8;
-  if (!same_layout && !quantised) {
+  const bool packed = rows.type == DataType::kI8 && state.type == DataType::kI4Rows &&
+                      rows.scale_groups == state.scale_groups;
+  if (!same_layout && !quantised && !packed) {
     return context.fail("tensor '%s' is %s, expected F32 or what '%s' is, %s", rows.name,
                         describe(rows).text, state.name, describe(state).text);
   }
@@ -77,7 +88,7 @@ constexpr OpSignature kRingPushSignature = {
                 .most = kMaxRingStates}},
     .outputs = {{.name = "state",
                  .role = Role::kState,
-                 .types = kF32 | kI8 | kI32,
+                 .types = kF32 | kI8 | kI32 | kI4Rows,
                  .width = Width::of(0),
                  .rows = Rows::pinned_ring(),
                  .turns = true,

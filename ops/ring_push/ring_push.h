@@ -9,7 +9,7 @@
 // The first `pinned` rows that ever enter stay: those that leave are the oldest behind them. Only
 // new rows that stay are written: when more come than the ring can hold, the first of them leave at
 // once. With `replace` the ring is emptied before; with `clear` it is emptied and nothing enters. F32 rows become I8 as quantize.h tells; I8 rows are copied with their scales, I32 rows as
-// they are.
+// they are. A state of I4Rows keeps I8 rows in four bits (i4_rows.h).
 
 #include <cstddef>
 #include <cstdint>

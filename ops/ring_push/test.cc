@@ -345,5 +345,36 @@ TEST(RingPush, BindRefusesWhatAFileMustNotHold) {
   EXPECT_EQ(push.op.bind(), Status::kFileCorrupt) << "options of another op";
 }
 
+TEST(RingPush, KeepsInt8RowsInFourBits) {
+  TestTensor rows = i8_tensor("rows", 4, 128, 2);
+  TestTensor state("state", DataType::kI4Rows, Layout::kRowMajor, 3, 128, 2);
+  fill_uniform(rows, 11);
+  OpRunner op(bind_ring_push);
+  op.symbols = {4};
+  op.symbol_maxima = {4};
+  op.settable_symbols = {false};
+  op.rings = {{0, 0}};
+  op.ring_capacities = {3};
+  op.inputs = {&rows.with_symbol(0)};
+  op.outputs = {&state.with_ring(0)};
+  schema::RingPushOptionsT options;
+  options.group = 1;
+  op.options(options);
+  ASSERT_EQ(op.bind_and_run(), Status::kOk) << op.message();
+  for (size_t row = 1; row < 4; ++row) {
+    const size_t slot = ring_slot(op.rings[0], 3, 0, row - 1);
+    const auto* blocks = reinterpret_cast<const I4RowBlock*>(state.data + slot * state.stride());
+    for (size_t b = 0; b < 4; ++b) {
+      I4RowBlock expected;
+      pack_i4_block(rows.i8(row) + b * kI4RowColumns, &expected);
+      EXPECT_EQ(std::memcmp(&expected, blocks + b, sizeof(expected)), 0) << row << " " << b;
+    }
+    EXPECT_EQ(std::memcmp(state.row_scales(slot), rows.row_scales(row), 2 * sizeof(float)), 0);
+  }
+  TestTensor floats = f32_tensor("floats", 4, 128);
+  op.inputs = {&floats.with_symbol(0)};
+  EXPECT_EQ(op.bind(), Status::kFileCorrupt) << "floats are not packed";
+}
+
 }  // namespace
 }  // namespace oxbow

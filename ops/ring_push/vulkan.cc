@@ -28,7 +28,8 @@ Status prepare_ring_push(RunContext& context, const void* raw_params,
 }
 
 bool shader_can(const Tensor& rows, const Tensor& state) {
-  return fits_32_bits(rows) && fits_32_bits(state) && state.scale_groups <= kMaxScaleGroups;
+  return fits_32_bits(rows) && fits_32_bits(state) && state.scale_groups <= kMaxScaleGroups &&
+         state.type != DataType::kI4Rows;
 }
 
 }  // namespace

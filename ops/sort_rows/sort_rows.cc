@@ -90,6 +90,11 @@ Status bind_sort_rows(BindContext& context, RunFunction* run) {
     return context.fail("keys '%s' are below %u, expected a limit from 1 to %u", keys.name, p.limit,
                         kMostKeys);
   }
+  // Readers rely on the limit.
+  if (order.limit < keys.rows / lists) {
+    return context.fail("tensor '%s' has values below %u, expected a limit of at least %u",
+                        order.name, order.limit, keys.rows / lists);
+  }
   context.request_scratch(context.threads() * size_t{p.limit} * sizeof(uint32_t));
   *run = run_sort_rows;
   return Status::kOk;

@@ -102,6 +102,8 @@ TEST(SortRows, RefusesStepsThatMakeNoSense) {
        "0 lists"},
       {"no limit", [](Fixture& s) { s.keys.limit = s.given.limit = 0; }, "expected a limit"},
       {"too high a limit", [](Fixture& s) { s.keys.limit = 1u << 25; }, "expected a limit"},
+      {"a limit that the order reaches", [](Fixture& s) { s.order.limit = 39; },
+       "'order' has values below 39, expected a limit of at least 40"},
       {"no room", [](Fixture& s) { s.op.symbol_maxima[1] = 119; }, "room for 119 rows"},
   });
 }

@@ -48,10 +48,17 @@ def write_safetensors(path: Union[str, os.PathLike], tensors: Mapping[str, Any])
         end += array.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for array in arrays.values():
-            file.write(array.tobytes())
+    # Whole or not at all.
+    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for array in arrays.values():
+                file.write(array.tobytes())
+        os.replace(temporary, path)
+    except BaseException:
+        pathlib.Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def convert(source: Union[str, os.PathLike, Mapping[str, Any]], output: Union[str, os.PathLike], *,
@@ -81,7 +88,9 @@ def convert(source: Union[str, os.PathLike, Mapping[str, Any]], output: Union[st
                 words += [f"--{name}", str(os.fspath(value) if isinstance(value, os.PathLike) else value)]
         if not quality:
             words.append("--no-quality")
-        result = subprocess.run([*words, *options], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        # A path may be no text.
+        result = subprocess.run([*words, *options], capture_output=True, encoding="utf-8", errors="replace",
+                                stdin=subprocess.DEVNULL)
     if result.returncode != 0:
         lines = result.stderr.strip().splitlines()
         raise ConvertError(lines[-1] if lines else f"oxbow-convert ended with {result.returncode}", result.returncode)

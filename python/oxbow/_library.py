@@ -102,7 +102,7 @@ _FUNCTIONS = {
     "oxb_session_rewind": [_HANDLE, c_void_p, c_size_t],
     "oxb_encoder_bytes": [_HANDLE, POINTER(EncoderOptions), _SIZE],
     "oxb_encoder_create": [_HANDLE, POINTER(EncoderOptions), c_void_p, c_size_t, POINTER(_HANDLE)],
-    "oxb_encoder_run": [_HANDLE, c_char_p, c_size_t, c_int32, c_void_p, c_size_t, _SIZE, _SIZE],
+    "oxb_encoder_run": [_HANDLE, c_void_p, c_size_t, c_int32, c_void_p, c_size_t, _SIZE, _SIZE],
     "oxb_decoder_bytes": [_HANDLE, POINTER(DecoderOptions), _SIZE],
     "oxb_decoder_create": [_HANDLE, POINTER(DecoderOptions), c_void_p, c_size_t, POINTER(_HANDLE)],
     "oxb_decoder_run": [_HANDLE, c_int32, c_void_p, c_size_t, _SIZE],

@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import subprocess
+import weakref
 from ctypes import byref, c_char_p, c_size_t, c_uint64, c_void_p
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
 
@@ -23,6 +24,9 @@ def _tokens(tokens: Tokens) -> numpy.ndarray:
     array = numpy.asarray(tokens)
     if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
         raise ValueError("tokens are a row of integers that is not empty")
+    # A number that does not fit would become another token.
+    if array.min() < -2**31 or array.max() >= 2**31:
+        raise ValueError(f"tokens are from {array.min()} to {array.max()}, expected integers of 32 bits")
     return numpy.ascontiguousarray(array, dtype=numpy.int32)
 
 
@@ -50,6 +54,7 @@ class Model:
         self._handle = c_void_p()
         self._threads = threads
         self._backend = backend
+        self._sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
         planned = _session_options(threads, backend, 0)
         options = _library.OpenOptions(session=ctypes.pointer(planned))
         call("oxb_model_open_file", os.fsencode(self.path), byref(options), byref(self._handle))
@@ -57,7 +62,9 @@ class Model:
         call("oxb_model_get_info", self._handle, byref(self._info))
 
     def close(self) -> None:
-        """No session of the model may be used any more."""
+        """Its sessions are closed, too: each call of one is refused then."""
+        for session in list(getattr(self, "_sessions", ())):
+            session.close()
         if self._handle:
             library.oxb_model_close(self._handle)
             self._handle = c_void_p()
@@ -130,13 +137,16 @@ class Model:
         memory, encoder = ctypes.create_string_buffer(size.value), c_void_p()
         call("oxb_encoder_create", self._handle, byref(options), memory, size, byref(encoder))
         try:
-            data, parts = text.encode(), []
+            data, done, parts = text.encode(), 0, []
+            # In place: a copy of what is left for each part would take the square of the text's length.
+            begin = ctypes.cast(c_char_p(data), c_void_p).value
             ids, count, consumed = numpy.empty(4096, numpy.int32), c_size_t(), c_size_t()
             while True:
-                call("oxb_encoder_run", encoder, data, len(data), 1, _pointer(ids), ids.size, byref(count), byref(consumed))
+                call("oxb_encoder_run", encoder, begin + done, len(data) - done, 1, _pointer(ids), ids.size, byref(count),
+                     byref(consumed))
                 parts.append(ids[:count.value].copy())
-                data = data[consumed.value:]
-                if not data and count.value < ids.size:
+                done += consumed.value
+                if done == len(data) and count.value < ids.size:
                     return numpy.concatenate(parts)
         finally:
             library.oxb_encoder_destroy(encoder)
@@ -149,12 +159,13 @@ class Model:
         call("oxb_decoder_create", self._handle, byref(options), memory, size, byref(decoder))
         try:
             room, count = ctypes.create_string_buffer(max(library.oxb_decoder_most_text(decoder), 1)), c_size_t()
-            out = b""
+            out = []
             for token in _tokens(tokens):
                 call("oxb_decoder_run", decoder, int(token), room, len(room), byref(count))
-                out += room.raw[:count.value]
+                out.append(ctypes.string_at(room, count.value))
             call("oxb_decoder_finish", decoder, room, len(room), byref(count))
-            return (out + room.raw[:count.value]).decode("utf-8", "replace")
+            out.append(ctypes.string_at(room, count.value))
+            return b"".join(out).decode("utf-8", "replace")
         finally:
             library.oxb_decoder_destroy(decoder)
 
@@ -179,9 +190,14 @@ class Session:
         call("oxb_session_plan", model._handle, byref(self._options), byref(self.plan))
         self._arena = ctypes.create_string_buffer(self.plan.arena_bytes)
         self._handle = c_void_p()
+        self._generators: "weakref.WeakSet[Generator]" = weakref.WeakSet()
         call("oxb_session_create", model._handle, byref(self.plan), self._arena, self.plan.arena_bytes, byref(self._handle))
+        model._sessions.add(self)
 
     def close(self) -> None:
+        """Its generators are closed, too."""
+        for generator in list(getattr(self, "_generators", ())):
+            generator.close()
         if self._handle:
             library.oxb_session_destroy(self._handle)
             self._handle = c_void_p()
@@ -292,11 +308,16 @@ class Generator:
         self._memory = ctypes.create_string_buffer(size.value)
         self._handle = c_void_p()
         call("oxb_generator_create", session._handle, byref(options), self._memory, size, byref(self._handle))
+        session._generators.add(self)
+
+    def close(self) -> None:
+        if self._handle:
+            library.oxb_generator_destroy(self._handle)
+            self._handle = c_void_p()
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
-            library.oxb_generator_destroy(self._handle)
-            self._handle = c_void_p()
+            self.close()
 
     def add(self, prompt: Union[str, Tokens]) -> None:
         """Adds to the prompt."""

@@ -3,6 +3,7 @@
     python -m unittest discover -s python/tests     with the package on the path
 """
 
+import inspect
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import typing
 import unittest
 
 import numpy
@@ -67,6 +69,52 @@ class TestOxbow(unittest.TestCase):
         self.assertIsNone(self.model.capacity)
         self.assertIsInstance(self.summary, dict)
         self.assertTrue(self.model.metadata)
+
+    def test_tokens_that_do_not_fit_are_refused_and_not_others(self):
+        with self.model.session() as session:
+            for wrong in ([2**32 + 5], [-2**31 - 1], numpy.array([2**63], numpy.uint64)):
+                with self.assertRaises(ValueError):
+                    session.run(wrong)
+            with self.assertRaises(oxbow.OxbowError):
+                session.run([-1])
+
+    def test_what_was_closed_is_refused_and_not_used(self):
+        model = oxbow.Model(self.path)
+        session = model.session()
+        generator = session.generator(max_tokens=2)
+        session.close()
+        for use in (lambda: generator.add("x"), lambda: list(generator), generator.save, lambda: session.run([1])):
+            with self.assertRaises(oxbow.OxbowError):
+                use()
+        session = model.session()
+        generator = session.generator(max_tokens=2)
+        model.close()
+        for use in (lambda: generator.add("x"), generator.undo, session.save, session.reset, lambda: model.encode("x")):
+            with self.assertRaises(oxbow.OxbowError):
+                use()
+
+    def test_a_long_text_takes_no_square_of_its_length(self):
+        import time
+        text = "The river. " * 200000
+        begin = time.process_time()
+        tokens = self.model.encode(text)
+        self.assertEqual(self.model.decode(tokens), text)
+        self.assertLess(time.process_time() - begin, 60)
+
+    def test_tensors_are_written_whole_or_not_at_all(self):
+        import resource
+        path = self.folder / "whole.safetensors"
+        oxbow.write_safetensors(path, {"a": numpy.zeros(3, numpy.float32)})
+        before = path.read_bytes()
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+        try:
+            with self.assertRaises(OSError):
+                oxbow.write_safetensors(path, {"a": numpy.zeros(100000, numpy.float32)})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        self.assertEqual(path.read_bytes(), before)
+        self.assertEqual([p.name for p in self.folder.glob("whole*")], ["whole.safetensors"])
 
     def test_convert_refuses_in_the_converters_words(self):
         with self.assertRaises(oxbow.ConvertError) as caught:
@@ -204,6 +252,21 @@ class TestOxbow(unittest.TestCase):
                 session.run(tokens)
         with self.assertRaises(oxbow.OxbowError):
             session.run([self.model.vocabulary])
+
+    def test_everything_public_has_types(self):
+        self.assertTrue(pathlib.Path(oxbow.__file__).with_name("py.typed").is_file())
+        functions = {}
+        for name in oxbow.__all__:
+            item = getattr(oxbow, name)
+            for member, value in vars(item).items() if inspect.isclass(item) else [("", item)]:
+                value = value.fget if isinstance(value, property) else value
+                if inspect.isfunction(value) and (not member.startswith("_") or member == "__init__"):
+                    functions[f"{name}.{member}"] = value
+        self.assertGreater(len(functions), 30)
+        for name, function in functions.items():
+            hints = typing.get_type_hints(function)
+            wanted = {"return", *inspect.signature(function).parameters} - {"self"}
+            self.assertEqual(wanted - set(hints), set(), name)
 
     def test_bench_measures(self):
         report = self.model.bench("--decode", "5")

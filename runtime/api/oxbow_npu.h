@@ -30,7 +30,7 @@ extern "C" {
 
 /* Another major version is another interface; a minor one appends fields. */
 #define OXB_NPU_MAJOR 1
-#define OXB_NPU_MINOR 1
+#define OXB_NPU_MINOR 2
 
 typedef int32_t oxb_npu_status;
 enum {
@@ -67,7 +67,9 @@ enum {
   /* Commands are executed as they are found, without a check of every address in them. */
   OXB_NPU_TRUSTS_COMMANDS = 2,
   /* It takes memory from the system that check does not tell and taken_bytes does not count. */
-  OXB_NPU_HIDES_MEMORY = 4
+  OXB_NPU_HIDES_MEMORY = 4,
+  /* Since minor version 2: int8 codes are those of the formula in integers, otherwise those of the formula in float32. */
+  OXB_NPU_ROUNDS_INTEGERS = 8
 };
 
 enum { OXB_NPU_INFO = 0, OXB_NPU_WARNING = 1 };
@@ -98,6 +100,7 @@ typedef struct oxb_npu_caps {
   size_t target_count;
   uint32_t memory;
   uint32_t flags;
+  /* Of what it can give, the loosest. */
   oxb_npu_result result;
   /* Of inputs and outputs; a power of two, at most 4096. 0 means 64. */
   uint32_t alignment;

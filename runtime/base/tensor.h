@@ -12,12 +12,15 @@
 //                                    I4:        I4Block[ceil(rows/8)][ceil(width/32)], scales among them
 //                                    I4Min:     I4MinBlock[ceil(rows/8)][ceil(width/32)], scales and mins among them
 //                                    Ternary:   TernaryBlock[ceil(rows/8)][ceil(width/16)], then rows F32 scales
+// Rings of four bits                 I4Rows:    rows x round_up(17 * width / 32, 16) bytes: I4RowBlock[width/32], then
+//                                               rows x scale_groups F32 scales
 // value = element * scale of its row and group, plus min where there is one.
 
 #include <cstddef>
 #include <cstdint>
 
 #include "runtime/base/checked.h"
+#include "runtime/base/i4_rows.h"
 #include "runtime/base/weight_blocks.h"
 
 namespace oxbow {
@@ -30,7 +33,8 @@ enum class DataType : uint8_t {
   kBF16 = 4,
   kI4 = 5,
   kTernary = 6,
-  kI4Min = 7
+  kI4Min = 7,
+  kI4Rows = 8
 };
 enum class Layout : uint8_t {
   kRowMajor = 0,
@@ -60,6 +64,7 @@ constexpr size_t ring_slot(const RingPosition& ring, size_t capacity, size_t pin
 /// Bytes from one row to the next, where rows lie one after the other.
 constexpr size_t row_bytes(DataType type, size_t width) {
   if (type == DataType::kI8) return round_up(width, kI8RowAlignment);
+  if (type == DataType::kI4Rows) return round_up(i4_row_bytes(width), kI8RowAlignment);
   return width * (type == DataType::kF16 || type == DataType::kBF16 ? 2 : 4);
 }
 
@@ -102,7 +107,7 @@ constexpr bool can_lie(DataType type, Layout layout) {
 
 /// Whether F32 scales follow the elements.
 constexpr bool has_scales(DataType type) {
-  return type == DataType::kI8 || type == DataType::kTernary;
+  return type == DataType::kI8 || type == DataType::kTernary || type == DataType::kI4Rows;
 }
 
 /// Bytes of all elements, without scales. Call only with sizes `tensor_bytes` accepted.
@@ -119,6 +124,8 @@ constexpr size_t element_bytes(DataType type, Layout layout, size_t rows, size_t
   if (!can_lie(type, layout)) return false;
   if (has_scales(type) != (scale_groups != 0)) return false;
   if (type == DataType::kI8 && width % scale_groups != 0) return false;
+  if (type == DataType::kI4Rows && width % (uint64_t{scale_groups} * kI4RowColumns) != 0)
+    return false;
   if (type == DataType::kTernary && scale_groups != 1) return false;
   // rows < 2^31, a row < 2^32 bytes and its scales < 2^32 bytes: the sum stays below 2^64. Blocks have less than five
   // bytes for each element, and a fourth of the rows' number at most is padding.

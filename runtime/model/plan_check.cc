@@ -171,12 +171,13 @@ Status check_shape(const schema::Model& graph, const schema::Tensor& tensor, Err
 }
 
 Status check_hadamard(const schema::Tensor& tensor, Error* error) {
-  const bool i8 = tensor.type() == DataType::I8;
+  const bool i8 = tensor.type() == DataType::I8 || tensor.type() == DataType::I4Rows;
   const bool remembered = i8 && tensor.kind() == TensorKind::State &&
                           state_kind(tensor).keeps_rows && tensor.initial() < 0;
   if (tensor.kind() != TensorKind::Activation && !remembered)
     return refuse_tensor(error, tensor,
-                         "hadamard is for activations, and I8 states in rings that begin empty");
+                         "hadamard is for activations, and I8 or I4Rows states in rings that begin "
+                         "empty");
   const uint32_t width = tensor.width() / (i8 ? tensor.scale_groups() : 1);
   if (tensor.type() == DataType::I32 || !is_hadamard_block(tensor.hadamard(), width))
     return refuse_tensor(error, tensor,
@@ -191,6 +192,9 @@ Status check_values(const schema::Tensor& tensor, Error* error) {
   if ((tensor.type() == DataType::F16 || tensor.type() == DataType::BF16) &&
       tensor.kind() != TensorKind::Weight)
     return refuse_tensor(error, tensor, "only weights may be F16 or BF16");
+  if (tensor.type() == DataType::I4Rows &&
+      (tensor.kind() != TensorKind::State || tensor.ring() < 0 || tensor.initial() >= 0))
+    return refuse_tensor(error, tensor, "only states in rings that begin empty may be I4Rows");
   const bool is_index = tensor.type() == DataType::I32;
   // Several columns are for what steps tell each other.
   const bool is_ours =

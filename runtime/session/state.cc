@@ -156,6 +156,21 @@ void turn_back(const Tensor& tensor, float* row) {
   for (uint32_t i = 0; i < tensor.width; ++i) row[i] *= factor;
 }
 
+/// Of I8 and I4Rows.
+void read_codes(const Tensor& tensor, size_t slot, float* values) {
+  const float* scales = tensor.row_scales(slot);
+  const uint32_t group_width = tensor.width / tensor.scale_groups;
+  const bool packed = tensor.type == DataType::kI4Rows;
+  const auto* blocks = reinterpret_cast<const I4RowBlock*>(tensor.data + slot * tensor.stride());
+  int8_t block[kI4RowColumns];
+  const int8_t* codes = packed ? block : tensor.i8(slot);
+  for (uint32_t i = 0; i < tensor.width; ++i) {
+    const uint32_t column = packed ? i % kI4RowColumns : i;
+    if (packed && column == 0) unpack_i4_row(blocks + i / kI4RowColumns, kI4RowColumns, block);
+    values[i] = static_cast<float>(codes[column]) * scales[i / group_width];
+  }
+}
+
 }  // namespace
 
 size_t state_blob_bytes(size_t state_bytes) { return sizeof(BlobHeader) + state_bytes; }
@@ -253,12 +268,7 @@ Status read_rows(const Session& session, uint32_t index, uint32_t rows, float* v
       }
       continue;
     }
-    const int8_t* codes = tensor.i8(slot);
-    const float* scales = tensor.row_scales(slot);
-    const uint32_t group_width = tensor.width / tensor.scale_groups;
-    for (uint32_t i = 0; i < tensor.width; ++i) {
-      values[i] = static_cast<float>(codes[i]) * scales[i / group_width];
-    }
+    read_codes(tensor, slot, values);
     turn_back(tensor, values);
   }
   return Status::kOk;

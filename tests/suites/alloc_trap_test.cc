@@ -212,9 +212,9 @@ void expect_no_allocation_by(oxb_backend backend) {
 TEST(AllocTrap, XnnpackAllocatesNothing) { expect_no_allocation_by(OXB_BACKEND_XNNPACK); }
 TEST(AllocTrap, AclAllocatesNothing) { expect_no_allocation_by(OXB_BACKEND_ACL); }
 
-void expect_no_allocation_on_npu(const std::string& file) {
+void expect_no_allocation_on_npu(const std::string& file, const oxb::NpuOptions& npu_options) {
   if (oxb_backend_is_built_in(OXB_BACKEND_NPU) == 0) GTEST_SKIP() << "not in this build";
-  const auto npu = oxb::Npu::open((program_dir() + "/liboxbow_npu_example.so").c_str());
+  const auto npu = oxb::Npu::open(npu_options);
   ASSERT_TRUE(npu.ok()) << npu.status().text();
   const auto model = oxb::Model::open(file.c_str());
   for (const uint32_t threads : {1u, 3u}) {
@@ -237,17 +237,36 @@ void expect_no_allocation_on_npu(const std::string& file) {
     EXPECT_TRUE(good);
     EXPECT_EQ(trapped.load(), 0u);
     EXPECT_GT(session->npu_report()->runs, 0u);
+    EXPECT_EQ(session->npu_report()->failed, 0);
   }
 }
 
+void expect_no_allocation_on_example(const std::string& file) {
+  const std::string path = program_dir() + "/liboxbow_npu_example.so";
+  oxb::NpuOptions options;
+  options.plugin = path.c_str();
+  expect_no_allocation_on_npu(file, options);
+}
+
 TEST(AllocTrap, LayersOnAnNpuAllocateNothing) {
-  expect_no_allocation_on_npu(
+  expect_no_allocation_on_example(
       golden_model("labml_compressive/c1_d32_fullP",
                    {"--weights", "int8", "--no-quality", "--npu", "example-i8"}));
 }
 TEST(AllocTrap, ChainsOnAnNpuAllocateNothing) {
-  expect_no_allocation_on_npu(
+  expect_no_allocation_on_example(
       static_model("labml_compressive/c1_d32_fullP", {"--npu", "example-i8-chain"}));
+}
+/// The plug-in's own part: the chip does nothing, and its results are whatever lies there.
+TEST(AllocTrap, LayersAndChainsOnEthosUAllocateNothing) {
+  const auto idle = [](void*, const void*, size_t, void* const*, const size_t*, size_t) {
+    return int32_t{0};
+  };
+  const oxb_ethosu_driver driver = {sizeof(driver), "ethos-u55-256", nullptr, 0, nullptr, idle};
+  oxb::NpuOptions options;
+  options.plugin = "ethosu";
+  options.driver = &driver;
+  expect_no_allocation_on_npu(source_dir() + "/tests/npu/relu_chains.oxb", options);
 }
 
 /// What is created until a stream can begin, and closed again: a model, a session and one that borrows of it.

@@ -152,6 +152,9 @@ TEST_F(CliAlive, CtrlCInABenchmarkKeepsWhatWasMeasured) {
   const json stream = json::parse(result.out)["stream"];
   EXPECT_TRUE(stream["stopped_early"]);
   EXPECT_GT(stream["tokens"], 0);
+  // One stretch of many: nothing says that its end is as quick as its beginning.
+  ASSERT_EQ(stream["blocks"].size(), 1u);
+  EXPECT_FALSE(stream.contains("last_over_first_median"));
   EXPECT_THAT(text_of(path("b.html")), HasSubstr("\"stream\":{"));
 }
 
@@ -296,6 +299,21 @@ TEST_F(CliAlive, WhoGivesNoPromptIsAskedForOne) {
   program.type("\004");
   EXPECT_EQ(program.finish(), 0) << program.shown();
   EXPECT_THAT(program.shown(), HasSubstr("\033[1;36m> "));
+}
+
+TEST_F(CliAlive, APipeThatTakesLongIsToldAndIsNoSpeed) {
+  // Something comes all the time, and never as much as is read at once.
+  const std::string line =
+      "{ for i in 1 2 3 4 5 6 7 8 9 10 11 12; do printf ab; sleep 0.2; done; } | " + emulator() +
+      " " + program_dir() + "/oxbow run " + bytes_ + " -n 1";
+  TerminalProgram program("/bin/sh", {"-c", line}, {"TERM=xterm", "NO_COLOR=1"});
+  ASSERT_TRUE(program.wait_for("waiting for standard input: ")) << program.shown();
+  ASSERT_TRUE(program.wait_for("prompt 24 tokens, ")) << program.shown();
+  EXPECT_EQ(program.finish(), 0);
+  // More than two seconds were waited: 24 tokens in them would be ten a second.
+  const std::string told = program.shown().substr(program.shown().find("24 tokens, ") + 11);
+  EXPECT_GT(std::stod(told), 100.0) << told;
+  EXPECT_THAT(program.shown().substr(0, program.shown().find("prompt 24")), Not(HasSubstr("/s")));
 }
 
 TEST_F(CliAlive, ThereAreNoColoursWhereTheyAreNotWanted) {

@@ -13,6 +13,7 @@
 #include "tests/support/cli.h"
 #include "tests/support/files.h"
 #include "tests/support/golden.h"
+#include "tests/support/terminal.h"
 
 namespace oxbow::testing {
 namespace {
@@ -93,7 +94,7 @@ TEST_F(CliEmbed, DoesWhatTheFileSays) {
 TEST_F(CliEmbed, LongTextsAreCutOffAsTheFileSays) {
   const CommandResult cut = oxbow({"embed", model_, "--text", "hello-hello-hello", "--prefix", ""});
   EXPECT_EQ(cut.exit_code, 0);
-  EXPECT_NE(cut.err.find("1 were cut off behind 12 tokens"), std::string::npos) << cut.err;
+  EXPECT_NE(cut.err.find("1 text cut off behind 12 tokens"), std::string::npos) << cut.err;
   EXPECT_EQ(cut.out, good({model_, "--text", "hello-hello-", "--prefix", ""}));
   EXPECT_NE(cut.out,
             good({model_, "--text", "hello-hello-hello", "--prefix", "", "--max-tokens", "17"}));
@@ -130,6 +131,28 @@ TEST_F(CliEmbed, LinesBecomeRowsOfEveryForm) {
   EXPECT_EQ(same, 1.0);
   EXPECT_EQ(again, 1.0);
   EXPECT_LT(other, 1.0);
+}
+
+TEST_F(CliEmbed, ManyTextsAreToldAndCtrlCKeepsWhatWasMade) {
+  const std::string lines = (*directory_ / "many.txt").string(),
+                    array = (*directory_ / "many.npy").string();
+  std::ofstream many(lines);
+  for (int i = 0; i < 2'000'000; ++i) many << "hello\n";
+  many.close();
+  refused({model_, "--file", lines, "--npy", (*directory_ / "none/rows.npy").string()}, 3,
+          "cannot write");
+  TerminalProgram program("oxbow", {"embed", model_, "--file", lines, "--npy", array},
+                          {"TERM=xterm"});
+  ASSERT_TRUE(program.wait_for("texts: byte ")) << program.shown();
+  ASSERT_TRUE(program.wait_for("/s, ")) << program.shown();
+  ASSERT_TRUE(program.wait_for(" left")) << program.shown();
+  program.type("\003");
+  EXPECT_EQ(program.finish(), 130) << program.shown();
+  EXPECT_NE(program.shown().find("interrupted: "), std::string::npos) << program.shown();
+  const std::string bytes = read_file(array);
+  const StoredTensor tensor = read_npy(array, std::as_bytes(std::span(bytes)));
+  EXPECT_GT(tensor.shape[0], 0u);
+  EXPECT_LT(tensor.shape[0], 2'000'000u);
 }
 
 TEST_F(CliEmbed, RefusesWhatHasNoMeaning) {

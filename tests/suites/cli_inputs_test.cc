@@ -11,6 +11,7 @@
 
 #include "host/safetensors.h"
 #include "tests/support/cli.h"
+#include "tests/support/edit_model.h"
 #include "tests/support/files.h"
 #include "tests/support/golden.h"
 
@@ -59,6 +60,19 @@ class CliInputs : public ::testing::Test {
   }
   TemporaryDirectory directory_;
 };
+
+TEST_F(CliInputs, APictureIsNotMadeLargerThanWhatTheModelTakes) {
+  // A table for each column of the picture that a file asks for.
+  const std::string changed = directory_ / "changed.oxb", picture = directory_ / "a.ppm";
+  edit_model(golden_model("vit/vi1", {}), changed, [](schema::ModelT& model) {
+    for (auto& size : model.metadata->sizes) {
+      if (size->key == "image_width") size->value = "20000000";
+    }
+  });
+  write(picture, "P6 1 1 255\nabc");
+  refused({"run", changed, "--input", picture}, 3,
+          "is a picture, which 'pixel_values' does not take");
+}
 
 TEST_F(CliInputs, AnImageIsClassifiedFromTensorsArraysAndPictures) {
   const std::string model = golden_model("vit/vi1", {});

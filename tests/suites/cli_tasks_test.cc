@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/support/cli.h"
 #include "tests/support/files.h"
@@ -153,12 +155,31 @@ TEST_F(CliTasks, EvalCountsTheClassesThatAreRight) {
   const std::string out = good({"eval", classifier_, "--classify", file, "--ids"});
   EXPECT_NE(out.find("accuracy 0.6667 (2 of 3)"), std::string::npos) << out;
   EXPECT_NE(out.find("(wrong)"), std::string::npos) << out;
+  std::ofstream(file) << "1,2,3\n";
+  EXPECT_NE(good({"eval", classifier_, "--classify", file, "--ids"}).find("\n1 text, "),
+            std::string::npos);
   std::ofstream(file) << "1,2,3\tnonsense\n";
   refused({"eval", classifier_, "--classify", file, "--ids"}, 3, "'nonsense' is not a class");
   refused({"eval", classifier_, "--classify", file}, 3, "no tokenizer");
   refused({"eval", generator_, "--classify", file, "--ids"}, 3, "no classes");
   refused({"eval", classifier_, "--text", file}, 3, "--classify FILE");
   refused({"eval", classifier_}, 2, "--text FILE, or --classify FILE");
+}
+
+TEST_F(CliTasks, CtrlCKeepsTheClassesThatWereTold) {
+  const std::string file = (*directory_ / "many.txt").string();
+  std::ofstream many(file);
+  for (int i = 0; i < 2'000'000; ++i) many << "1,2,3\t0\n";
+  many.close();
+  PipedProgram program("oxbow", {"eval", classifier_, "--classify", file, "--ids", "--json"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  program.interrupt();
+  const CommandResult result = program.finish();
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  const json report = json::parse(result.out);
+  EXPECT_TRUE(report["interrupted"]);
+  EXPECT_GT(report["texts"], 0);
+  EXPECT_EQ(report["lines"].size(), report["texts"]);
 }
 
 TEST_F(CliTasks, InspectTellsTaskEntryPointsAndInputs) {

@@ -43,7 +43,9 @@ constexpr std::pair<const char*, double> kLowInt4[] = {
     {"mamba2/m2c_gelu", 0.91},
     {"opt/op2_postnorm_proj", 0.96},
     {"phi3/p3b_partial_sliding", 0.96},
+    {"phi3/p3c_longrope", 0.95},
     {"qwen2/q2b_sliding", 0.91},
+    {"qwen3/q3c_yarn", 0.94},
     {"qwen3_5_text/qn2_tied", 0.85},
     {"qwen3_5_text/qn3_gelu", 0.97},
     {"retnet/rn1", 0.96},
@@ -54,6 +56,7 @@ constexpr std::pair<const char*, double> kLowInt4[] = {
     {"universal_transformer/ut1_act", 0.85},
     {"xlm_roberta/xr2_model", 0.96},
     {"xlnet/xn3_query", 0.95},
+    {"xlstm/xl2_bias", 0.92},
     {"xlstm/xl3_half_keys", 0.95},
     {"yoco/yo1_gret", 0.95},
 };

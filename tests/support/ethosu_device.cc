@@ -1,6 +1,7 @@
 #include "tests/support/ethosu_device.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "runtime/base/checked.h"
@@ -17,6 +18,13 @@ namespace accel = ethosu_accel;
 constexpr size_t kScaleBytes = 10;
 
 using Regions = std::span<const std::span<std::byte>>;
+using Tables = std::array<std::byte, kEthosuTables * kEthosuTableBytes>;
+
+int32_t sum_of(const std::vector<int8_t>& row, const int16_t* weights) {
+  int32_t sum = 0;
+  for (size_t k = 0; k < row.size(); ++k) sum += row[k] * weights[k];
+  return sum;
+}
 
 const std::byte* at(Regions regions, uint64_t region, uint64_t offset, uint64_t bytes) {
   if (region >= regions.size() || offset > regions[region].size() ||
@@ -153,26 +161,117 @@ const char* check_scales(const EthosuState& s, const EthosuChip& chip, Regions r
   return nullptr;
 }
 
-/// Calls `work` with each row and its result's place.
+/// Calls `work` with each part of a row of a picture that lies in one piece: the place, the first channel and how many; null
+/// or why not. Bricks are 16 channels, and the last one is there as a whole.
 template <typename Work>
-const char* for_rows(const EthosuState& s, Regions regions, size_t result_bytes, const Work& work) {
-  for (size_t y = 0; y < s.size(kOfmHeightM1); ++y) {
-    for (size_t x = 0; x < s.size(kOfmWidthM1); ++x) {
-      const std::byte* row =
-          at(regions, s[kIfmRegion], s[kIfmBase0] + y * s[kIfmStrideY] + x * s[kIfmStrideX],
-             s.size(kIfmDepthM1));
-      const std::byte* result =
-          at(regions, s[kOfmRegion], s[kOfmBase0] + y * s[kOfmStrideY] + x * s[kOfmStrideX],
-             s.size(kOfmDepthM1) * result_bytes);
-      if (row == nullptr || result == nullptr) return "a picture outside of its region";
-      work(row, const_cast<std::byte*>(result));
-    }
+const char* for_pieces(const EthosuState& s, const EthosuPicture& picture, Regions regions,
+                       size_t y, size_t x, size_t element_bytes, const Work& work) {
+  const size_t depth = s.size(picture.depth);
+  const bool has_bricks = picture.has_bricks(s);
+  const size_t piece = has_bricks ? kEthosuBrick : depth;
+  for (size_t first = 0; first < depth; first += piece) {
+    const uint64_t base = s[picture.base] + y * s[picture.stride_y] + x * s[picture.stride_x] +
+                          (has_bricks ? first / kEthosuBrick * s[picture.stride_c] : 0);
+    const std::byte* place = at(regions, s[picture.region], base, piece * element_bytes);
+    if (place == nullptr) return "a picture outside of its region";
+    work(const_cast<std::byte*>(place), first, std::min(piece, depth - first));
   }
   return nullptr;
 }
 
+/// Each row as codes goes to `work`, and what that makes of it is written.
+template <typename T, typename Work>
+const char* for_rows(const EthosuState& s, Regions regions, const Work& work) {
+  std::vector<int8_t> row(s.size(kIfmDepthM1));
+  std::vector<T> result(s.size(kOfmDepthM1));
+  const char* wrong = nullptr;
+  for (size_t y = 0; wrong == nullptr && y < s.size(kOfmHeightM1); ++y) {
+    for (size_t x = 0; wrong == nullptr && x < s.size(kOfmWidthM1); ++x) {
+      wrong = for_pieces(s, kEthosuRows, regions, y, x, 1,
+                         [&](const std::byte* place, size_t first, size_t count) {
+                           std::memcpy(row.data() + first, place, count);
+                         });
+      if (wrong != nullptr) break;
+      work(row, result);
+      wrong = for_pieces(s, kEthosuResults, regions, y, x, sizeof(T),
+                         [&](std::byte* place, size_t first, size_t count) {
+                           std::memcpy(place, result.data() + first, count * sizeof(T));
+                         });
+    }
+  }
+  return wrong;
+}
+
+/// Of one channel: what its sum begins with, and is multiplied with and divided by.
+struct ChannelScale {
+  int64_t bias = 0;
+  uint32_t multiplier = 0;
+  uint32_t shift = 0;
+};
+
+/// As the chips read them: 40 bits, or 32 on U85, then 32 and 6.
+const char* read_scales(const EthosuState& s, const EthosuChip& chip, Regions regions,
+                        std::vector<ChannelScale>* scales) {
+  const bool is_u85 = chip.product == EthosuChip::kU85;
+  const size_t turns = is_u85 ? 1 : chip.cores(), bias_bytes = is_u85 ? 4 : 5;
+  scales->resize(s.size(kOfmDepthM1));
+  for (size_t n = 0; n < scales->size(); ++n) {
+    const std::byte* from =
+        at(regions, s[kScaleRegion],
+           s[n % turns == 0 ? kScaleBase : kScale1Base] + n / turns * kScaleBytes, kScaleBytes);
+    if (from == nullptr) return "scales outside of their region";
+    ChannelScale& to = (*scales)[n];
+    uint64_t bias = 0;
+    std::memcpy(&bias, from, bias_bytes);
+    to.bias = static_cast<int64_t>(bias << (64 - 8 * bias_bytes)) >> (64 - 8 * bias_bytes);
+    std::memcpy(&to.multiplier, from + bias_bytes, 4);
+    to.shift = static_cast<uint32_t>(from[bias_bytes + 4]) & 63;
+  }
+  return nullptr;
+}
+
+/// The nearest code, halves upwards; a hostile scale's product may wrap around.
+int32_t scaled(int64_t sum, const ChannelScale& scale) {
+  const uint64_t product = static_cast<uint64_t>(sum + scale.bias) * scale.multiplier;
+  const uint64_t half = scale.shift == 0 ? 0 : uint64_t{1} << (scale.shift - 1);
+  const int64_t value = static_cast<int64_t>(product + half) >> scale.shift;
+  return static_cast<int32_t>(std::clamp<int64_t>(value, -128, 127));
+}
+
+const char* run_sums(const EthosuState& s, const EthosuChip& chip, Regions regions,
+                     const std::vector<int16_t>& weights) {
+  const char* wrong = check_scales(s, chip, regions, s.size(kOfmDepthM1));
+  if (wrong != nullptr) return wrong;
+  return for_rows<int32_t>(s, regions,
+                           [&](const std::vector<int8_t>& row, std::vector<int32_t>& sums) {
+                             for (size_t n = 0; n < sums.size(); ++n)
+                               sums[n] = sum_of(row, &weights[n * row.size()]);
+                           });
+}
+
+/// Codes of sums, limited from below, and through a table.
+const char* run_codes(const EthosuState& s, const EthosuChip& chip, Regions regions,
+                      const std::vector<int16_t>& weights, const Tables& tables) {
+  std::vector<ChannelScale> scales;
+  const char* wrong = read_scales(s, chip, regions, &scales);
+  if (wrong != nullptr) return wrong;
+  const int32_t least = static_cast<int16_t>(s[kActivationMin]);
+  const uint32_t number = s[kActivation] == 0 ? kEthosuNoTable : chip.table(s[kActivation]);
+  const std::byte* table =
+      number == kEthosuNoTable ? nullptr : tables.data() + number * kEthosuTableBytes;
+  return for_rows<int8_t>(
+      s, regions, [&](const std::vector<int8_t>& row, std::vector<int8_t>& codes) {
+        for (size_t n = 0; n < codes.size(); ++n) {
+          const int32_t code =
+              std::max(scaled(sum_of(row, &weights[n * row.size()]), scales[n]), least);
+          codes[n] =
+              table == nullptr ? static_cast<int8_t>(code) : static_cast<int8_t>(table[code + 128]);
+        }
+      });
+}
+
 const char* run_convolution(const EthosuState& s, const EthosuChip& chip, Regions regions,
-                            DecodedWeights& decoded) {
+                            DecodedWeights& decoded, const Tables& tables) {
   const size_t depth = s.size(kIfmDepthM1), channels = s.size(kOfmDepthM1);
   const uint64_t settings[] = {channels,         depth,         s.size(kOfmBlockDepthM1),
                                s[kKernelStride], s[kAccFormat], s[kWeightFormat],
@@ -191,28 +290,28 @@ const char* run_convolution(const EthosuState& s, const EthosuChip& chip, Region
     weights.clear();
     return wrong;
   }
-  wrong = check_scales(s, chip, regions, channels);
-  if (wrong != nullptr) return wrong;
-  return for_rows(s, regions, 4, [&](const std::byte* row, std::byte* result) {
-    for (size_t n = 0; n < channels; ++n) {
-      int32_t sum = 0;
-      for (size_t k = 0; k < depth; ++k) {
-        sum += static_cast<int8_t>(row[k]) * weights[n * depth + k];
-      }
-      std::memcpy(result + n * 4, &sum, 4);
-    }
-  });
+  constexpr uint64_t kInt32 = 5;
+  return s[kOfmPrecision] == kInt32 ? run_sums(s, chip, regions, weights)
+                                    : run_codes(s, chip, regions, weights, tables);
 }
 
 /// The validator sees to it that all else of a pool is as a copy needs it.
 const char* run_copy(const EthosuState& s, Regions regions) {
-  return for_rows(s, regions, 1, [&](const std::byte* row, std::byte* result) {
-    std::memmove(result, row, s.size(kOfmDepthM1));
+  return for_rows<int8_t>(s, regions, [&](const std::vector<int8_t>& row, std::vector<int8_t>& to) {
+    std::copy_n(row.begin(), to.size(), to.begin());
   });
 }
 
-const char* run_dma(const EthosuState& s, Regions regions) {
+const char* run_dma(const EthosuState& s, const EthosuChip& chip, Regions regions, Tables& tables) {
   const std::byte* from = at(regions, s[kDmaSourceRegion], s[kDmaSource], s[kDmaLength]);
+  if (s[kDmaTargetRegion] == kEthosuInside) {
+    const uint64_t place = s[kDmaTarget] - chip.tables();
+    if (from == nullptr || place > tables.size() || s[kDmaLength] > tables.size() - place) {
+      return "a table outside of the chip";
+    }
+    std::memcpy(tables.data() + place, from, static_cast<size_t>(s[kDmaLength]));
+    return nullptr;
+  }
   const std::byte* to = at(regions, s[kDmaTargetRegion], s[kDmaTarget], s[kDmaLength]);
   if (from == nullptr || to == nullptr) return "a copy outside of its region";
   std::memmove(const_cast<std::byte*>(to), from, static_cast<size_t>(s[kDmaLength]));
@@ -232,13 +331,16 @@ const char* run_ethosu_stream(uint32_t config, std::span<const uint32_t> stream,
                               DecodedWeights& decoded) {
   EthosuChip chip;
   if (!ethosu_chip(config, &chip)) return "a chip that is unknown";
+  // What streams before left there is not theirs to use.
+  Tables tables;
+  tables.fill(std::byte{0x5a});
   EthosuReader reader(stream);
   uint32_t operation = 0;
   const char* why = nullptr;
   while (reader.next(&operation, &why)) {
-    if (operation == kOpConv) why = run_convolution(reader.state(), chip, regions, decoded);
+    if (operation == kOpConv) why = run_convolution(reader.state(), chip, regions, decoded, tables);
     if (operation == kOpPool) why = run_copy(reader.state(), regions);
-    if (operation == kOpDmaStart) why = run_dma(reader.state(), regions);
+    if (operation == kOpDmaStart) why = run_dma(reader.state(), chip, regions, tables);
     if (why != nullptr) return why;
   }
   return why;

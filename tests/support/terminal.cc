@@ -31,9 +31,13 @@ TerminalProgram::TerminalProgram(const std::string& program,
   ::ioctl(terminal_, TIOCSWINSZ, &size);
   const std::string name = ::ptsname(terminal_);
   std::vector<std::string> words;
-  std::istringstream emulator(testing::emulator());
-  for (std::string word; emulator >> word;) words.push_back(word);
-  words.push_back(program_dir() + "/" + program);
+  if (program.starts_with('/')) {
+    words.push_back(program);
+  } else {
+    std::istringstream emulator(testing::emulator());
+    for (std::string word; emulator >> word;) words.push_back(word);
+    words.push_back(program_dir() + "/" + program);
+  }
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> all = variables;
   for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);

@@ -1,6 +1,6 @@
 #pragma once
 
-// A program of the build at a terminal, as a person meets it.
+// A program at a terminal, as a person meets it.
 
 #include <sys/types.h>
 
@@ -12,7 +12,7 @@ namespace oxbow::testing {
 
 class TerminalProgram {
  public:
-  /// `variables` are set beside the test's own, "NO_COLOR=1".
+  /// A program of the build, or of the system where it is a path. `variables` are set beside the test's own, "NO_COLOR=1".
   TerminalProgram(const std::string& program, const std::vector<std::string>& arguments,
                   const std::vector<std::string>& variables = {});
   ~TerminalProgram();

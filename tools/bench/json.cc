@@ -62,25 +62,27 @@ nlohmann::json to_json(const Turns& turns) {
 }
 
 nlohmann::json to_json(const Stream& stream) {
-  nlohmann::json out = {
-      {"tokens", stream.tokens},
-      {"input", stream.input},
-      {"seed", stream.seed},
-      {"warmup_tokens", stream.warmup_tokens},
-      {"memories_full", stream.memories_full},
-      {"stopped_early", stream.stopped_early},
-      {"seconds", stream.seconds},
-      {"first_tenth", to_json(stream.first_tenth)},
-      {"last_tenth", to_json(stream.last_tenth)},
-      {"last_over_first_median", ratio(stream.last_tenth.median, stream.first_tenth.median)},
-      {"last_over_first_mean", ratio(stream.last_tenth.mean, stream.first_tenth.mean)},
-      {"last_over_first_fastest", ratio(stream.last_tenth.min, stream.first_tenth.min)},
-      {"resident_after_1000_tokens", stream.resident_early.bytes},
-      {"resident_at_end", stream.resident_end.bytes},
-      {"anonymous_after_1000_tokens", stream.resident_early.anonymous},
-      {"anonymous_at_end", stream.resident_end.anonymous},
-      {"cache_bytes_per_token", stream.cache_bytes_per_token},
-      {"blocks", nlohmann::json::array()}};
+  nlohmann::json out = {{"tokens", stream.tokens},
+                        {"input", stream.input},
+                        {"seed", stream.seed},
+                        {"warmup_tokens", stream.warmup_tokens},
+                        {"memories_full", stream.memories_full},
+                        {"stopped_early", stream.stopped_early},
+                        {"seconds", stream.seconds},
+                        {"first_tenth", to_json(stream.first_tenth)},
+                        {"last_tenth", to_json(stream.last_tenth)},
+                        {"resident_after_1000_tokens", stream.resident_early.bytes},
+                        {"resident_at_end", stream.resident_end.bytes},
+                        {"anonymous_after_1000_tokens", stream.resident_early.anonymous},
+                        {"anonymous_at_end", stream.resident_end.anonymous},
+                        {"cache_bytes_per_token", stream.cache_bytes_per_token},
+                        {"blocks", nlohmann::json::array()}};
+  // Of one stretch the first and the last are the same.
+  if (stream.block_count > 1) {
+    out["last_over_first_median"] = ratio(stream.last_tenth.median, stream.first_tenth.median);
+    out["last_over_first_mean"] = ratio(stream.last_tenth.mean, stream.first_tenth.mean);
+    out["last_over_first_fastest"] = ratio(stream.last_tenth.min, stream.first_tenth.min);
+  }
   put(out, stream.times);
   if (stream.turns) out["turns"] = to_json(*stream.turns);
   if (stream.heap_growth) out["heap_growth"] = *stream.heap_growth;

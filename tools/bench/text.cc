@@ -151,15 +151,19 @@ std::vector<std::pair<std::string, std::string>> lines(const Report& report) {
                grouped_text(stream->warmup_tokens).c_str(),
                stream->memories_full ? "" : ", which were not full yet") +
             (stream->stopped_early ? "; ended early" : ""));
-    out.emplace_back("  first tenth", tenth_text(stream->first_tenth));
-    out.emplace_back("  last tenth", tenth_text(stream->last_tenth));
-    out.emplace_back("  last / first",
-                     format("median %.3f, mean %.3f, fastest tokens of its blocks %.3f, processor "
-                            "time %.3f",
-                            ratio(stream->last_tenth.median, stream->first_tenth.median),
-                            ratio(stream->last_tenth.mean, stream->first_tenth.mean),
-                            ratio(stream->last_tenth.min, stream->first_tenth.min),
-                            ratio(stream->last_tenth.processor, stream->first_tenth.processor)));
+    // Of one stretch the first and the last are the same, and say nothing of each other.
+    const bool several = stream->block_count > 1;
+    out.emplace_back(several ? "  first tenth" : "  all of it", tenth_text(stream->first_tenth));
+    if (several) out.emplace_back("  last tenth", tenth_text(stream->last_tenth));
+    if (several)
+      out.emplace_back(
+          "  last / first",
+          format("median %.3f, mean %.3f, fastest tokens of its blocks %.3f, processor "
+                 "time %.3f",
+                 ratio(stream->last_tenth.median, stream->first_tenth.median),
+                 ratio(stream->last_tenth.mean, stream->first_tenth.mean),
+                 ratio(stream->last_tenth.min, stream->first_tenth.min),
+                 ratio(stream->last_tenth.processor, stream->first_tenth.processor)));
     if (stream->cache_bytes_per_token != 0) {
       out.emplace_back("  full KV cache",
                        bytes_text(stream->cache_bytes_per_token * stream->tokens) +

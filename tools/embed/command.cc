@@ -1,5 +1,8 @@
 // oxbow embed: one row of numbers for each text, as the model's makers make it.
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -10,6 +13,7 @@
 #include "host/npy.h"
 #include "tools/commands.h"
 #include "tools/common.h"
+#include "tools/interrupt.h"
 #include "tools/text.h"
 
 namespace oxbow::tools {
@@ -214,16 +218,26 @@ int embed_command(const Args& args) {
       print_row(row);
     }
   };
-  if (args.has("file")) {
-    TextSource source = TextSource::file(*args.text("file"));
-    for (std::string line; source.read_line(&line);) {
-      take(line);
-      if (keeps) texts.push_back(line);
+  stop_on_interrupt();
+  {
+    Progress progress;
+    // Rows that are printed on a terminal show how far it is.
+    const bool silent = keeps || ::isatty(STDOUT_FILENO) != 1;
+    if (args.has("file")) {
+      TextSource source = TextSource::file(*args.text("file"));
+      for (std::string line; !stop_wanted() && source.read_line(&line);) {
+        take(line);
+        if (keeps) texts.push_back(line);
+        if (silent) progress.show("texts: byte", source.bytes_of_lines(), source.size());
+      }
+    } else {
+      for (size_t i = 0; i < texts.size() && !stop_wanted(); ++i) {
+        take(texts[i]);
+        if (silent) progress.show("text", i + 1, texts.size());
+      }
     }
-  } else {
-    for (const std::string& text : texts) take(text);
   }
-  if (count == 0) throw InputError("there is no text");
+  if (count == 0 && !stop_wanted()) throw InputError("there is no text");
   const double seconds = watch.seconds();
   if (args.has("npy")) write_atomically(args.text("npy", ""), npy_bytes(rows));
   if (args.has("json")) print_json(texts, rows, settings);
@@ -231,13 +245,15 @@ int embed_command(const Args& args) {
   std::fflush(stdout);
   std::fprintf(stderr, "%s, %s, %.1f ms each%s\n", count_text(count, "text").c_str(),
                count_text(embedder.tokens(), "token").c_str(),
-               1e3 * seconds / static_cast<double>(count),
-               embedder.cut_texts() == 0
-                   ? ""
-                   : format("; %s were cut off behind %u tokens",
-                            grouped_text(embedder.cut_texts()).c_str(), settings.max_tokens)
-                         .c_str());
-  return kExitGood;
+               1e3 * seconds / static_cast<double>(std::max<uint64_t>(count, 1)),
+               embedder.cut_texts() == 0 ? ""
+                                         : format("; %s cut off behind %s",
+                                                  count_text(embedder.cut_texts(), "text").c_str(),
+                                                  count_text(settings.max_tokens, "token").c_str())
+                                               .c_str());
+  if (!stop_wanted()) return kExitGood;
+  std::fputs("interrupted: this is of the texts that were read until then\n", stderr);
+  return kExitInterrupted;
 }
 
 }  // namespace oxbow::tools

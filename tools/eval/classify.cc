@@ -1,5 +1,7 @@
 // oxbow eval --classify: the classes of many texts, and how often they are those that were expected.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -7,6 +9,7 @@
 #include "host/describe.h"
 #include "tools/classes.h"
 #include "tools/eval/eval.h"
+#include "tools/interrupt.h"
 #include "tools/text.h"
 
 namespace oxbow::tools {
@@ -113,7 +116,13 @@ int eval_classify(const Args& args, const oxb::Model& model, const std::string& 
   nlohmann::json lines = nlohmann::json::array();
   uint64_t judged = 0, right = 0, texts = 0;
   const Stopwatch time;
-  while (const std::optional<Sample> sample = next_sample(source)) {
+  stop_on_interrupt();
+  // Classes that are printed on a terminal show how far it is.
+  const bool silent = args.has("json") || ::isatty(STDOUT_FILENO) != 1;
+  std::optional<Progress> progress(std::in_place);
+  while (!stop_wanted()) {
+    const std::optional<Sample> sample = next_sample(source);
+    if (!sample) break;
     const Result result = classifier.classify(
         *sample, format("%s, text %llu", file.c_str(), static_cast<unsigned long long>(++texts)));
     judged += result.right.has_value();
@@ -127,25 +136,31 @@ int eval_classify(const Args& args, const oxb::Model& model, const std::string& 
       std::printf("%.6f  %s%s\n", result.probability, name.c_str(),
                   !result.right || *result.right ? "" : "  (wrong)");
     }
+    if (silent) progress->show("texts: byte", source.bytes_of_lines(), source.size());
   }
-  if (texts == 0) throw InputError(file + ": no text in it");
+  progress.reset();
+  if (texts == 0 && !stop_wanted()) throw InputError(file + ": no text in it");
   const double seconds = time.seconds();
   const double accuracy =
       judged == 0 ? 0.0 : static_cast<double>(right) / static_cast<double>(judged);
   if (args.has("json")) {
     nlohmann::json out = {{"model", path}, {"texts", texts}, {"lines", lines}};
     if (judged > 0) out["accuracy"] = accuracy;
+    out["interrupted"] = stop_wanted();
     std::fputs(json_text(out).c_str(), stdout);
-    return kExitGood;
+    return stop_wanted() ? kExitInterrupted : kExitGood;
   }
-  std::printf("%llu texts, %.1f texts/s", static_cast<unsigned long long>(texts),
+  std::printf("%s, %.1f texts/s", count_text(texts, "text").c_str(),
               seconds > 0.0 ? static_cast<double>(texts) / seconds : 0.0);
   if (judged > 0) {
     std::printf("; accuracy %.4f (%llu of %llu)", accuracy, static_cast<unsigned long long>(right),
                 static_cast<unsigned long long>(judged));
   }
   std::printf("\n");
-  return kExitGood;
+  if (!stop_wanted()) return kExitGood;
+  std::fflush(stdout);
+  std::fputs("interrupted: this is of the texts that were read until then\n", stderr);
+  return kExitInterrupted;
 }
 
 }  // namespace oxbow::tools

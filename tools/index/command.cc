@@ -154,8 +154,9 @@ int query(const Args& args) {
                   static_cast<double>(results.scores[i]));
     }
   }
-  std::fprintf(stderr, "%s queries of %s vectors, %.3f ms each\n",
-               grouped_text(queries.count).c_str(), grouped_text(info.count).c_str(),
+  std::fprintf(stderr, "%s, %s; %.3f ms each\n",
+               queries.count == 1 ? "1 query" : (grouped_text(queries.count) + " queries").c_str(),
+               count_text(info.count, "vector").c_str(),
                1e3 * seconds / static_cast<double>(std::max<uint64_t>(queries.count, 1)));
   return kExitGood;
 }

@@ -142,6 +142,7 @@ int inspect_command(const Args& args) {
   const CommonOptions common = read_common_options(args);
   const std::string path = *args.text("model.oxb");
   const oxb::Model model = open_model(path, &common);
+  if (args.has("html")) refuse_overwriting(*args.text("html"), {path});
   if (args.has("check")) {
     const oxb::Status status = model.check_weights();
     if (!status.ok()) throw CheckFailed(path + ": " + status.text());
@@ -172,7 +173,6 @@ int inspect_command(const Args& args) {
   if (args.has("check")) out["weights_checked"] = true;
   if (args.has("npu")) out["npu"] = npu_json(description.model);
   if (args.has("html")) {
-    refuse_overwriting(*args.text("html"), {path});
     write_atomically(*args.text("html"),
                      to_html(page_data(made_by(args.program(), args.words()), {out}, {}), path));
   }

@@ -32,9 +32,14 @@ uint64_t macs_per_cycle(const std::string& target) {
   return dash == std::string::npos ? 0 : std::strtoull(target.c_str() + dash + 1, nullptr, 10);
 }
 
+bool is_dense(const schema::StepT& step) {
+  return step.options.AsLinearOptions() != nullptr && step.inputs.size() >= 2 &&
+         !step.outputs.empty();
+}
+
 /// Why a step is on the CPU; empty: an offload stands for it.
 std::string why_left(const schema::ModelT& model, const schema::StepT& step) {
-  if (step.options.AsLinearOptions() == nullptr) return "not dense";
+  if (!is_dense(step)) return "not dense";
   const schema::TensorT& x = *model.tensors[step.inputs[0]];
   const schema::TensorT& weight = *model.tensors[step.inputs[1]];
   if (weight.type != schema::DataType::I8) return "dense, weights are not int8";
@@ -42,25 +47,27 @@ std::string why_left(const schema::ModelT& model, const schema::StepT& step) {
   return "dense, too few rows, or not compiled";
 }
 
-/// An offload with what the file says elsewhere about its steps.
+/// An offload with what the file says elsewhere about its steps; a file may name any, and those that are not dense have
+/// no numbers.
 struct Layer {
   const schema::OffloadT& offload;
   std::string entry, steps, output;
-  uint32_t depth, channels;
+  uint32_t depth = 0, channels = 0;
   uint64_t macs = 0;
 
   Layer(const schema::ModelT& model, const schema::OffloadT& one) : offload(one) {
     const schema::EntryPointT& from = *model.entry_points[one.entry];
     const uint32_t last = one.step + one.steps - 1;
-    const schema::TensorT& x = *model.tensors[from.steps[one.step]->inputs.at(0)];
-    const schema::TensorT& y = *model.tensors[from.steps[last]->outputs.at(0)];
     entry = from.name;
     steps = std::to_string(one.step) + (one.steps > 1 ? " to " + std::to_string(last) : "");
-    output = y.name;
-    depth = x.width;
-    channels = y.width;
     for (uint32_t s = one.step; s <= last; ++s) {
-      const schema::TensorT& weight = *model.tensors[from.steps[s]->inputs.at(1)];
+      const schema::StepT& step = *from.steps[s];
+      if (!is_dense(step)) continue;
+      const schema::TensorT& y = *model.tensors[step.outputs[0]];
+      const schema::TensorT& weight = *model.tensors[step.inputs[1]];
+      if (s == one.step) depth = weight.width;
+      if (s == last) channels = y.width;
+      if (s == last) output = y.name;
       macs += uint64_t{one.rows} * weight.rows * weight.width;
     }
   }
@@ -148,9 +155,10 @@ std::string npu_text(const schema::ModelT& model) {
         "  litert: its graphs are not verified, its runs take memory, and no plan tells how much\n";
   }
   for (const auto& [key, total] : totals_of(model)) {
-    out += format("  %s, %u rows: %zu layers, %s bytes, %s products, %s cycles\n",
-                  key.first.c_str(), key.second, total.layers, grouped_text(total.bytes).c_str(),
-                  grouped_text(total.macs).c_str(), grouped_text(total.cycles).c_str());
+    out += format("  %s, %s: %s, %s, %s products, %s cycles\n", key.first.c_str(),
+                  count_text(key.second, "row").c_str(), count_text(total.layers, "layer").c_str(),
+                  size_text(total.bytes).c_str(), grouped_text(total.macs).c_str(),
+                  grouped_text(total.cycles).c_str());
   }
   rows = {};
   for (const auto& [what, count] : left_of(model)) {

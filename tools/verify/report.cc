@@ -102,10 +102,10 @@ void print_text(const Verification& verification) {
     limit += format("%serror at most %g + %g |expected|", limit.empty() ? "" : ", ", tolerance.atol,
                     tolerance.rtol);
   }
-  std::printf(
-      "%zu tensors checked, %zu failed, %zu not produced; max error %.2e, least cosine %.6f (%s)\n",
-      verification.outcomes.size(), verification.failed, verification.not_produced.size(),
-      verification.max_error, verification.least_cosine, limit.c_str());
+  std::printf("%s checked, %zu failed, %zu not produced; max error %.2e, least cosine %.6f (%s)\n",
+              count_text(verification.outcomes.size(), "tensor").c_str(), verification.failed,
+              verification.not_produced.size(), verification.max_error, verification.least_cosine,
+              limit.c_str());
 }
 
 }  // namespace oxbow::tools

@@ -5,6 +5,18 @@
 namespace oxbow::tools {
 namespace {
 
+/// Of each of its lists, which have `all` values, those from `begin` to `begin + rows`.
+InputRows cut_lists(const InputRows& input, size_t all, size_t begin, size_t rows) {
+  InputRows cut = input;
+  cut.integers.clear();
+  for (size_t list = 0; list < input.integers.size(); list += all) {
+    const auto from = input.integers.begin() + static_cast<ptrdiff_t>(list + begin);
+    cut.integers.insert(cut.integers.end(), from, from + static_cast<ptrdiff_t>(rows));
+  }
+  cut.rows = cut.integers.size();
+  return cut;
+}
+
 /// Rows `begin` to `begin + rows` of an input, as the runtime wants them.
 oxb_input rows_of(const InputRows& input, size_t begin, size_t rows) {
   if (input.own_rows) begin = 0, rows = input.rows;
@@ -12,6 +24,21 @@ oxb_input rows_of(const InputRows& input, size_t begin, size_t rows) {
                            ? static_cast<const void*>(input.integers.data() + begin)
                            : static_cast<const void*>(input.floats.data() + begin * input.width);
   return {sizeof(oxb_input), input.name.c_str(), values, rows};
+}
+
+bool has_lists(const std::vector<InputRows>& inputs, const std::string& name) {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const InputRows& input) { return input.lists && input.name == name; });
+}
+
+/// The other way round: `rows` values of each list, from `begin` on, into lists of `all`.
+void append_lists(Produced& to, const Produced& part, size_t all, size_t begin, size_t rows) {
+  to.width = 1;
+  to.rows = part.values.size() / rows * all;
+  to.values.resize(to.rows);
+  for (size_t i = 0; i < part.values.size(); ++i) {
+    to.values[i / rows * all + begin + i % rows] = part.values[i];
+  }
 }
 
 void append(Produced& to, const Produced& rows) {
@@ -125,7 +152,12 @@ void Runner::run(size_t entry_index, const std::vector<InputRows>& inputs, size_
   for (size_t begin = 0; begin < rows; begin += most_rows) {
     const size_t count = std::min(most_rows, rows - begin);
     std::vector<oxb_input> given;
-    for (const InputRows& input : inputs) given.push_back(rows_of(input, begin, count));
+    std::vector<InputRows> cuts;
+    cuts.reserve(inputs.size());
+    for (const InputRows& input : inputs) {
+      if (input.lists) cuts.push_back(cut_lists(input, rows, begin, count));
+      given.push_back(rows_of(input.lists ? cuts.back() : input, begin, count));
+    }
     Produced output;
     output.rows = entry.info.output_rows != 0 ? entry.info.output_rows : count;
     output.width = entry.info.output_width;
@@ -136,6 +168,10 @@ void Runner::run(size_t entry_index, const std::vector<InputRows>& inputs, size_
       // An output may be kept under its own name as well.
       if (!wanted.contains(name) || name == entry.info.output) continue;
       Produced& kept = produced[name];
+      if (has_lists(inputs, name)) {
+        append_lists(kept, read(index), rows, begin, count);
+        continue;
+      }
       append(kept, read(index));
       kept.may_be_fewer = kept.rows == rows;
     }

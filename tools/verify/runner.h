@@ -24,6 +24,8 @@ struct InputRows {
   std::vector<float> floats;
   /// They are no tokens, so every run gets all of them.
   bool own_rows = false;
+  /// They are lists with a value for each token, one list behind the other: a run gets those of its tokens.
+  bool lists = false;
 };
 
 /// Only the given rows of every input.

@@ -335,6 +335,9 @@ std::vector<InputRows> Verifier::inputs_of(const Part& part, size_t entry, uint6
       continue;
     }
     InputRows rows = input_rows(owner->stored(input.name), input, layout_of(*owner), stream);
+    const std::vector<uint64_t>& shape = io_.at(owner->stored(input.name)).shape;
+    rows.lists = !inputs.empty() && rows.own_rows && !rows.integers.empty() && shape.size() > 2 &&
+                 shape.back() == inputs[0].rows;
     // The same name may belong to another entry point, with rows of its own.
     if (inputs.empty() || rows.own_rows || rows.rows == inputs[0].rows) {
       inputs.push_back(std::move(rows));

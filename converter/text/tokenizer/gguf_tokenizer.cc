@@ -55,10 +55,7 @@ std::unique_ptr<schema::TokenizerT> make_byte_level(const std::string& source,
   out.patterns = patterns_of(*vocabulary.cut);
   name_split(out);
   out.whole_words = vocabulary.cut->whole_words;
-  if (vocabulary.cut->composes) {
-    out.form.decompose = NormalForm::Decompose::kCanonical;
-    out.form.compose = true;
-  }
+  if (vocabulary.cut->composes) out.form = composed_form();
   out.before = list(vocabulary.before);
   out.after = list(vocabulary.after);
   return build_byte_bpe(std::move(out), tokens);
@@ -116,15 +113,15 @@ std::unique_ptr<schema::TokenizerT> make_wordpiece(const std::string& source,
     if (text.empty()) throw InputError(source + ": token " + std::to_string(id) + " is empty");
     parts.tokens.push_back(text);
   }
+  std::vector<bool> known(parts.tokens.size());
   const auto special = [&](const std::optional<uint32_t>& id) {
     if (!id) return std::string();
     AddedTokenSetting token;
     token.text = parts.tokens[*id];
     token.id = *id;
     token.special = true;
-    const bool known = std::any_of(parts.added.begin(), parts.added.end(),
-                                   [&](const auto& other) { return other.id == token.id; });
-    if (!known) parts.added.push_back(token);
+    if (!known[*id]) parts.added.push_back(token);
+    known[*id] = true;
     return token.text;
   };
   parts.unknown = vocabulary.unknown_token ? special(vocabulary.unknown_token) : "[UNK]";

@@ -25,13 +25,14 @@ constexpr std::pair<std::string_view, Kind> kKinds[] = {{"gpt2", Kind::kByteLeve
 /// Keys that change what becomes of a text, and the kind whose vocabularies may have them.
 struct OwnKey {
   const char* name;
-  std::optional<Kind> kind;
+  std::vector<Kind> kinds;
 };
-constexpr OwnKey kOwnKeys[] = {{"precompiled_charsmap", Kind::kUnigram},
-                               {"normalizer.lowercase", Kind::kWordPiece},
-                               {"normalizer.strip_accents", Kind::kWordPiece},
-                               {"add_sep_token", Kind::kWordPiece},
-                               {"suppress_tokens", std::nullopt}};
+const OwnKey kOwnKeys[] = {{"precompiled_charsmap", {Kind::kUnigram}},
+                           {"normalizer.lowercase", {Kind::kWordPiece}},
+                           {"normalizer.strip_accents", {Kind::kWordPiece}},
+                           // Between two texts.
+                           {"add_sep_token", {Kind::kWordPiece, Kind::kByteLevel, Kind::kUnigram}},
+                           {"suppress_tokens", {}}};
 
 const GgufCut& read_cut(const Gguf& gguf) {
   const std::string key = kPrefix + "pre";
@@ -97,8 +98,8 @@ std::optional<uint32_t> read_token(const Gguf& gguf, const std::string& name, si
 }
 
 void refuse_unsupported(const Gguf& gguf, Kind kind) {
-  for (const auto& [name, owner] : kOwnKeys) {
-    if (owner == kind) continue;
+  for (const auto& [name, kinds] : kOwnKeys) {
+    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
     const auto found = gguf.values().find(kPrefix + name);
     if (found == gguf.values().end()) continue;
     const GgufValue& value = found->second;

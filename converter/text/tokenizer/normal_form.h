@@ -34,6 +34,14 @@ struct NormalForm {
   }
 };
 
+/// NFC.
+inline NormalForm composed_form() {
+  NormalForm form;
+  form.decompose = NormalForm::Decompose::kCanonical;
+  form.compose = true;
+  return form;
+}
+
 /// Texts of single characters and what they become.
 std::unique_ptr<schema::CharMapT> make_char_map(const std::map<std::string, std::string>& texts);
 

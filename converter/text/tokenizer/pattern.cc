@@ -18,6 +18,8 @@ using Kind = PatternNode::Kind;
 constexpr size_t kMaxNodes = 20000;
 constexpr size_t kMaxStates = 4096;
 constexpr size_t kMaxClasses = 255;
+// Steps that are looked at in all states, for all classes. Patterns in use take some ten thousand.
+constexpr size_t kMaxWork = size_t{1} << 25;
 
 /// Code points that no pattern tells apart are one class.
 class Classes {
@@ -196,6 +198,9 @@ class Automaton {
       open.pop_back();
       if (seen_[at]) continue;
       seen_[at] = true;
+      if (++work_ > kMaxWork) {
+        throw InputError("a pattern takes too long to be compiled, which is not supported");
+      }
       const Step& step = program_.steps[at];
       switch (step.kind) {
         case Step::Kind::kMatch:
@@ -220,6 +225,7 @@ class Automaton {
 
   const Program& program_;
   size_t columns_;
+  size_t work_ = 0;
   std::vector<bool> seen_;
   std::map<std::vector<uint32_t>, uint16_t> numbers_;
   std::vector<std::vector<uint32_t>> states_;

@@ -16,6 +16,9 @@ using Kind = PatternNode::Kind;
 constexpr uint32_t kLastPoint = 0x10ffff;
 constexpr int kMaxDepth = 64;
 constexpr uint32_t kMaxRepeat = 1000;
+// Characters of a pattern. Those in use have some hundred, that of all punctuation some thousand; two of them may mean a
+// set of a thousand ranges.
+constexpr size_t kMaxPattern = 4096;
 
 CodePointSet tidy(CodePointSet set) {
   std::sort(set.begin(), set.end(),
@@ -108,6 +111,9 @@ class Parser {
       if (next.kind != Utf8Character::Kind::kCharacter) fail("it is not UTF-8");
       points_.push_back(next.code_point);
       at += next.bytes;
+      if (points_.size() > kMaxPattern) {
+        fail("more than " + std::to_string(kMaxPattern) + " characters");
+      }
     }
   }
 

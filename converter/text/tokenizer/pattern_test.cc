@@ -128,6 +128,24 @@ TEST(Pattern, OfChameleonKeepsImagesAndSingleDigitsAndSigns) {
                    "t",   "\t", "1", "2",        "  ", " x", "  ", "y", "!",         "?"}));
 }
 
+TEST(Pattern, OfNewerModelsCutsAsTheirTokenizersDo) {
+  const char* text = "Don't e\u0301x 12345  n\n\ny!/\n";
+  EXPECT_EQ(cut_for("qwen35", text), (Words{"Don", "'t", " e\u0301x", " ", "1", "2", "3", "4", "5",
+                                            " ", " n", "\n\n", "y", "!/\n"}));
+  EXPECT_EQ(cut_for("ufakzeka", text), (Words{"Don", "'t", " e", "\u0301x", " ", "1", "2", "3", "4",
+                                              "5", " ", " n", "\n\n", "y", "!/\n"}));
+  EXPECT_EQ(cut_for("minicpm5", "a 1234 \n"), (Words{"a", " ", "123", "4", " \n"}));
+  EXPECT_EQ(cut_for("laguna", "a \n\n b"), (Words{"a", " ", "\n\n", " b"}));
+  EXPECT_EQ(cut_for("exaone-moe", "\uac00 \ub098 x!\n\n"), (Words{"\uac00 \ub098 x", "!\n", "\n"}));
+  EXPECT_EQ(cut_for("spark2_5", "a1234!\n\n \u4e2d\u6587"),
+            (Words{"a", "1", "2", "3", "4", "!", "\n", "\n", " ", "\u4e2d\u6587"}));
+  EXPECT_EQ(cut_for("youtu", "ab\ud55c\uad6d\u3001\u4e2dX"),
+            (Words{"ab", "\ud55c\uad6d", "\u3001", "\u4e2d", "X"}));
+  const std::string spaces(13, ' ');
+  EXPECT_EQ(cut_for("jais-2", "a" + spaces + "b"),
+            (Words{"a", std::string(8, ' '), std::string(4, ' '), " b"}));
+}
+
 TEST(Pattern, TakesTheFirstAlternativeThatMatches) {
   EXPECT_EQ(cut("ab|abc|c", "abc"), (Words{"ab", "c"}));
   EXPECT_EQ(cut("abc|ab|c", "abc"), (Words{"abc"}));

@@ -19,6 +19,8 @@ using nlohmann::json;
 
 // No token of a vocabulary in use has as many bytes. Ways to cut a token in two are in proportion to it.
 constexpr size_t kMaxTokenBytes = 1024;
+// For each token. Of lists in use they are some three; tokens that are parts of each other have as many as bytes.
+constexpr size_t kMaxWays = 64;
 
 /// A list that is known: how it cuts text, and its special tokens.
 struct KnownList {
@@ -105,6 +107,10 @@ class RankedTokens {
     for (const auto& [bytes, id] : ids_) by_id.emplace_back(id, &bytes);
     std::sort(by_id.begin(), by_id.end());
     for (const auto& [id, bytes] : by_id) {
+      if (out.merges.size() > kMaxWays * by_id.size()) {
+        fail("its tokens can be cut in more than " + std::to_string(kMaxWays) +
+             " times as many ways, which is not supported");
+      }
       for (size_t cut = 1; cut < bytes->size(); ++cut) {
         const auto left = ids_.find(bytes->substr(0, cut));
         if (left == ids_.end()) continue;
@@ -155,7 +161,8 @@ std::unique_ptr<schema::TokenizerT> read_tiktoken(const std::string& path, std::
     if (!text || error != std::errc() || stop != line.data() + line.size()) {
       ranked.fail("line " + std::to_string(number) + " is not base64 and a number");
     }
-    ranked.add(rank, *text);
+    // Whisper's has an id that stands for nothing.
+    if (!text->empty()) ranked.add(rank, *text);
     ++count;
   }
   const std::string name = path.substr(path.find_last_of('/') + 1);
@@ -169,6 +176,7 @@ std::unique_ptr<schema::TokenizerT> read_tiktoken(const std::string& path, std::
   }
   const GgufCut& cut = *find_gguf_cut(list->cut);
   ranked.out.patterns = patterns_of(cut);
+  if (cut.composes) ranked.out.form = composed_form();
   for (const AddedTokenSetting& token : settings.added) {
     if (token.id) ranked.add_special(*token.id, token.text);
   }

@@ -122,6 +122,27 @@ TEST(Tiktoken, IsToldByItsNumberOfTokens) {
   EXPECT_EQ(encode_all(*tokenizer, "hello<|endoftext|>"), (std::vector<int32_t>{261, 50256}));
 }
 
+TEST(Tiktoken, ALineMayStandForNothing) {
+  const TemporaryDirectory directory;
+  testing::write_text(directory / "multilingual.tiktoken", lines(50256) + "= 50256\n");
+  const FoundTokenizer found = find_tokenizer(directory / "", {"", 51865});
+  ASSERT_NE(found.tokenizer, nullptr);
+  const OwnedTokenizer tokenizer(*found.tokenizer, 51865);
+  ASSERT_EQ(tokenizer.status(), Status::kOk) << tokenizer.error();
+  EXPECT_EQ(encode_all(*tokenizer, "hello"), (std::vector<int32_t>{261}));
+  EXPECT_EQ(decode_all(*tokenizer, {261, 50256, 261}), "hellohello");
+}
+
+TEST(Tiktoken, QwensTextIsComposedFirst) {
+  const TemporaryDirectory directory;
+  testing::write_text(directory / "qwen.tiktoken", lines(151643));
+  const FoundTokenizer found = find_tokenizer(directory / "", {"", 151936});
+  ASSERT_NE(found.tokenizer, nullptr);
+  const OwnedTokenizer tokenizer(*found.tokenizer, 151936);
+  ASSERT_EQ(tokenizer.status(), Status::kOk) << tokenizer.error();
+  EXPECT_EQ(decode_all(*tokenizer, encode_all(*tokenizer, "e\u0301")), "\u00e9");
+}
+
 TEST(Tiktoken, RefusesListsThatAreNotKnownAndLinesThatAreNone) {
   const auto refused = [](const std::string& text) -> std::string {
     try {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_map>
 
 #include "host/errors.h"
 #include "host/io_file.h"
@@ -103,12 +104,12 @@ class Reader {
 
   /// Completes what is known of a text, or adds it.
   void add(const AddedTokenSetting& token) {
-    for (AddedTokenSetting& known : out_.added) {
-      if (known.text != token.text) continue;
-      if (!known.id) known.id = token.id;
-      return;
+    const auto [place, is_new] = places_.emplace(token.text, out_.added.size());
+    if (is_new) {
+      out_.added.push_back(token);
+    } else if (AddedTokenSetting& known = out_.added[place->second]; !known.id) {
+      known.id = token.id;
     }
-    out_.added.push_back(token);
   }
 
   void find_ignored() {
@@ -185,6 +186,8 @@ class Reader {
   std::string path_;
   json file_;
   TokenizerSettings out_;
+  /// Of texts in out_.added, until they are sorted.
+  std::unordered_map<std::string, size_t> places_;
 };
 
 }  // namespace

@@ -12,6 +12,8 @@ using Behaviour = schema::SplitBehaviour;
 
 // Sequences inside of each other.
 constexpr int kMaxDepth = 8;
+// Tokens around a text. A template may name a list of them again and again.
+constexpr size_t kMaxTemplateTokens = 1024;
 
 }  // namespace
 
@@ -268,13 +270,19 @@ void TokenizerJson::Template::write(schema::TokenizerT& tokenizer) const {
   tokenizer.pair_after = pair_after;
 }
 
-std::vector<uint32_t> TokenizerJson::special_ids(const json& processor, const json& entry) const {
+std::vector<uint32_t> TokenizerJson::special_ids(const json& processor, const json& entry,
+                                                 size_t& left) const {
   const std::string name =
       text(optional(optional(entry, "SpecialToken"), "id"), "a special token of the template");
   const json& ids = optional(optional(optional(processor, "special_tokens"), name.c_str()), "ids");
   if (!ids.is_array()) {
     fail("post_processor.special_tokens lacks '" + printable(name, 60) + "'");
   }
+  if (ids.size() > left) {
+    fail("the template has more than " + std::to_string(kMaxTemplateTokens) +
+         " tokens, which is not supported");
+  }
+  left -= ids.size();
   std::vector<uint32_t> out;
   for (const json& id : ids) out.push_back(template_id(id));
   return out;
@@ -284,13 +292,14 @@ void TokenizerJson::read_single(const json& processor, Template& out) const {
   const json& single = member(processor, "post_processor.", "single");
   if (!single.is_array()) fail("post_processor.single is not a list");
   bool behind = false;
+  size_t left = kMaxTemplateTokens;
   for (const json& entry : single) {
     if (const json& sequence = optional(entry, "Sequence"); !sequence.is_null()) {
       if (behind || optional(sequence, "id") != "A") fail("the template has more than one text");
       behind = true;
       continue;
     }
-    for (const uint32_t id : special_ids(processor, entry)) {
+    for (const uint32_t id : special_ids(processor, entry, left)) {
       (behind ? out.after : out.before).push_back(id);
     }
   }
@@ -303,14 +312,14 @@ void TokenizerJson::read_pair(const json& processor, Template& out) const {
   if (!pair.is_array()) return;
   // Before the first text, between the two, and behind the second.
   std::vector<uint32_t> parts[3];
-  size_t texts = 0;
+  size_t texts = 0, left = kMaxTemplateTokens;
   for (const json& entry : pair) {
     if (const json& sequence = optional(entry, "Sequence"); !sequence.is_null()) {
       if (texts == 2 || optional(sequence, "id") != (texts == 0 ? "A" : "B")) return;
       ++texts;
       continue;
     }
-    for (const uint32_t id : special_ids(processor, entry)) parts[texts].push_back(id);
+    for (const uint32_t id : special_ids(processor, entry, left)) parts[texts].push_back(id);
   }
   if (texts != 2 || parts[0] != out.before) return;
   out.pair_between = parts[1];

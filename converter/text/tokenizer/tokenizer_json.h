@@ -64,7 +64,8 @@ class TokenizerJson {
   uint32_t pair_id(const json& processor, const char* key) const;
   void read_single(const json& processor, Template& out) const;
   void read_pair(const json& processor, Template& out) const;
-  std::vector<uint32_t> special_ids(const json& processor, const json& entry) const;
+  /// `left`: how many more a template may have.
+  std::vector<uint32_t> special_ids(const json& processor, const json& entry, size_t& left) const;
 
   std::string path_;
   const json& file_;

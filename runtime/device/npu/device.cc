@@ -92,6 +92,8 @@ void NpuDevice::check_layer(NpuLayer& layer) {
     std::snprintf(unusable_.text, sizeof(unusable_.text), "%s", text);
   };
   if (const char* wrong = why_unfit(layer); wrong != nullptr) return leave(wrong);
+  if (layer.spec.result > handle_->caps().result)
+    return leave("it gives looser results than it says");
   for (uint32_t i = 0; i < layer.spec.bucket_count; ++i) {
     const oxb_npu_bucket& bucket = layer.buckets[i];
     const uint64_t hash = hash_bytes(bucket.commands, bucket.command_bytes);

@@ -25,7 +25,9 @@ void no_log(void*, int32_t, const char*) {}
 const char* NpuWhy::read() {
   text[sizeof(text) - 1] = '\0';
   for (char* at = text; *at != '\0'; ++at) {
-    if (static_cast<unsigned char>(*at) < ' ' || *at == '\x7f') *at = ' ';
+    const auto byte = static_cast<unsigned char>(*at);
+    if (byte < ' ' || byte == 0x7f) *at = ' ';
+    if (byte >= 0x80) *at = '?';
   }
   if (text[0] == '\0') std::snprintf(text, sizeof(text), "it does not say why");
   return text;
@@ -112,6 +114,8 @@ Status NpuHandle::take(const oxb_npu_plugin* plugin, const char* from, Error* er
   host_.plugin = plugin;
   const bool runs =
       plugin_.run != nullptr || (plugin_.submit != nullptr && plugin_.wait != nullptr);
+  std::snprintf(name_.text, sizeof(name_.text), "%s", plugin_.name == nullptr ? "" : plugin_.name);
+  (void)name_.read();
   if (plugin_.name == nullptr || plugin_.open == nullptr || plugin_.close == nullptr ||
       plugin_.describe == nullptr || plugin_.check == nullptr || plugin_.load == nullptr ||
       plugin_.unload == nullptr || plugin_.taken_bytes == nullptr || !runs) {
@@ -150,6 +154,10 @@ Status NpuHandle::describe(Error* error) {
     return fail(error, Status::kNoDevice,
                 "plug-in '%.60s': alignment is %u, expected a power of two up to %zu", name(),
                 caps_.alignment, kMaxAlignment);
+  }
+  if (caps_.result < OXB_NPU_EXACT_SUMS || caps_.result > OXB_NPU_TOLERANCE) {
+    return fail(error, Status::kNoDevice, "plug-in '%.60s': result %d is unknown", name(),
+                static_cast<int>(caps_.result));
   }
   if (caps_.target_count > kMaxTargets || (caps_.target_count != 0 && caps_.targets == nullptr) ||
       (caps_.memory & OXB_NPU_MEMORY_HOST) == 0) {

@@ -31,7 +31,7 @@ inline constexpr size_t kNpuWhyBytes = 128;
 
 struct NpuWhy {
   char text[kNpuWhyBytes] = {};
-  /// Ends it, whatever the plug-in wrote, and keeps it on one line.
+  /// Ends it, whatever the plug-in wrote, keeps it on one line, and what is not ASCII out: it may be cut, or no text at all.
   const char* read();
 };
 
@@ -41,8 +41,10 @@ class NpuHandle {
   void keep() { users_.fetch_add(1, std::memory_order_relaxed); }
   void release();
 
-  const char* name() const { return plugin_.name; }
+  const char* name() const { return name_.text; }
   const oxb_npu_caps& caps() const { return caps_; }
+  /// Its int8 codes are those of the formula in integers.
+  bool rounds_integers() const { return (caps_.flags & OXB_NPU_ROUNDS_INTEGERS) != 0; }
   bool runs_target(const char* target) const;
 
   // The plug-in's functions, one at a time.
@@ -72,6 +74,7 @@ class NpuHandle {
   void* library_ = nullptr;
   /// As far as both sides know it.
   oxb_npu_plugin plugin_ = {};
+  NpuWhy name_;
   oxb_npu_host host_ = {};
   oxb_npu_device* device_ = nullptr;
   oxb_npu_caps caps_ = {};

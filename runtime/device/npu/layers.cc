@@ -1,6 +1,7 @@
 // Which steps of a model a plug-in may run: what the file has for its target, sorted and looked over.
 
 #include <algorithm>
+#include <cstdio>
 #include <new>
 #include <string_view>
 
@@ -77,11 +78,15 @@ bool is_chain(const Model& model, const NpuLayer& layer, const uint32_t* readers
 Status NpuDevice::find_layers(Error* error) {
   const char* target = choose_target(model_, *handle_);
   if (target == nullptr) {
-    const char* first = handle_->caps().target_count == 0 ? "nothing" : handle_->caps().targets[0];
+    const oxb_npu_caps& caps = handle_->caps();
+    NpuWhy first;
+    std::snprintf(
+        first.text, sizeof(first.text), "%s",
+        caps.target_count == 0 || caps.targets[0] == nullptr ? "nothing" : caps.targets[0]);
     return fail(error, Status::kNoDevice,
                 "the file has no layers that plug-in '%.40s' runs, which is made for %.40s%s: "
                 "convert it with --npu",
-                handle_->name(), first, handle_->caps().target_count > 1 ? " and others" : "");
+                handle_->name(), first.read(), caps.target_count > 1 ? " and others" : "");
   }
   const size_t count = offload_count(model_);
   auto* steps = new (std::nothrow) uint32_t[count];

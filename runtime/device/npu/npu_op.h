@@ -21,9 +21,15 @@ struct NpuRows {
 
 using NpuFinish = Status (*)(RunContext& context, const void* params, const NpuRows& rows);
 
-/// What accelerators with int8 results are compared with: codes of rows `x`, which lie close together like `y`. Of the last step
-/// of a chain, or of one alone, those that NpuFinish takes; otherwise those of the step's output.
-using NpuFormula = void (*)(const void* params, const int8_t* x, size_t rows, bool is_last,
+/// Which codes of a step: of the last one of a chain, or of one alone, those that NpuFinish takes; otherwise those of the
+/// step's output. Accelerators round sums in float32 or in integers.
+struct NpuCodes {
+  bool is_last = false;
+  bool in_integers = false;
+};
+
+/// What accelerators with int8 results are compared with: codes of rows `x`, which lie close together like `y`.
+using NpuFormula = void (*)(const void* params, const NpuCodes& codes, const int8_t* x, size_t rows,
                             int8_t* y);
 
 struct NpuStep {

@@ -138,6 +138,7 @@ bool NpuDevice::run_bucket(NpuLayer& layer, uint32_t bucket, size_t first, size_
 void NpuDevice::refuse(const NpuLayer& layer, const char* why) {
   failed_ = true;
   std::snprintf(failure_.text, sizeof(failure_.text), "'%.30s': %.80s", layer.spec.name, why);
+  (void)failure_.read();  // A name is cut wherever that is.
   model_.log(Log::kWarning,
              "plug-in '%.40s' failed in step %u, giving %s; the CPU goes on in its place",
              handle_->name(), layer.index, failure_.text);
@@ -173,7 +174,8 @@ Status NpuDevice::compare_codes(NpuLayer& layer, size_t rows, RunContext& contex
   for (size_t r = 0; r < rows; ++r) std::memcpy(from + r * x.width, x.i8(r), x.width);
   for (uint32_t i = 0; i < layer.step_count; ++i) {
     const NpuBound& bound = layer.steps[i];
-    bound.step.formula(bound.params, from, rows, i + 1 == layer.step_count, to);
+    const NpuCodes codes = {i + 1 == layer.step_count, handle_->rounds_integers()};
+    bound.step.formula(bound.params, codes, from, rows, to);
     std::swap(from, to);
   }
   const auto* codes = reinterpret_cast<const int8_t*>(memory_ + codes_);

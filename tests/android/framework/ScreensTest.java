@@ -3,6 +3,7 @@ package dev.oxbow.framework;
 import static org.junit.Assert.assertTrue;
 
 import android.app.Activity;
+import android.content.Intent;
 import android.graphics.Bitmap;
 import android.graphics.Canvas;
 import android.graphics.Color;
@@ -13,27 +14,35 @@ import android.widget.Button;
 import android.widget.EditText;
 import android.widget.TextView;
 import dev.oxbow.Oxbow;
+import dev.oxbow.benchmark.BenchmarkActivity;
 import dev.oxbow.sample.MainActivity;
 import dev.oxbow.sample.MeasureActivity;
 import java.io.File;
 import java.io.FileOutputStream;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import org.junit.After;
+import org.junit.Rule;
 import org.junit.Test;
+import org.junit.rules.TemporaryFolder;
 import org.junit.runner.RunWith;
 import org.robolectric.Robolectric;
 import org.robolectric.RobolectricTestRunner;
+import org.robolectric.RuntimeEnvironment;
 import org.robolectric.android.controller.ActivityController;
 import org.robolectric.annotation.Config;
 import org.robolectric.annotation.GraphicsMode;
 
 /**
- * Each screen of the sample drawn as a phone would, light, dark, with large text and from right to left, into the folder
+ * Each screen of both apps drawn as a phone would, light, dark, with large text and from right to left, into the folder
  * {@code oxbow.pictures}. A person looks at them; the test sees that there is something, and that it fits.
  */
 @RunWith(RobolectricTestRunner.class)
 @GraphicsMode(GraphicsMode.Mode.NATIVE)
 public class ScreensTest {
     private static final String PHONE = "w360dp-h640dp-xhdpi";
+
+    @Rule public final TemporaryFolder folder = new TemporaryFolder();
 
     private ActivityController<? extends Activity> controller;
 
@@ -67,6 +76,25 @@ public class ScreensTest {
         measuring.setup();
         TextView words = Screen.at(measuring.get(), 0, 0);
         Screen.until("it is over", () -> words.getText().toString().startsWith("Each dot"));
+        Screen.idle();
+        draw(name);
+    }
+
+    /** With the program itself, as it is unpacked on a phone. */
+    private void benchmark(String name) throws Exception {
+        Files.createSymbolicLink(
+                folder.getRoot().toPath().resolve("liboxbow_cli.so"), Paths.get(System.getProperty("oxbow.program")));
+        RuntimeEnvironment.getApplication().getApplicationInfo().nativeLibraryDir = folder.getRoot().getPath();
+        Intent intent =
+                new Intent()
+                        .putExtra("model", System.getProperty("oxbow.model"))
+                        .putExtra("arguments", "--prefill 64 --decode 200 --max-seconds 1");
+        ActivityController<BenchmarkActivity> measuring = Robolectric.buildActivity(BenchmarkActivity.class, intent);
+        controller = measuring;
+        measuring.setup();
+        TextView words = Screen.at(measuring.get(), 0, 0);
+        Screen.until("it is over", () -> !words.getText().toString().equals("Measuring"));
+        assertTrue(words.getText().toString(), words.getText().toString().contains("A token: "));
         Screen.idle();
         draw(name);
     }
@@ -131,6 +159,18 @@ public class ScreensTest {
     @Config(qualifiers = "w360dp-h640dp-night-xhdpi")
     public void measuringInDark() throws Exception {
         measure("android-measure-dark");
+    }
+
+    @Test
+    @Config(qualifiers = PHONE)
+    public void theBenchmarkInLight() throws Exception {
+        benchmark("android-benchmark-light");
+    }
+
+    @Test
+    @Config(qualifiers = "w360dp-h640dp-night-xhdpi")
+    public void theBenchmarkInDark() throws Exception {
+        benchmark("android-benchmark-dark");
     }
 
     @Test

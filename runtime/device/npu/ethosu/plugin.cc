@@ -172,7 +172,8 @@ oxb_npu_status describe(Device* device, oxb_npu_caps* caps, char*, size_t) {
   caps->targets = device->targets;
   caps->target_count = 1;
   caps->memory = OXB_NPU_MEMORY_HOST;
-  caps->result = OXB_NPU_EXACT_SUMS;
+  caps->flags = OXB_NPU_ROUNDS_INTEGERS;
+  caps->result = OXB_NPU_FORMULA;
   return OXB_NPU_OK;
 }
 
@@ -190,9 +191,10 @@ const char* check_bucket(const Device& device, const oxb_npu_layer& layer,
     *is_stale = true;
     return "it was compiled for another chip";
   }
+  const bool is_exact = layer.result == OXB_NPU_EXACT_SUMS;
   uint64_t input = 0, output = 0;
   if (!checked_mul(bucket.rows, layer.depth, &input) ||
-      !checked_mul(uint64_t{bucket.rows} * 4, layer.channels, &output) ||
+      !checked_mul(uint64_t{bucket.rows} * (is_exact ? 4 : 1), layer.channels, &output) ||
       commands.header.input_bytes != input || commands.header.output_bytes != output) {
     return "it is a layer of another shape";
   }
@@ -205,7 +207,8 @@ const char* check_bucket(const Device& device, const oxb_npu_layer& layer,
        reinterpret_cast<uintptr_t>(bucket.weights) % kDriverAlignment != 0)) {
     return "commands or weights are not aligned";
   }
-  wrong = check_ethosu_stream(commands, bucket.weight_bytes);
+  wrong = check_ethosu_stream(commands, bucket.weight_bytes,
+                              is_exact ? EthosuResult::kSums : EthosuResult::kCodes);
   if (wrong == nullptr && *scratch < commands.header.scratch_bytes) {
     *scratch = commands.header.scratch_bytes;
   }
@@ -227,7 +230,7 @@ size_t stream_bytes(const oxb_npu_bucket& bucket) {
 
 oxb_npu_status check(Device* device, const oxb_npu_layer* layer, oxb_npu_needs* needs, char* why,
                      size_t why_bytes) {
-  if (layer->result != OXB_NPU_EXACT_SUMS || layer->bucket_count > kMaxBuckets) {
+  if (layer->result == OXB_NPU_TOLERANCE || layer->bucket_count > kMaxBuckets) {
     return refuse(OXB_NPU_UNUSABLE, "not a layer of this kind", why, why_bytes);
   }
   size_t scratch = 0;

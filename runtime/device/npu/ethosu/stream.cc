@@ -30,7 +30,7 @@ constexpr Known kKnown[] = {
     {kIfmPadRight, kAll, kExactly, 0},
     {kIfmPadBottom, kAll, kExactly, 0},
     {kIfmDepthM1, kAll, kAny, 0},
-    {kIfmPrecision, kAll, kExactly, 1},
+    {kIfmPrecision, kAll, kAny, 0},
     {kIfmUpscale, kAll, kExactly, 0},
     {kIfmZeroPoint, kAll, kExactly, 0},
     {kIfmWidth0M1, kAll, kAny, 0},
@@ -76,7 +76,7 @@ constexpr Known kKnown[] = {
     {kIfmBase3, kAll, kExactly, 0},
     {kIfmStrideX, kAll, kAny, 0},
     {kIfmStrideY, kAll, kAny, 0},
-    {kIfmStrideC, kAll, kExactly, 1},
+    {kIfmStrideC, kAll, kAny, 0},
     {kOfmBase0, kAll, kAny, 0},
     {kOfmBase1, kAll, kExactly, 0},
     {kOfmBase2, kAll, kExactly, 0},
@@ -88,7 +88,7 @@ constexpr Known kKnown[] = {
     {kWeightLength, kAll, kAny, 0},
     {kScaleBase, kAll, kAny, 0},
     {kScaleLength, kAll, kAny, 0},
-    {kOfmScale, kU85, kExactly, 1},
+    {kOfmScale, kU85, kAny, 0},
     {kDmaSource, kAll, kAny, 0},
     {kDmaTarget, kAll, kAny, 0},
     {kDmaLength, kAll, kAny, 0},
@@ -107,21 +107,29 @@ const Known* find_known(uint32_t command, EthosuChip::Product product) {
   return nullptr;
 }
 
-/// What registers must be when an operation starts. Sums keep all 32 bits; a copy of rows keeps 8.
+/// What registers must be when an operation starts, behind a mask. Sums keep all 32 bits; a copy of rows keeps 8. Codes may
+/// begin at 0, lie in bricks, and pass through a table, which is checked apart.
 struct Setting {
   uint32_t command;
   uint64_t value;
+  uint64_t mask = kExactly;
 };
-constexpr Setting kSumsOld[] = {{kOfmPrecision, 5},
-                                {kOfmStrideC, 4},
-                                {kActivation, 0},
-                                {kActivationMin, 0x8000},
+constexpr Setting kSumsOld[] = {{kIfmPrecision, 1},      {kIfmStrideC, 1}, {kOfmPrecision, 5},
+                                {kOfmStrideC, 4},        {kActivation, 0}, {kActivationMin, 0x8000},
                                 {kActivationMax, 0x7fff}};
-constexpr Setting kSumsU85[] = {{kOfmPrecision, 5},       {kOfmStrideC, 4},
-                                {kActivation, 0x1000},    {kActivationMin, 0x8000},
-                                {kActivationMax, 0xffff}, {kOfmScale, 1}};
-constexpr Setting kCopyU85[] = {{kOfmPrecision, 0x101},   {kOfmStrideC, 1},       {kActivation, 0},
-                                {kActivationMin, 0xff80}, {kActivationMax, 0x7f}, {kOfmScale, 1}};
+constexpr Setting kSumsU85[] = {
+    {kIfmPrecision, 1},    {kIfmStrideC, 1},         {kOfmPrecision, 5},       {kOfmStrideC, 4},
+    {kActivation, 0x1000}, {kActivationMin, 0x8000}, {kActivationMax, 0xffff}, {kOfmScale, 1}};
+constexpr Setting kCopyU85[] = {{kIfmPrecision, 1},     {kIfmStrideC, 1}, {kOfmPrecision, 0x101},
+                                {kOfmStrideC, 1},       {kActivation, 0}, {kActivationMin, 0xff80},
+                                {kActivationMax, 0x7f}, {kOfmScale, 1}};
+constexpr Setting kCodesOld[] = {{kIfmPrecision, 1, ~kEthosuBricks},
+                                 {kOfmPrecision, kEthosuNearest | 1, ~kEthosuBricks},
+                                 {kActivationMax, 0x7f}};
+constexpr Setting kCodesU85[] = {{kIfmPrecision, 1, ~kEthosuBricks},
+                                 {kOfmPrecision, 1, ~kEthosuBricks},
+                                 {kActivationMax, 0x7f},
+                                 {kOfmScale, kEthosuNearestU85, ~kEthosuOwnScales}};
 
 /// Where operations and their reader look: all of them must have been set, since a chip may keep those of the stream before.
 constexpr uint32_t kNeeded[] = {
@@ -138,6 +146,8 @@ constexpr uint32_t kNeededByU85[] = {kOfmScale, kAccFormat, kWeightFormat};
 constexpr uint32_t kNeededByDma[] = {kDmaSourceRegion, kDmaTargetRegion, kDmaSource, kDmaTarget,
                                      kDmaLength};
 
+constexpr const char* kNoValue = "a register has a value that no sums need";
+
 struct Regions {
   uint64_t bytes[kEthosuRegions];
 
@@ -150,48 +160,66 @@ bool is_memory_of_rows(uint64_t region) {
   return region == kEthosuScratch || region == kEthosuFast;
 }
 
-/// All of a picture of rows by columns by channels; sizes are at most 2^16 and strides and bases 2^40, so nothing overflows.
-bool picture_fits(const Regions& regions, uint64_t region, uint64_t base, uint64_t stride_y,
-                  uint64_t stride_x, uint64_t height, uint64_t width, uint64_t row_bytes) {
-  const uint64_t last = (height - 1) * stride_y + (width - 1) * stride_x;
-  return regions.holds(region, base, last + row_bytes);
+/// All of a picture of rows by columns by channels, of which the registers of one kind tell. Sizes are at most 2^16 and strides
+/// and bases 2^40, so nothing overflows. A brick counts whole.
+bool picture_fits(const EthosuState& s, const EthosuPicture& picture, const Regions& regions,
+                  uint64_t element_bytes) {
+  const uint64_t height = s.size(kOfmHeightM1), width = s.size(kOfmWidthM1);
+  const uint64_t depth = s.size(picture.depth);
+  const uint64_t last = (height - 1) * s[picture.stride_y] + (width - 1) * s[picture.stride_x];
+  const uint64_t row = picture.has_bricks(s)
+                           ? (depth - 1) / kEthosuBrick * s[picture.stride_c] + kEthosuBrick
+                           : depth * element_bytes;
+  return regions.holds(s[picture.region], s[picture.base], last + row);
 }
 
 /// Of sums and copies alike: settings, and that rows and results lie where they may.
 const char* check_pictures(const EthosuState& s, const Regions& regions,
                            std::span<const Setting> settings, uint64_t result_bytes) {
   for (const Setting& setting : settings) {
-    if (s[setting.command] != setting.value) return "a register has a value that no sums need";
+    if ((s[setting.command] & setting.mask) != setting.value) return kNoValue;
   }
-  if (!is_memory_of_rows(s[kIfmRegion]) || !is_memory_of_rows(s[kOfmRegion])) {
-    return "a register has a value that no sums need";
-  }
+  if (!is_memory_of_rows(s[kIfmRegion]) || !is_memory_of_rows(s[kOfmRegion])) return kNoValue;
   const uint64_t height = s.size(kOfmHeightM1), width = s.size(kOfmWidthM1);
   // One tile holds all, so that the other bases are not used.
   if (s.size(kIfmHeight0M1) < height || s.size(kIfmWidth0M1) < width ||
       s.size(kOfmHeight0M1) < height || s.size(kOfmWidth0M1) < width) {
     return "a picture has several tiles";
   }
-  if (!picture_fits(regions, s[kIfmRegion], s[kIfmBase0], s[kIfmStrideY], s[kIfmStrideX], height,
-                    width, s.size(kIfmDepthM1))) {
-    return "rows are read outside of their region";
-  }
-  if (!picture_fits(regions, s[kOfmRegion], s[kOfmBase0], s[kOfmStrideY], s[kOfmStrideX], height,
-                    width, s.size(kOfmDepthM1) * result_bytes)) {
+  if (!picture_fits(s, kEthosuRows, regions, 1)) return "rows are read outside of their region";
+  if (!picture_fits(s, kEthosuResults, regions, result_bytes)) {
     return "results are written outside of their region";
   }
   return nullptr;
 }
 
-const char* check_convolution(const EthosuState& s, const EthosuChip& chip,
-                              const Regions& regions) {
+/// Beside the settings of codes: where they begin, how they lie, and a table that is there.
+const char* check_codes(const EthosuState& s, const EthosuChip& chip, uint32_t tables) {
+  if (s[kActivationMin] != 0 && s[kActivationMin] != 0xff80) return kNoValue;
+  for (const EthosuPicture& picture : {kEthosuRows, kEthosuResults}) {
+    if (picture.has_bricks(s) ? s[picture.stride_x] != kEthosuBrick : s[picture.stride_c] != 1) {
+      return kNoValue;
+    }
+  }
+  if (s[kActivation] == 0) return nullptr;
+  const uint32_t table = chip.table(s[kActivation]);
+  if (table == kEthosuNoTable) return kNoValue;
+  return (tables >> table & 1) != 0 ? nullptr : "a table is not there";
+}
+
+const char* check_convolution(const EthosuState& s, const EthosuChip& chip, const Regions& regions,
+                              EthosuResult result, uint32_t tables) {
   const bool is_u85 = chip.product == EthosuChip::kU85;
   if (s[kOpConv] != 0) return "a convolution is of another kind";
   if (s[kParallelMode] != (chip.product == EthosuChip::kU65 ? chip.cores() - 1 : 0)) {
-    return "a register has a value that no sums need";
+    return kNoValue;
   }
-  const char* wrong =
-      check_pictures(s, regions, is_u85 ? std::span<const Setting>(kSumsU85) : kSumsOld, 4);
+  using Settings = std::span<const Setting>;
+  const bool sums = result == EthosuResult::kSums;
+  const Settings settings =
+      sums ? (is_u85 ? Settings(kSumsU85) : kSumsOld) : (is_u85 ? Settings(kCodesU85) : kCodesOld);
+  const char* wrong = check_pictures(s, regions, settings, sums ? 4 : 1);
+  if (wrong == nullptr && !sums) wrong = check_codes(s, chip, tables);
   if (wrong != nullptr) return wrong;
   constexpr const char* kOutside = "weights or scales are read outside of their region";
   for (uint32_t core = 0; core < chip.cores(); ++core) {
@@ -219,10 +247,22 @@ const char* check_copy(const EthosuState& s, const Regions& regions) {
   return check_pictures(s, regions, kCopyU85, 1);
 }
 
-const char* check_dma(const EthosuState& s, const Regions& regions) {
+/// A table that goes into the chip is added to `tables`.
+const char* check_dma(const EthosuState& s, const EthosuChip& chip, const Regions& regions,
+                      EthosuResult result, uint32_t* tables) {
   const uint64_t target = s[kDmaTargetRegion];
-  if (!is_memory_of_rows(target)) return "weights would be written";
   if (s[kOpDmaStart] != 0) return "a copy is of another kind";
+  if (target == kEthosuInside && result == EthosuResult::kCodes) {
+    const uint64_t at = s[kDmaTarget] - chip.tables();
+    if (s[kDmaTarget] < chip.tables() || at % kEthosuTableBytes != 0 ||
+        at / kEthosuTableBytes >= kEthosuTables || s[kDmaLength] != kEthosuTableBytes ||
+        !regions.holds(s[kDmaSourceRegion], s[kDmaSource], s[kDmaLength])) {
+      return "a table leaves its place";
+    }
+    *tables |= 1u << at / kEthosuTableBytes;
+    return nullptr;
+  }
+  if (!is_memory_of_rows(target)) return "weights would be written";
   if (!regions.holds(s[kDmaSourceRegion], s[kDmaSource], s[kDmaLength]) ||
       !regions.holds(target, s[kDmaTarget], s[kDmaLength])) {
     return "a copy leaves its region";
@@ -243,8 +283,9 @@ bool EthosuReader::next(uint32_t* operation, const char** why) {
     }
     if ((word & 0xc000) == 0x4000) {
       if (at_ == words_.size()) break;
-      const uint64_t data = uint64_t{parameter & 0xff} << 32 | words_[at_++];
-      if (0x400 + number >= kEthosuRegisters || (word & 0x3c00) != 0 || parameter > 0xff) {
+      const uint64_t data = uint64_t{parameter} << 32 | words_[at_++];
+      const uint32_t most = 0x400 + number == kOfmScale ? 0xffff : 0xff;
+      if (0x400 + number >= kEthosuRegisters || (word & 0x3c00) != 0 || parameter > most) {
         *why = "an unknown register is set";
         return false;
       }
@@ -288,7 +329,8 @@ const char* read_ethosu_commands(std::span<const std::byte> bytes, EthosuCommand
   return nullptr;
 }
 
-const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_bytes) {
+const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_bytes,
+                                EthosuResult result) {
   const EthosuHeader& header = commands.header;
   const Regions regions = {{weight_bytes, header.scratch_bytes, header.fast_bytes}};
   if (!regions.holds(kEthosuScratch, header.input_offset, header.input_bytes) ||
@@ -298,6 +340,7 @@ const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_by
   EthosuChip chip;
   if (!ethosu_chip(commands.config, &chip)) return "the chip is unknown";
   bool is_set[kEthosuRegisters] = {};
+  uint32_t tables = 0;
   const auto all_set = [&](std::span<const uint32_t> needed) {
     for (const uint32_t command : needed) {
       if (!is_set[command]) return false;
@@ -324,7 +367,7 @@ const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_by
           const EthosuWeightRegisters& at = kEthosuWeightRegisters[core];
           if (!is_set[at.base] || !is_set[at.length]) return "a register was not set";
         }
-        why = check_convolution(reader.state(), chip, regions);
+        why = check_convolution(reader.state(), chip, regions, result, tables);
         break;
       case kOpPool:
         if (chip.product != EthosuChip::kU85) return "a command is unknown";
@@ -337,14 +380,12 @@ const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_by
         if (!all_set(kNeededByDma) || (chip.product == EthosuChip::kU85 && !is_set[kDmaSize0])) {
           return "a register was not set";
         }
-        why = check_dma(reader.state(), regions);
+        why = check_dma(reader.state(), chip, regions, result, &tables);
         break;
       default: {
         const Known* known = find_known(operation, chip.product);
         if (known == nullptr) return "a command is unknown";
-        if ((reader.state()[operation] & known->mask) != known->value) {
-          return "a register has a value that no sums need";
-        }
+        if ((reader.state()[operation] & known->mask) != known->value) return kNoValue;
         is_set[operation] = true;
       }
     }
@@ -360,6 +401,12 @@ bool ethosu_chip(uint32_t config, EthosuChip* chip) {
   if (product > EthosuChip::kU85 || macs < kLeast[product] || macs > kMost[product]) return false;
   *chip = {static_cast<EthosuChip::Product>(product), 1u << macs};
   return true;
+}
+
+uint32_t EthosuChip::table(uint64_t activation) const {
+  const uint64_t number = product == kU85 ? activation >> 5 : activation - 0x10;
+  const bool is_one = product != kU85 || (activation & 0x1f) == 4;
+  return is_one && number < kEthosuTables ? static_cast<uint32_t>(number) : kEthosuNoTable;
 }
 
 bool ethosu_target(uint32_t config, char (&text)[24]) {

@@ -9,9 +9,23 @@
 
 namespace oxbow {
 
-/// Regions of Vela's streams: encoded weights and scales, rows and results, and fast memory.
+/// Regions of Vela's streams: encoded weights, scales and tables, rows and results, and fast memory.
 enum EthosuRegion : uint32_t { kEthosuWeights = 0, kEthosuScratch = 1, kEthosuFast = 2 };
 inline constexpr size_t kEthosuRegions = 3;
+/// In place of a region: memory inside the chip, where tables of codes go.
+inline constexpr uint32_t kEthosuInside = 0x103;
+
+/// Tables of codes that a chip holds, each of one byte for every code from -128 on.
+inline constexpr size_t kEthosuTables = 8, kEthosuTableBytes = 256;
+inline constexpr uint32_t kEthosuNoTable = UINT32_MAX;
+
+/// Values of kOfmPrecision and kIfmPrecision: int8 codes in bricks of 16 channels, and on chips before U85 that scaled codes
+/// are rounded to the nearest, halves upwards.
+inline constexpr uint64_t kEthosuBricks = 0x40, kEthosuNearest = 0x8000;
+/// The same on U85, in the upper half of kOfmScale. The rest of it is not used where each channel has a scale of its own.
+inline constexpr uint64_t kEthosuNearestU85 = uint64_t{0x2000} << 32;
+inline constexpr uint64_t kEthosuOwnScales = uint64_t{0x3f} << 32 | UINT32_MAX;
+inline constexpr uint64_t kEthosuBrick = 16;
 
 /// Little endian, like all of it.
 struct EthosuHeader {
@@ -125,6 +139,13 @@ struct EthosuChip {
     if (product != kU85) return macs == 512 ? 2 : 1;
     return macs < 512 ? 1 : macs == 512 ? 2 : 4;
   }
+  /// Where its tables begin inside: the end of what memory it has there.
+  uint32_t tables() const {
+    if (product == kU85) return 0;
+    return macs < 128 ? 0x3800 : macs == 128 ? 0x5800 : 0xb800;
+  }
+  /// Which table kActivation names, or kEthosuNoTable.
+  uint32_t table(uint64_t activation) const;
 };
 
 /// Where a core's encoded weights are, and their bytes.
@@ -138,12 +159,23 @@ inline constexpr EthosuWeightRegisters kEthosuWeightRegisters[] = {{kWeightBase,
 
 /// All registers, as a stream has set them so far, and what its operations were given.
 struct EthosuState {
-  /// Addresses have 40 bits.
+  /// Addresses have 40 bits, kOfmScale has 48.
   uint64_t values[kEthosuRegisters] = {};
 
   uint64_t operator[](uint32_t command) const { return values[command]; }
   uint64_t size(uint32_t command) const { return values[command] + 1; }
 };
+
+/// The registers that tell where rows are read, or results are written. Their height and width are the results'.
+struct EthosuPicture {
+  uint32_t region, base, stride_y, stride_x, stride_c, precision, depth;
+
+  bool has_bricks(const EthosuState& s) const { return (s[precision] & kEthosuBricks) != 0; }
+};
+inline constexpr EthosuPicture kEthosuRows = {kIfmRegion,  kIfmBase0,     kIfmStrideY, kIfmStrideX,
+                                              kIfmStrideC, kIfmPrecision, kIfmDepthM1};
+inline constexpr EthosuPicture kEthosuResults = {
+    kOfmRegion, kOfmBase0, kOfmStrideY, kOfmStrideX, kOfmStrideC, kOfmPrecision, kOfmDepthM1};
 
 /// Reads a stream command by command. Registers are set as it goes.
 class EthosuReader {
@@ -173,9 +205,14 @@ struct EthosuCommands {
 /// Null and the parts, or why not. `bytes` is aligned to 4. Of the stream nothing is looked at yet.
 const char* read_ethosu_commands(std::span<const std::byte> bytes, EthosuCommands* commands);
 
-/// Null when the stream computes int32 sums of int8 rows and weights, with every address inside its region, and writes to
-/// nothing but scratch and fast memory; otherwise why not.
-const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_bytes);
+/// What the convolutions of a stream give.
+enum class EthosuResult { kSums, kCodes };
+
+/// Null when the stream computes int32 sums of int8 rows and weights, or int8 codes from them with a scale for each channel,
+/// with every address inside its region, and writes to nothing but scratch and fast memory and the chip's tables; otherwise
+/// why not.
+const char* check_ethosu_stream(const EthosuCommands& commands, size_t weight_bytes,
+                                EthosuResult result);
 
 /// False: no chip of which streams are known.
 bool ethosu_chip(uint32_t config, EthosuChip* chip);

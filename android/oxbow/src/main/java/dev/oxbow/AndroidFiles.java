@@ -11,26 +11,48 @@ import androidx.annotation.WorkerThread;
 public final class AndroidFiles {
     private AndroidFiles() {}
 
-    /** An asset, as {@code AssetManager.openFd} gives it: stored, not compressed, at a multiple of 64 bytes. */
+    /**
+     * Opens an asset, as {@code AssetManager.openFd} gives it.
+     *
+     * @param asset stored, not compressed, at a multiple of 64 bytes
+     * @return the model, which needs the descriptor no more
+     */
     @WorkerThread
     public static Model open(AssetFileDescriptor asset) {
         return open(asset, new OpenOptions());
     }
 
-    /** The same with options. */
+    /**
+     * Opens an asset with options.
+     *
+     * @param asset stored, not compressed, at a multiple of 64 bytes
+     * @param options how to open it
+     * @return the model, which needs the descriptor no more
+     */
     @WorkerThread
     public static Model open(AssetFileDescriptor asset, OpenOptions options) {
         int fd = asset.getParcelFileDescriptor().getFd();
         return Model.open(fd, asset.getStartOffset(), asset.getLength(), options);
     }
 
-    /** A whole file, as {@code ContentResolver.openFileDescriptor(uri, "r")} gives it; no pipe, which cannot be mapped. */
+    /**
+     * Opens a whole file, as {@code ContentResolver.openFileDescriptor(uri, "r")} gives it.
+     *
+     * @param file no pipe, which cannot be mapped
+     * @return the model, which needs the descriptor no more
+     */
     @WorkerThread
     public static Model open(ParcelFileDescriptor file) {
         return open(file, new OpenOptions());
     }
 
-    /** The same with options. */
+    /**
+     * Opens a whole file with options.
+     *
+     * @param file no pipe, which cannot be mapped
+     * @param options how to open it
+     * @return the model, which needs the descriptor no more
+     */
     @WorkerThread
     public static Model open(ParcelFileDescriptor file, OpenOptions options) {
         return Model.open(file.getFd(), 0, file.getStatSize(), options);

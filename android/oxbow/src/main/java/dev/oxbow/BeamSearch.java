@@ -17,12 +17,24 @@ public final class BeamSearch extends NativeObject {
         this.session = session;
     }
 
-    /** As the model's makers advise, the best text. */
+    /**
+     * A search for the best text, as the model's makers advise.
+     *
+     * @param session whose stream it continues
+     * @return the search
+     */
     public static BeamSearch create(Session session) {
         return create(session, session.getModel().getAdvisedBeams());
     }
 
-    /** Its memory is that of all beams but one, which is the session's own: {@link SessionPlan#getBeamBytes} each. */
+    /**
+     * A search with options. Its memory is that of all beams but one, which is the session's own: {@link
+     * SessionPlan#getBeamBytes} each.
+     *
+     * @param session whose stream it continues
+     * @param options how to search
+     * @return the search
+     */
     public static BeamSearch create(Session session, BeamOptions options) {
         BeamSearch search = new BeamSearch(session);
         search.own(
@@ -38,7 +50,7 @@ public final class BeamSearch extends NativeObject {
         return search;
     }
 
-    /** The session that it continues. */
+    /** {@return the session that it continues} */
     public Session getSession() {
         return session;
     }
@@ -47,6 +59,7 @@ public final class BeamSearch extends NativeObject {
      * Continues the session's stream with a prompt, or without one with the model's start token, until the search ends.
      * The stream then holds one of the beams: encode or reset before the next text.
      *
+     * @param prompt its tokens; none: the model's start token
      * @return the texts, the best first
      */
     @WorkerThread

@@ -10,12 +10,12 @@ public final class BeamText {
         this.score = score;
     }
 
-    /** Its tokens, with the prompt and the end. */
+    /** {@return its tokens, with the prompt and the end} */
     public int[] getTokens() {
         return tokens.clone();
     }
 
-    /** The higher the likelier; what it is made of tells {@link BeamOptions}. */
+    /** {@return the higher the likelier; what it is made of tells {@link BeamOptions}} */
     public float getScore() {
         return score;
     }

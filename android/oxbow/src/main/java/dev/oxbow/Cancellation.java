@@ -12,7 +12,7 @@ public final class Cancellation {
         cancelled = true;
     }
 
-    /** Whether {@link #cancel} was called. */
+    /** {@return whether {@link #cancel} was called} */
     public boolean isCancelled() {
         return cancelled;
     }

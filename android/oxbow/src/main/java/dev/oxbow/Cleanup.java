@@ -39,6 +39,7 @@ final class Cleanup extends PhantomReference<NativeObject> {
     void own(long newHandle, long nativeBytes) {
         bytes = nativeBytes;
         handle = newHandle;
+        AndroidHeap.add(nativeBytes);
         long limit = COLLECT_ABOVE.get();
         if (HELD_BYTES.addAndGet(nativeBytes) > limit && COLLECT_ABOVE.compareAndSet(limit, Long.MAX_VALUE)) {
             Runtime.getRuntime().gc();
@@ -51,6 +52,7 @@ final class Cleanup extends PhantomReference<NativeObject> {
         // A handle that was freed before names nothing, so twice is harmless, also from two threads.
         if (LIVING.remove(this)) {
             HELD_BYTES.addAndGet(-bytes);
+            AndroidHeap.remove(bytes);
         }
         NativeObject.release(handle);
     }

@@ -19,8 +19,9 @@ public final class CpuCores {
     private CpuCores() {}
 
     /**
-     * The cores of all kinds but the slowest; all cores where they are alike, and 0, which chooses none, where the kernel does not
-     * tell.
+     * The cores of all kinds but the slowest.
+     *
+     * @return a bit for each; all cores where they are alike, and 0, which chooses none, where the kernel does not tell
      */
     @WorkerThread
     public static long big() {

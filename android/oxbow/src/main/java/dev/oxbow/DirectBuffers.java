@@ -10,7 +10,12 @@ public final class DirectBuffers {
 
     private DirectBuffers() {}
 
-    /** A direct buffer in native order that begins at an address aligned to 64, as {@link Model#open(ByteBuffer)} wants. */
+    /**
+     * A direct buffer that begins at an address aligned to 64, as {@link Model#open(ByteBuffer)} wants.
+     *
+     * @param bytes how many it has
+     * @return all zeros, in native order
+     */
     public static ByteBuffer allocate(int bytes) {
         if (bytes < 0 || bytes > Integer.MAX_VALUE - ALIGNMENT) {
             throw OxbowException.invalid("a buffer of " + bytes + " bytes");

@@ -20,42 +20,42 @@ public final class EntryInput {
         this.info = info;
     }
 
-    /** What {@link EntryRun#input} calls it. */
+    /** {@return what {@link EntryRun#input} calls it} */
     public String getName() {
         return name;
     }
 
-    /** What its values are. */
+    /** {@return what its values are} */
     public ValueType getType() {
         return ValueType.of(info[TYPE]);
     }
 
-    /** Numbers in a row. */
+    /** {@return how many numbers a row has} */
     public int getWidth() {
         return (int) info[WIDTH];
     }
 
-    /** Of {@link ValueType#I32}: values are 0 to this minus 1. */
+    /** {@return of {@link ValueType#I32}: values are 0 to this minus 1} */
     public long getLimit() {
         return info[LIMIT];
     }
 
-    /** Of {@link ValueType#I32}: what all values are when the input is not given. F32 are all 0 then. */
+    /** {@return of {@link ValueType#I32}: what all values are when the input is not given} F32 are all 0 then. */
     public long getDefaultValue() {
         return info[DEFAULT_VALUE];
     }
 
-    /** Whether a run is refused without it. */
+    /** {@return whether a run is refused without it} */
     public boolean isRequired() {
         return info[REQUIRED] != 0;
     }
 
-    /** Rows at most. */
+    /** {@return how many rows it has at most} */
     public int getMaxRows() {
         return (int) info[MAX_ROWS];
     }
 
-    /** Whether it may have fewer or more rows than the main input, also none. */
+    /** {@return whether it may have fewer or more rows than the main input, also none} */
     public boolean hasOwnRows() {
         return info[OWN_ROWS] != 0;
     }

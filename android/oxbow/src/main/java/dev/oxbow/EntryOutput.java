@@ -15,17 +15,17 @@ public final class EntryOutput {
         this.info = info;
     }
 
-    /** What {@link EntryRun#output} calls it. */
+    /** {@return what {@link EntryRun#output} calls it} */
     public String getName() {
         return name;
     }
 
-    /** Numbers in a row. */
+    /** {@return how many numbers a row has} */
     public int getWidth() {
         return (int) info[WIDTH];
     }
 
-    /** Rows at most. */
+    /** {@return how many rows it has at most} */
     public int getMaxRows() {
         return (int) info[MAX_ROWS];
     }

@@ -31,42 +31,50 @@ public final class EntryPoint {
         this.outputs = Collections.unmodifiableList(outputs);
     }
 
-    /** What {@link Model#getEntry} calls it. */
+    /** {@return what {@link Model#getEntry} calls it} */
     public String getName() {
         return name;
     }
 
-    /** Rows of the main output when their number is fixed, as with a classifier; 0: the caller chooses. */
+    /**
+     * {@return how many rows the main output has when their number is fixed, as with a classifier; 0: the caller
+     * chooses}
+     */
     public int getOutputRows() {
         return (int) info[OUTPUT_ROWS];
     }
 
-    /** Rows of the main input at most. */
+    /** {@return how many rows the main input has at most} */
     public int getMaxRows() {
         return (int) info[MAX_ROWS];
     }
 
-    /** Whether every run begins with a reset. */
+    /** {@return whether every run begins with a reset} */
     public boolean isStarting() {
         return info[STARTS] != 0;
     }
 
-    /** Whether how a stream is cut into runs does not change its results. */
+    /** {@return whether how a stream is cut into runs does not change its results} */
     public boolean takesAnyPieces() {
         return info[ANY_PIECES] != 0;
     }
 
-    /** What a run takes. The first is the main one: its tokens. */
+    /** {@return what a run takes} The first is the main one: its tokens. */
     public List<EntryInput> getInputs() {
         return inputs;
     }
 
-    /** What a run gives. The first is the main one. */
+    /** {@return what a run gives} The first is the main one. */
     public List<EntryOutput> getOutputs() {
         return outputs;
     }
 
-    /** The input with this name. */
+    /**
+     * An input by its name; a name that there is not is refused.
+     *
+     * @param inputName what {@link EntryInput#getName} gives
+     * @return the input
+     */
     public EntryInput getInput(String inputName) {
         for (EntryInput input : inputs) {
             if (input.getName().equals(inputName)) {
@@ -76,7 +84,12 @@ public final class EntryPoint {
         throw OxbowException.invalid("'" + name + "' has no input '" + inputName + "'");
     }
 
-    /** The output with this name. */
+    /**
+     * An output by its name; a name that there is not is refused.
+     *
+     * @param outputName what {@link EntryOutput#getName} gives
+     * @return the output
+     */
     public EntryOutput getOutput(String outputName) {
         for (EntryOutput output : outputs) {
             if (output.getName().equals(outputName)) {

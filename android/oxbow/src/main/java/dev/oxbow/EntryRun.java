@@ -20,26 +20,48 @@ public final class EntryRun {
     /** Rows of the outputs after the last run. */
     int[] written = {};
 
-    /** A run of this part, without inputs and outputs so far. */
+    /**
+     * A run without inputs and outputs so far.
+     *
+     * @param entry the part of the model that runs
+     */
     public EntryRun(EntryPoint entry) {
         this.entry = Objects.requireNonNull(entry);
     }
 
-    /** An input of {@link ValueType#I32}, such as tokens; the values are copied. */
+    /**
+     * An input of {@link ValueType#I32}, such as tokens.
+     *
+     * @param name what {@link EntryInput#getName} gives
+     * @param values are copied
+     * @return this
+     */
     public EntryRun input(String name, int... values) {
         ByteBuffer copy = ByteBuffer.allocateDirect(bytes(values.length)).order(ByteOrder.nativeOrder());
         copy.asIntBuffer().put(values);
         return input(name, ValueType.I32, copy);
     }
 
-    /** An input of {@link ValueType#F32}; the values are copied. */
+    /**
+     * An input of {@link ValueType#F32}.
+     *
+     * @param name what {@link EntryInput#getName} gives
+     * @param values are copied
+     * @return this
+     */
     public EntryRun input(String name, float... values) {
         ByteBuffer copy = ByteBuffer.allocateDirect(bytes(values.length)).order(ByteOrder.nativeOrder());
         copy.asFloatBuffer().put(values);
         return input(name, ValueType.F32, copy);
     }
 
-    /** An input in a direct buffer in native order, between its position and limit; it is read by each run. */
+    /**
+     * An input in a direct buffer.
+     *
+     * @param name what {@link EntryInput#getName} gives
+     * @param values in native order, between position and limit; each run reads them
+     * @return this
+     */
     public EntryRun input(String name, ByteBuffer values) {
         return input(name, entry.getInput(name).getType(), values);
     }
@@ -64,8 +86,13 @@ public final class EntryRun {
     }
 
     /**
-     * An output, into a direct buffer in native order from its position on: {@code rowCount} rows of the main output, the
-     * last ones; the others have the rows they have, at most {@link EntryOutput#getMaxRows}.
+     * An output, into a direct buffer.
+     *
+     * @param name what {@link EntryOutput#getName} gives
+     * @param values where it goes, in native order, from the position on
+     * @param rowCount of the main output, the last rows; the others have the rows they have, at most {@link
+     *     EntryOutput#getMaxRows}
+     * @return this
      */
     public EntryRun output(String name, ByteBuffer values, int rowCount) {
         EntryOutput output = entry.getOutput(name);
@@ -79,7 +106,12 @@ public final class EntryRun {
         return this;
     }
 
-    /** How many rows of an output the last run gave. */
+    /**
+     * How many rows of an output the last run gave.
+     *
+     * @param name of an output that was wanted
+     * @return its rows
+     */
     public int getRows(String name) {
         int found = names.subList(inputs, names.size()).indexOf(name);
         if (found < 0 || found >= written.length) {

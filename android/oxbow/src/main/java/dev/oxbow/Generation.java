@@ -41,37 +41,37 @@ public final class Generation {
         this.numbers = numbers;
     }
 
-    /** Why the text ended. */
+    /** {@return why the text ended} */
     public Reason getReason() {
         return reason;
     }
 
-    /** Tokens of the prompt that were fed. */
+    /** {@return tokens of the prompt that were fed} */
     public long getPromptTokens() {
         return numbers[PROMPT_TOKENS];
     }
 
-    /** Tokens that were generated, without the one that ends a text. */
+    /** {@return tokens that were generated, without the one that ends a text} */
     public long getTokens() {
         return numbers[TOKENS];
     }
 
-    /** Tokens of the stream, with one that may wait to be fed. */
+    /** {@return tokens of the stream, with one that may wait to be fed} */
     public long getPosition() {
         return numbers[POSITION];
     }
 
-    /** What feeding the prompt took. */
+    /** {@return what feeding the prompt took} */
     public long getPromptNanoseconds() {
         return numbers[PROMPT_NANOSECONDS];
     }
 
-    /** What feeding the tokens of the text took. */
+    /** {@return what feeding the tokens of the text took} */
     public long getTokenNanoseconds() {
         return numbers[TOKEN_NANOSECONDS];
     }
 
-    /** Which of the {@link Generator#setChoices choices} the text is; -1: it is none. */
+    /** {@return which of the {@link Generator#setChoices choices} the text is; -1: it is none} */
     public int getChoice() {
         return (int) numbers[CHOICE];
     }

@@ -57,38 +57,67 @@ public final class Generator extends Resumable {
                         options.addTemplate));
     }
 
-    /** 200 tokens at most, picked as the model's makers advise. */
+    /**
+     * A generator of 200 tokens at most, picked as the model's makers advise.
+     *
+     * @param session whose stream it continues, from where it is
+     * @return the generator
+     */
     @WorkerThread
     public static Generator create(Session session) {
         return create(session, new GeneratorOptions());
     }
 
-    /** Continues the session's stream from where it is. */
+    /**
+     * A generator with options.
+     *
+     * @param session whose stream it continues, from where it is
+     * @param options how to generate
+     * @return the generator
+     */
     @WorkerThread
     public static Generator create(Session session, GeneratorOptions options) {
         return new Generator(session, options);
     }
 
-    /** The session that it continues. */
+    /** {@return the session that it continues} */
     public Session getSession() {
         return session;
     }
 
-    /** Continues the stream with this prompt and then with what the model writes. In a chat it is the next question. */
+    /**
+     * Continues the stream with a prompt and then with what the model writes.
+     *
+     * @param prompt in a chat the next question
+     * @param listener gets the text, piece by piece, on this thread
+     * @return why it ended, and what it took
+     */
     @WorkerThread
     public Generation generate(String prompt, TextListener listener) {
         return generate(prompt, listener, new Cancellation());
     }
 
-    /** The same, until another thread cancels it. */
+    /**
+     * Continues the stream, until another thread cancels it.
+     *
+     * @param prompt in a chat the next question
+     * @param listener gets the text, piece by piece, on this thread
+     * @param cancellation ends the text from any thread, also before it begins
+     * @return why it ended, and what it took
+     */
     @WorkerThread
     public Generation generate(String prompt, TextListener listener, Cancellation cancellation) {
         return generate(chat ? Role.USER.ordinal() : NO_ROLE, Text.encode(prompt), null, listener, cancellation);
     }
 
     /**
-     * The same for a prompt of tokens, which nothing is put around. Without any, the text goes on where the stream is; an
-     * empty stream begins with the model's start token, or with a line break.
+     * Continues the stream with a prompt of tokens, which nothing is put around.
+     *
+     * @param prompt without any, the text goes on where the stream is; an empty stream begins with the model's start
+     *     token, or with a line break
+     * @param listener gets the text, piece by piece, on this thread
+     * @param cancellation ends the text from any thread, also before it begins
+     * @return why it ended, and what it took
      */
     @WorkerThread
     public Generation generate(int[] prompt, TextListener listener, Cancellation cancellation) {
@@ -104,7 +133,12 @@ public final class Generator extends Resumable {
         return new Generation(end, numbers);
     }
 
-    /** The whole text at once. */
+    /**
+     * The whole text at once.
+     *
+     * @param prompt in a chat the next question
+     * @return the text without the prompt
+     */
     @WorkerThread
     public String generateText(String prompt) {
         StringBuilder text = new StringBuilder();
@@ -117,7 +151,11 @@ public final class Generator extends Resumable {
         return text.toString();
     }
 
-    /** Adds to the prompt and generates nothing; what is generated next continues it. */
+    /**
+     * Adds to the prompt and generates nothing.
+     *
+     * @param text what is generated next continues it
+     */
     @WorkerThread
     public void add(String text) {
         say(handle(), session, session.handle(), NO_ROLE, Text.encode(text));
@@ -126,6 +164,9 @@ public final class Generator extends Resumable {
     /**
      * Adds a message of a chat, with what the model's own template puts around it, and generates nothing: the system's
      * text, or what was said earlier. What was said stays in the stream and is not fed again.
+     *
+     * @param role who says it
+     * @param text what is said
      */
     @WorkerThread
     public void say(Role role, String text) {
@@ -142,12 +183,20 @@ public final class Generator extends Resumable {
         reset(handle(), session, session.handle());
     }
 
-    /** What texts may be from now on: tokens that would make them anything else become impossible. */
+    /**
+     * What texts may be from now on.
+     *
+     * @param constraint tokens that would make them anything else become impossible
+     */
     public void setConstraint(Constraint constraint) {
         constrain(handle(), session, session.handle(), constraint.code, new byte[0], new int[0]);
     }
 
-    /** From now on each text is one of these; {@link Generation#getChoice} tells which. */
+    /**
+     * From now on each text is one of these; {@link Generation#getChoice} tells which.
+     *
+     * @param choices the texts to choose from
+     */
     public void setChoices(String... choices) {
         Texts texts = new Texts(choices);
         constrain(handle(), session, session.handle(), Constraint.CHOICES, texts.bytes, texts.lengths);

@@ -15,13 +15,23 @@ public final class GeneratorOptions {
     int maxWordBytes;
     int undoTurns;
 
-    /** How tokens are picked; unless set, {@link Model#getAdvisedSampling as the model's makers advise}. */
+    /**
+     * How tokens are picked.
+     *
+     * @param options unless set, {@link Model#getAdvisedSampling as the model's makers advise}
+     * @return this
+     */
     public GeneratorOptions sampling(SamplerOptions options) {
         sampling = Objects.requireNonNull(options);
         return this;
     }
 
-    /** Most tokens of one text; 200 unless set. */
+    /**
+     * Most tokens of one text.
+     *
+     * @param count 200 unless set
+     * @return this
+     */
     public GeneratorOptions maxTokens(long count) {
         if (count < 0) {
             throw OxbowException.invalid(count + " tokens");
@@ -30,7 +40,12 @@ public final class GeneratorOptions {
         return this;
     }
 
-    /** A text ends before any of these, however it is cut into tokens. None may be empty. */
+    /**
+     * A text ends before any of these, however it is cut into tokens.
+     *
+     * @param texts none may be empty
+     * @return this
+     */
     public GeneratorOptions stopTexts(String... texts) {
         for (String text : texts) {
             if (text.isEmpty()) {
@@ -41,31 +56,56 @@ public final class GeneratorOptions {
         return this;
     }
 
-    /** Whether prompts are questions of a {@link Generator#say chat}, with a model that was trained to answer. Off. */
+    /**
+     * Whether prompts are questions of a {@link Generator#say chat}, with a model that was trained to answer.
+     *
+     * @param on off unless set
+     * @return this
+     */
     public GeneratorOptions chat(boolean on) {
         chat = on;
         return this;
     }
 
-    /** Whether the text of a special token in a prompt is text like any other; a message that has one is refused. Off. */
+    /**
+     * Whether the text of a special token in a prompt is text like any other; a message that has one is refused.
+     *
+     * @param on off unless set
+     * @return this
+     */
     public GeneratorOptions literalText(boolean on) {
         literalText = on;
         return this;
     }
 
-    /** Whether the tokens that the model expects before and behind a text, such as its start, are added. On. */
+    /**
+     * Whether the tokens that the model expects before and behind a text, such as its start, are added.
+     *
+     * @param on on unless set
+     * @return this
+     */
     public GeneratorOptions addTemplate(boolean on) {
         addTemplate = on;
         return this;
     }
 
-    /** Bytes of the longest word of a prompt, 64 to 16,777,216; 4,096 unless set. Memory grows with it. */
+    /**
+     * Bytes of the longest word of a prompt. Memory grows with it.
+     *
+     * @param bytes 64 to 16,777,216; 4,096 unless set
+     * @return this
+     */
     public GeneratorOptions maxWordBytes(int bytes) {
         maxWordBytes = bytes;
         return this;
     }
 
-    /** Turns of a chat that {@link Generator#undo} can take back; each needs memory for a state. None unless set. */
+    /**
+     * Turns of a chat that {@link Generator#undo} can take back; each needs memory for a state.
+     *
+     * @param count none unless set
+     * @return this
+     */
     public GeneratorOptions undoTurns(int count) {
         if (count < 0) {
             throw OxbowException.invalid(count + " turns");

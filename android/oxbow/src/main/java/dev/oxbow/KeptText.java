@@ -22,7 +22,14 @@ public final class KeptText implements Closeable {
     private Session session;
     private Generator generator;
 
-    /** Opens nothing yet. What the file holds, if it is there, is where the text goes on. */
+    /**
+     * Opens nothing yet.
+     *
+     * @param model stays open as long as this
+     * @param sessionOptions of the session it makes
+     * @param generatorOptions of the generator it makes
+     * @param file what it holds, if it is there, is where the text goes on
+     */
     public KeptText(Model model, SessionOptions sessionOptions, GeneratorOptions generatorOptions, File file) {
         this.model = Objects.requireNonNull(model);
         this.sessionOptions = Objects.requireNonNull(sessionOptions);
@@ -31,8 +38,11 @@ public final class KeptText implements Closeable {
     }
 
     /**
-     * The generator, at the place of the text where it was. A file that is damaged, or was written by another model or with other
+     * The generator, opened if it is not. A file that is damaged, or was written by another model or with other
      * options, is refused with an {@link OxbowException}; {@link #forget} then begins anew.
+     *
+     * @return it, at the place of the text where it was
+     * @throws IOException when the file cannot be read
      */
     @WorkerThread
     public Generator generator() throws IOException {
@@ -62,12 +72,16 @@ public final class KeptText implements Closeable {
         }
     }
 
-    /** Whether its memory is in use. */
+    /** {@return whether its memory is in use} */
     public boolean isOpen() {
         return generator != null;
     }
 
-    /** Writes the state to the file, which is replaced as a whole. Does nothing to a text that was put aside. */
+    /**
+     * Writes the state to the file, which is replaced as a whole. Does nothing to a text that was put aside.
+     *
+     * @throws IOException when it cannot be written; the file is as it was
+     */
     @WorkerThread
     public void save() throws IOException {
         if (generator != null) {
@@ -75,7 +89,11 @@ public final class KeptText implements Closeable {
         }
     }
 
-    /** Saves the text and gives its memory back; {@link #generator} goes on with it. */
+    /**
+     * Saves the text and gives its memory back; {@link #generator} goes on with it.
+     *
+     * @throws IOException when it cannot be saved; nothing is given back then
+     */
     @WorkerThread
     public void putAside() throws IOException {
         save();
@@ -83,9 +101,11 @@ public final class KeptText implements Closeable {
     }
 
     /**
-     * What {@code ComponentCallbacks2.onTrimMemory} got: puts the text aside when nobody looks.
+     * Puts the text aside when nobody looks.
      *
+     * @param level what {@code ComponentCallbacks2.onTrimMemory} got
      * @return whether it was
+     * @throws IOException when it cannot be saved; nothing is given back then
      */
     @WorkerThread
     public boolean onTrimMemory(int level) throws IOException {
@@ -96,7 +116,11 @@ public final class KeptText implements Closeable {
         return true;
     }
 
-    /** Begins a new text: the file goes too. */
+    /**
+     * Begins a new text: the file goes too.
+     *
+     * @throws IOException when the file cannot be deleted
+     */
     @WorkerThread
     public void forget() throws IOException {
         if (generator != null) {

@@ -15,7 +15,13 @@ public final class LogMel extends NativeObject {
         this.frames = frames;
     }
 
-    /** {@code bins} bands with {@code frames} columns of 160 samples each. */
+    /**
+     * Room for a recording.
+     *
+     * @param bins bands
+     * @param frames columns of 160 samples each
+     * @return an empty recording
+     */
     public static LogMel create(int bins, int frames) {
         if (bins < 1 || frames < 1) {
             throw OxbowException.invalid(bins + " bands of " + frames + " columns");
@@ -25,20 +31,34 @@ public final class LogMel extends NativeObject {
         return mel;
     }
 
-    /** For an input of a model that hears: as many bands as it has rows, as many columns as it is wide. */
+    /**
+     * Room for what an input of a model that hears takes.
+     *
+     * @param input as many bands as it has rows, as many columns as it is wide
+     * @return an empty recording
+     */
     public static LogMel create(EntryInput input) {
         return create(input.getMaxRows(), input.getWidth());
     }
 
-    /** Takes samples as they come, and tells how many it took: fewer only when the recording is full. */
+    /**
+     * Takes samples as they come.
+     *
+     * @param samples at 16,000 in a second, -1 to 1
+     * @param offset of the first in the array
+     * @param count how many
+     * @return how many it took: fewer only when the recording is full
+     */
     public int push(float[] samples, int offset, int count) {
         DirectBuffers.checkRange(samples.length, offset, count, "samples");
         return push(handle(), samples, offset, count);
     }
 
     /**
-     * Fills up with silence, writes all bands as floats in native order to a direct buffer, and begins anew. As an input
-     * of an {@link EntryRun} they are what the model wants.
+     * Fills up with silence, writes all bands and begins anew. As an input of an {@link EntryRun} they are what the
+     * model wants.
+     *
+     * @param features a direct buffer, which gets floats in native order
      */
     public void finish(ByteBuffer features) {
         DirectBuffers.checkFloats(features, (long) bins * frames, "the buffer for features");

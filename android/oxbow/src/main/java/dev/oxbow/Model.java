@@ -56,13 +56,24 @@ public final class Model extends NativeObject {
         return this;
     }
 
-    /** Opens a file, as {@link OpenOptions} are unless they are set. */
+    /**
+     * Opens a file, as {@link OpenOptions} are unless they are set.
+     *
+     * @param path of the file
+     * @return the model
+     */
     @WorkerThread
     public static Model open(String path) {
         return open(path, new OpenOptions());
     }
 
-    /** Opens a file. */
+    /**
+     * Opens a file with options.
+     *
+     * @param path of the file
+     * @param options how to open it
+     * @return the model
+     */
     @WorkerThread
     public static Model open(String path, OpenOptions options) {
         byte[] bytes = Text.encode(path);
@@ -86,29 +97,51 @@ public final class Model extends NativeObject {
                         numbers(options)));
     }
 
-    /** Opens a file. */
+    /**
+     * Opens a file, as {@link OpenOptions} are unless they are set.
+     *
+     * @param file where it is
+     * @return the model
+     */
     @WorkerThread
     public static Model open(File file) {
         return open(file.getPath());
     }
 
-    /** The same with options. */
+    /**
+     * Opens a file with options.
+     *
+     * @param file where it is
+     * @param options how to open it
+     * @return the model
+     */
     @WorkerThread
     public static Model open(File file, OpenOptions options) {
         return open(file.getPath(), options);
     }
 
     /**
-     * Opens {@code length} bytes at {@code offset} of an open file, such as those of an {@code AssetFileDescriptor}. The
-     * offset must be a multiple of 64, which zipalign can see to, and the entry stored, not compressed. The descriptor
-     * may be closed afterwards.
+     * Opens part of an open file, such as what an {@code AssetFileDescriptor} tells.
+     *
+     * @param fd may be closed afterwards
+     * @param offset a multiple of 64, which zipalign can see to
+     * @param length of the entry, which must be stored, not compressed
+     * @return the model
      */
     @WorkerThread
     public static Model open(int fd, long offset, long length) {
         return open(fd, offset, length, new OpenOptions());
     }
 
-    /** The same with options. */
+    /**
+     * Opens part of an open file with options.
+     *
+     * @param fd may be closed afterwards
+     * @param offset a multiple of 64
+     * @param length bytes from there on
+     * @param options how to open it
+     * @return the model
+     */
     @WorkerThread
     public static Model open(int fd, long offset, long length, OpenOptions options) {
         if (offset < 0 || length < 0) {
@@ -132,16 +165,24 @@ public final class Model extends NativeObject {
     }
 
     /**
-     * Opens the bytes between position and limit of a direct buffer, which must begin at an address aligned to 64 (see
-     * {@link DirectBuffers#allocate}; a mapped file is) and must not be changed until the model is closed. The native
-     * side keeps the buffer alive.
+     * Opens what lies between position and limit of a direct buffer. The native side keeps the buffer alive.
+     *
+     * @param bytes begin at an address aligned to 64 (see {@link DirectBuffers#allocate}; a mapped file does) and must
+     *     not be changed until the model is closed
+     * @return the model
      */
     @WorkerThread
     public static Model open(ByteBuffer bytes) {
         return open(bytes, new OpenOptions());
     }
 
-    /** The same with options, of which those about a file are ignored. */
+    /**
+     * Opens what lies between position and limit of a direct buffer, with options.
+     *
+     * @param bytes as {@link #open(ByteBuffer)} wants them
+     * @param options of which those about a file are ignored
+     * @return the model
+     */
     @WorkerThread
     public static Model open(ByteBuffer bytes, OpenOptions options) {
         DirectBuffers.checkReadable(bytes, "the model");
@@ -157,97 +198,104 @@ public final class Model extends NativeObject {
                         numbers(options)));
     }
 
-    /** Name of the architecture, as in "llama". */
+    /** {@return the name of the architecture, as in "llama"} */
     public String getArchitecture() {
         return Text.decode(text(handle(), ARCHITECTURE, 0));
     }
 
-    /** What it is for. */
+    /** {@return what it is for} */
     public Task getTask() {
         return Task.of(info[TASK]);
     }
 
-    /** Token ids are below this. */
+    /** {@return what token ids are below} */
     public int getVocabulary() {
         return (int) info[VOCABULARY];
     }
 
-    /** Most tokens one {@link Session#run run} takes. */
+    /** {@return how many tokens one {@link Session#run run} takes at most} */
     public int getMaxSegment() {
         return (int) info[MAX_SEGMENT];
     }
 
-    /** Numbers in a row of the output: the vocabulary of a generator, the classes of a classifier. */
+    /**
+     * {@return how many numbers a row of the output has: the vocabulary of a generator, the classes of a classifier}
+     */
     public int getOutputWidth() {
         return (int) info[OUTPUT_WIDTH];
     }
 
-    /** Tokens a stream may have; 0: it is endless. */
+    /** {@return how many tokens a stream may have; 0: it is endless} */
     public long getCapacity() {
         return info[CAPACITY];
     }
 
-    /** Bytes of the file. */
+    /** {@return bytes of the file} */
     public long getFileBytes() {
         return info[FILE_BYTES];
     }
 
-    /** Bytes of the file that are weights. */
+    /** {@return bytes of the file that are weights} */
     public long getWeightBytes() {
         return info[WEIGHT_BYTES];
     }
 
-    /** Numbers that were trained. */
+    /** {@return how many numbers were trained} */
     public long getParameters() {
         return info[PARAMETERS];
     }
 
-    /** Multiplications with weights for one token. */
+    /** {@return multiplications with weights for one token} */
     public long getMacsPerToken() {
         return info[MACS_PER_TOKEN];
     }
 
-    /** Identifies the file's content; saved states are tied to it. */
+    /** {@return what identifies the file's content; saved states are tied to it} */
     public long getHash() {
         return info[HASH];
     }
 
-    /** Whether texts can be turned to tokens and back. */
+    /** {@return whether texts can be turned to tokens and back} */
     public boolean hasTokenizer() {
         return info[TOKENIZER] != 0;
     }
 
-    /** How its tokenizer cuts text. */
+    /** {@return how its tokenizer cuts text} */
     public TokenizerKind getTokenizerKind() {
         return TokenizerKind.of(info[TOKENIZER]);
     }
 
-    /** What a text starts with; -1: nothing. */
+    /** {@return what a text starts with; -1: nothing} */
     public int getStartToken() {
         return (int) info[START_TOKEN];
     }
 
-    /** What a text ends with; -1: nothing. There may be more: see {@link #endsText}. */
+    /** {@return what a text ends with; -1: nothing} There may be more: see {@link #endsText}. */
     public int getEndToken() {
         return (int) info[END_TOKEN];
     }
 
-    /** What fills the end of a text; -1: nothing. */
+    /** {@return what fills the end of a text; -1: nothing} */
     public int getPadToken() {
         return (int) info[PAD_TOKEN];
     }
 
-    /** What stands for a word to be filled in; -1: nothing. */
+    /** {@return what stands for a word to be filled in; -1: nothing} */
     public int getMaskToken() {
         return (int) info[MASK_TOKEN];
     }
 
-    /** Names of a classifier's classes that the file knows. */
+    /** {@return how many of a classifier's classes the file knows by name} */
     public int getLabelCount() {
         return (int) info[LABEL_COUNT];
     }
 
-    /** The name of a class. */
+    /**
+     * The name of a class.
+     *
+     * @param index below {@link #getLabelCount}
+     * @return the name
+     */
     public String getLabel(int index) {
         if (index < 0 || index >= getLabelCount()) {
             throw OxbowException.invalid("label " + index + " of " + getLabelCount());
@@ -256,15 +304,17 @@ public final class Model extends NativeObject {
     }
 
     /**
-     * What the file says of itself: "architecture", "licence", "converter", "source_hash", "settings.KEY", "sizes.KEY" or
-     * "quality.KEY"; null when it has no such key.
+     * What the file says of itself.
+     *
+     * @param key "architecture", "licence", "converter", "source_hash", "settings.KEY", "sizes.KEY" or "quality.KEY"
+     * @return what it says; null when it has no such key
      */
     public @Nullable String getMetadata(String key) {
         byte[] found = metadata(handle(), Text.encode(key));
         return found == null ? null : Text.decode(found);
     }
 
-    /** All that the file says of itself. */
+    /** {@return all that the file says of itself} */
     public Map<String, String> getAllMetadata() {
         Map<String, String> all = new LinkedHashMap<>();
         for (int i = 0; i < (int) info[METADATA_COUNT]; ++i) {
@@ -273,7 +323,7 @@ public final class Model extends NativeObject {
         return Collections.unmodifiableMap(all);
     }
 
-    /** The parts of the model that can be run. {@link Session#run} runs the last. */
+    /** {@return the parts of the model that can be run} {@link Session#run} runs the last. */
     public List<EntryPoint> getEntries() {
         List<EntryPoint> read = entries;
         if (read == null) {
@@ -286,7 +336,12 @@ public final class Model extends NativeObject {
         return read;
     }
 
-    /** The part with this name. */
+    /**
+     * A part of the model; a name that there is not is refused.
+     *
+     * @param name what {@link EntryPoint#getName} gives
+     * @return the part
+     */
     public EntryPoint getEntry(String name) {
         for (EntryPoint entry : getEntries()) {
             if (entry.getName().equals(name)) {
@@ -312,22 +367,32 @@ public final class Model extends NativeObject {
         return new EntryPoint(entry, name, numbers, inputs, outputs);
     }
 
-    /** What a model that was trained to answer wants before a question; empty when it was not. */
+    /** {@return what a model that was trained to answer wants before a question; empty when it was not} */
     public String getChatBefore() {
         return Text.decode(text(handle(), CHAT_BEFORE, 0));
     }
 
-    /** What it wants behind a question. */
+    /** {@return what it wants behind a question} */
     public String getChatAfter() {
         return Text.decode(text(handle(), CHAT_AFTER, 0));
     }
 
-    /** Whether a text ends with this token. */
+    /**
+     * Whether a text ends with a token.
+     *
+     * @param token of the vocabulary
+     * @return whether it does
+     */
     public boolean endsText(int token) {
         return endsText(handle(), token);
     }
 
-    /** The bytes of a token as the vocabulary has them, which need not be whole characters. */
+    /**
+     * A token as the vocabulary has it.
+     *
+     * @param token of the vocabulary
+     * @return its bytes, which need not be whole characters
+     */
     public byte[] getTokenBytes(int token) {
         return tokenBytes(handle(), token);
     }
@@ -338,14 +403,22 @@ public final class Model extends NativeObject {
         checkWeights(handle());
     }
 
-    /** Bytes of the arena that a session with these options needs: all it will ever use. */
+    /**
+     * The arena that a session needs: all it will ever use.
+     *
+     * @param options of that session
+     * @return its bytes
+     */
     public long getArenaBytes(SessionOptions options) {
         return getPlan(options).getArenaBytes();
     }
 
     /**
-     * All that a session with these options takes. With {@link Backend#VULKAN} this opens the device, and is refused with
-     * {@link OxbowException#NO_DEVICE} where there is none.
+     * All that a session takes. With {@link Backend#VULKAN} this opens the device, and is refused with {@link
+     * OxbowException#NO_DEVICE} where there is none.
+     *
+     * @param options of that session
+     * @return its memory, by what it is for
      */
     public SessionPlan getPlan(SessionOptions options) {
         long[] bytes = new long[SessionPlan.COUNT];
@@ -353,7 +426,10 @@ public final class Model extends NativeObject {
         return new SessionPlan(bytes);
     }
 
-    /** How to pick tokens, as the model's makers advise; the defaults of {@link SamplerOptions} where they did not. */
+    /**
+     * {@return how to pick tokens, as the model's makers advise; the defaults of {@link SamplerOptions} where they did
+     * not}
+     */
     public SamplerOptions getAdvisedSampling() {
         SamplerOptions options = new SamplerOptions();
         double[] values = new double[5];
@@ -365,7 +441,10 @@ public final class Model extends NativeObject {
                 .repetitionWindow((int) values[4]);
     }
 
-    /** How to search for texts, as the model's makers advise; the defaults of {@link BeamOptions} where they did not. */
+    /**
+     * {@return how to search for texts, as the model's makers advise; the defaults of {@link BeamOptions} where they
+     * did not}
+     */
     public BeamOptions getAdvisedBeams() {
         double[] values = new double[3];
         advisedBeams(handle(), values);

@@ -29,6 +29,7 @@ public final class ModelStore {
         /**
          * @param name of 1 to 64 small letters, digits and "_"
          * @param version the newer, the larger; 0 or more
+         * @param bytes how long the file is
          * @param sha256 the checksum of all bytes, as 64 hexadecimal digits
          */
         public Wanted(String name, int version, long bytes, String sha256) {
@@ -51,13 +52,25 @@ public final class ModelStore {
 
     /** Where the bytes come from. */
     public interface Source {
-        /** The bytes from this one on: 0, or, when an earlier try was cut off, where it ended. */
+        /**
+         * Begins to read.
+         *
+         * @param from the byte to begin with: 0, or, when an earlier try was cut off, where it ended
+         * @return the bytes from there on
+         * @throws IOException when it cannot be read; {@link ModelStore#fetch} then throws it
+         */
         InputStream open(long from) throws IOException;
     }
 
     /** Hears how far it is, on the thread that fetches. */
     public interface Progress {
-        /** After each piece; false: no more is wanted now. */
+        /**
+         * Called after each piece.
+         *
+         * @param done bytes that are there
+         * @param all bytes of the whole file
+         * @return false: no more is wanted now
+         */
         boolean onBytes(long done, long all);
     }
 
@@ -72,7 +85,11 @@ public final class ModelStore {
     private final File folder;
     private final Disk disk;
 
-    /** The folder is made when something is fetched. Nothing else should be in it. */
+    /**
+     * A store in a folder, which is made when something is fetched.
+     *
+     * @param folder nothing else should be in it
+     */
     public ModelStore(File folder) {
         this(folder, new Disk());
     }
@@ -82,7 +99,12 @@ public final class ModelStore {
         this.disk = disk;
     }
 
-    /** The newest version that is there; null: none is. */
+    /**
+     * The newest version that is there.
+     *
+     * @param name of the model
+     * @return its file; null: none is there
+     */
     public @Nullable File find(String name) {
         File newest = null;
         long version = -1;
@@ -97,15 +119,19 @@ public final class ModelStore {
         return newest;
     }
 
-    /** Bytes that the store takes, with what is half fetched. */
+    /** {@return bytes that the store takes, with what is half fetched} */
     public long getBytes() {
         return Arrays.stream(files()).mapToLong(File::length).sum();
     }
 
     /**
-     * The file of this version, fetched unless it is there. What fails throws and may be called again: it goes on where it ended,
-     * but for a wrong checksum, after which it begins anew.
+     * The file of a version, fetched unless it is there. What fails throws and may be called again: it goes on where it
+     * ended, but for a wrong checksum, after which it begins anew.
      *
+     * @param wanted what it must be
+     * @param source where it comes from
+     * @param progress hears how far it is
+     * @return the whole file, checked
      * @throws IOException when the source ends early or fails, the disk is full or fails, or the checksum is wrong
      * @throws OxbowException {@link OxbowException#CANCELLED} when the progress wanted no more
      */
@@ -126,7 +152,12 @@ public final class ModelStore {
         return file;
     }
 
-    /** Deletes all versions of a model, and what is half fetched. */
+    /**
+     * Deletes all versions of a model, and what is half fetched.
+     *
+     * @param name of the model
+     * @throws IOException when one of them cannot be deleted
+     */
     public void remove(String name) throws IOException {
         synchronized (ModelStore.class) {
             for (File file : files()) {

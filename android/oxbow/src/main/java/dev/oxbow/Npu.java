@@ -9,15 +9,26 @@ import java.util.Objects;
 public final class Npu extends NativeObject {
     private Npu() {}
 
-    /** With no settings. */
+    /**
+     * Opens an accelerator with no settings.
+     *
+     * @param plugin as with options
+     * @return the accelerator
+     */
     public static Npu open(String plugin) {
         return open(plugin, new NpuOptions());
     }
 
     /**
-     * @param plugin one that is built in ({@code ethosu}), the path of a library, or NAME for {@code liboxbow_npu_NAME.so} in
-     *     the app's own folder for native libraries. Vendors' libraries are not verified: name only what you trust.
-     * @throws OxbowException {@link OxbowException#NO_DEVICE} with the reason when the plug-in or its device is not there
+     * Opens an accelerator.
+     *
+     * @param plugin one that is built in ({@code ethosu}), the path of a library, or NAME for {@code
+     *     liboxbow_npu_NAME.so} in the app's own folder for native libraries. Vendors' libraries are not verified: name
+     *     only what you trust.
+     * @param options its settings, and who hears what it says
+     * @return the accelerator
+     * @throws OxbowException {@link OxbowException#NO_DEVICE} with the reason when the plug-in or its device is not
+     *     there
      */
     public static Npu open(String plugin, NpuOptions options) {
         byte[][] settings = new byte[options.settings.size()][];

@@ -12,14 +12,25 @@ public final class NpuOptions {
     /** Null: no log. */
     LogListener log;
 
-    /** A setting of the plug-in, such as a device's path; its manual lists them. */
+    /**
+     * A setting of the plug-in, such as a device's path; its manual lists them.
+     *
+     * @param key its name
+     * @param value its value
+     * @return this
+     */
     public NpuOptions set(String key, String value) {
         settings.add(Objects.requireNonNull(key));
         settings.add(Objects.requireNonNull(value));
         return this;
     }
 
-    /** Who hears what the plug-in says, until the accelerator and its sessions are closed. Nobody unless set. */
+    /**
+     * Who hears what the plug-in says, until the accelerator and its sessions are closed.
+     *
+     * @param listener nobody unless set
+     * @return this
+     */
     public NpuOptions log(LogListener listener) {
         log = Objects.requireNonNull(listener);
         return this;

@@ -28,69 +28,69 @@ public final class NpuReport {
         this.failure = failure;
     }
 
-    /** Layers that the accelerator has. */
+    /** {@return layers that the accelerator has} */
     public int getLayers() {
         return (int) numbers[LAYERS];
     }
 
-    /** What they need: memory of the device. */
+    /** {@return what they need: memory of the device} */
     public long getDeviceBytes() {
         return numbers[DEVICE_BYTES];
     }
 
-    /** Of the device's memory, the fast kind. */
+    /** {@return of the device's memory, the fast kind} */
     public long getFastBytes() {
         return numbers[FAST_BYTES];
     }
 
-    /** What they need: memory of the host. */
+    /** {@return what they need: memory of the host} */
     public long getHostBytes() {
         return numbers[HOST_BYTES];
     }
 
-    /** Runs of layers there. */
+    /** {@return runs of layers there} */
     public long getRuns() {
         return numbers[RUNS];
     }
 
-    /** Rows in those runs. */
+    /** {@return rows in those runs} */
     public long getRows() {
         return numbers[ROWS];
     }
 
-    /** Runs of those layers that the CPU made: few rows, or a failure. */
+    /** {@return runs of those layers that the CPU made: few rows, or a failure} */
     public long getCpuRuns() {
         return numbers[CPU_RUNS];
     }
 
-    /** Time of the runs there. */
+    /** {@return time of the runs there} */
     public long getNanoseconds() {
         return numbers[NANOSECONDS];
     }
 
-    /** Shadow mode: numbers compared. */
+    /** {@return in shadow mode: numbers compared} */
     public long getCompared() {
         return numbers[COMPARED];
     }
 
-    /** Shadow mode: how many differ. */
+    /** {@return in shadow mode: how many differ} */
     public long getDifferent() {
         return numbers[DIFFERENT];
     }
 
-    /** Shadow mode: the step of the largest difference. */
+    /** {@return in shadow mode: the step of the largest difference} */
     public int getLargestStep() {
         return (int) numbers[LARGEST_STEP];
     }
 
-    /** Shadow mode. */
+    /** {@return in shadow mode: the largest difference} */
     public float getLargestDifference() {
         return largestDifference;
     }
 
     /**
-     * Null, or how the plug-in has failed or broken a promise. That layer, and all since, were computed by the CPU: results
-     * and states are whole.
+     * {@return null, or how the plug-in has failed or broken a promise} That layer, and all since, were computed by the
+     * CPU: results and states are whole.
      */
     public @Nullable String getFailure() {
         return failure;

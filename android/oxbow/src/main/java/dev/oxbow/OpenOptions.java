@@ -15,28 +15,45 @@ public final class OpenOptions {
     /** Null: the default ones. */
     SessionOptions session;
 
-    /** Whether a file is mapped, as it is unless this is set, or read. */
+    /**
+     * Whether a file is mapped or read.
+     *
+     * @param how mapped unless set
+     * @return this
+     */
     public OpenOptions access(Access how) {
         access = Objects.requireNonNull(how);
         return this;
     }
 
-    /** Whether all pages are asked for at once, in the background, instead of one by one in the first run. Off. */
+    /**
+     * Whether all pages are asked for at once, in the background, instead of one by one in the first run.
+     *
+     * @param on off unless set
+     * @return this
+     */
     public OpenOptions prefetch(boolean on) {
         prefetch = on;
         return this;
     }
 
-    /** Whether {@link Model#checkWeights} is part of opening. Off. */
+    /**
+     * Whether {@link Model#checkWeights} is part of opening.
+     *
+     * @param on off unless set
+     * @return this
+     */
     public OpenOptions checkWeights(boolean on) {
         checkWeights = on;
         return this;
     }
 
     /**
-     * Where {@link Access#READ} reads to: the bytes between position and limit of this direct buffer, which begin at an
-     * address aligned to 64 (see {@link DirectBuffers#allocate}), are as many as the file has and are the model's until it
-     * is closed.
+     * Where {@link Access#READ} reads to.
+     *
+     * @param buffer a direct one; what lies between position and limit begins at an address aligned to 64 (see {@link
+     *     DirectBuffers#allocate}), has as many bytes as the file and is the model's until it is closed
+     * @return this
      */
     public OpenOptions memory(ByteBuffer buffer) {
         DirectBuffers.checkWritable(buffer, "the memory for the file");
@@ -44,15 +61,23 @@ public final class OpenOptions {
         return this;
     }
 
-    /** Who hears what happens to the model, its sessions and generators. Nobody unless set. */
+    /**
+     * Who hears what happens to the model, its sessions and generators.
+     *
+     * @param listener nobody unless set
+     * @return this
+     */
     public OpenOptions log(LogListener listener) {
         log = Objects.requireNonNull(listener);
         return this;
     }
 
     /**
-     * The options of the session that will be created. Opening plans a session anyway: one with these options is not
-     * planned again, and a backend that cannot be had is told at once. A lender is refused.
+     * The session that will be created. Opening plans one anyway: this one is then not planned again, and a backend
+     * that cannot be had is told at once.
+     *
+     * @param planned its options; a lender is refused
+     * @return this
      */
     public OpenOptions session(SessionOptions planned) {
         session = Objects.requireNonNull(planned);

@@ -13,23 +13,28 @@ public final class Oxbow {
         // Naming the class has run its initializer.
     }
 
-    /** Version of the native library, as in "0.1.0". */
+    /** {@return the version of the native library, as in "0.1.0"} */
     public static String getVersion() {
         int version = version();
         return version / 10000 + "." + version / 100 % 100 + "." + version % 100;
     }
 
-    /** Whether sessions can be created with this backend; some are an option of the native library's build. */
+    /**
+     * Whether sessions can be created with a backend.
+     *
+     * @param backend some are an option of the native library's build
+     * @return whether this one is in it
+     */
     public static boolean isBuiltIn(Backend backend) {
         return isBuiltIn(backend.ordinal());
     }
 
-    /** Native objects that are not freed yet, of all kinds: to find leaks with. */
+    /** {@return native objects that are not freed yet, of all kinds: to find leaks with} */
     public static int getLivingObjects() {
         return livingObjects();
     }
 
-    /** Native memory that those objects hold, without what lies in files and in buffers of the application. */
+    /** {@return native memory that those objects hold, without what lies in files and in buffers of the application} */
     public static long getNativeBytes() {
         return Cleanup.heldBytes();
     }

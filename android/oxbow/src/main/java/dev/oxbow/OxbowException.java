@@ -100,17 +100,17 @@ public class OxbowException extends RuntimeException {
         return of(INVALID_ARGUMENT, message);
     }
 
-    /** One of the constants of this class, or one that only a newer native library knows. */
+    /** {@return one of the constants of this class, or one that only a newer native library knows} */
     public int getCode() {
         return code;
     }
 
-    /** The step of the model that failed; -1: none was running. */
+    /** {@return the step of the model that failed; -1: none was running} */
     public int getStep() {
         return step;
     }
 
-    /** Its op; empty: none was running. */
+    /** {@return its op; empty: none was running} */
     public String getOp() {
         return op;
     }

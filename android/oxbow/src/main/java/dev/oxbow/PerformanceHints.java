@@ -18,11 +18,12 @@ public final class PerformanceHints implements Closeable {
     }
 
     /**
-     * For the thread that calls, which is to be the one that generates, and those that {@code start} starts: create the session
-     * with its threads in it.
+     * Hints for the thread that calls, which is to be the one that generates, and those that {@code start} starts.
      *
      * @param context an {@code android.content.Context}
      * @param targetNanoseconds what a token may take, such as 50 million for twenty in a second
+     * @param start creates the session with its threads
+     * @return hints that do nothing where the phone takes none
      */
     public static PerformanceHints create(Object context, long targetNanoseconds, Runnable start) {
         if (targetNanoseconds < 1) {
@@ -48,12 +49,16 @@ public final class PerformanceHints implements Closeable {
         return new PerformanceHints(session);
     }
 
-    /** Whether the phone takes hints. */
+    /** {@return whether the phone takes hints} */
     public boolean isSupported() {
         return session != null;
     }
 
-    /** What a token took, just now. */
+    /**
+     * Tells the phone of a token that was just made.
+     *
+     * @param nanoseconds what it took
+     */
     public void report(long nanoseconds) {
         if (nanoseconds > 0) {
             Android.call(session, "reportActualWorkDuration", new Class<?>[] {long.class}, nanoseconds);

@@ -9,18 +9,26 @@ import java.nio.ByteBuffer;
 public abstract class Resumable extends NativeObject {
     Resumable() {}
 
-    /** Bytes of a saved state. The same at every position of the stream. */
+    /** {@return bytes of a saved state} The same at every position of the stream. */
     public abstract long getStateBytes();
 
-    /** Writes the state, with a checksum, into a direct buffer from its position on. */
+    /**
+     * Writes the state, with a checksum.
+     *
+     * @param state a direct buffer, from its position on
+     */
     @WorkerThread
     public abstract void save(ByteBuffer state);
 
-    /** Goes on where {@link #save} was called; what lies between position and limit is that state. A refused one changes nothing. */
+    /**
+     * Goes on where {@link #save} was called. A state that is refused changes nothing.
+     *
+     * @param state a direct buffer; what lies between position and limit is that state
+     */
     @WorkerThread
     public abstract void load(ByteBuffer state);
 
-    /** The state as an array. */
+    /** {@return the state as an array} */
     @WorkerThread
     public final byte[] save() {
         ByteBuffer state = stateNow();
@@ -29,7 +37,11 @@ public abstract class Resumable extends NativeObject {
         return bytes;
     }
 
-    /** Goes on with a state that is an array. */
+    /**
+     * Goes on with a state that is an array.
+     *
+     * @param bytes what {@link #save()} gave
+     */
     @WorkerThread
     public final void load(byte[] bytes) {
         ByteBuffer state = DirectBuffers.allocate(bytes.length);
@@ -38,13 +50,23 @@ public abstract class Resumable extends NativeObject {
         load(state);
     }
 
-    /** Writes the state to a file, which is replaced as a whole or, with an exception, not at all. */
+    /**
+     * Writes the state to a file, which is replaced as a whole or, with an exception, not at all.
+     *
+     * @param file where to
+     * @throws IOException when it cannot be written
+     */
     @WorkerThread
     public final void save(File file) throws IOException {
         WholeFile.write(file, stateNow());
     }
 
-    /** Goes on with the state in a file. */
+    /**
+     * Goes on with the state in a file.
+     *
+     * @param file where from
+     * @throws IOException when it cannot be read
+     */
     @WorkerThread
     public final void load(File file) throws IOException {
         load(WholeFile.read(file));

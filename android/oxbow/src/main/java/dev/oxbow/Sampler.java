@@ -10,7 +10,13 @@ public final class Sampler extends NativeObject {
         this.vocabulary = vocabulary;
     }
 
-    /** For logits of this model. */
+    /**
+     * A sampler for logits of a model.
+     *
+     * @param model whose logits they are
+     * @param options how to pick
+     * @return the sampler
+     */
     public static Sampler create(Model model, SamplerOptions options) {
         Sampler sampler = new Sampler(model.getOutputWidth());
         sampler.own(
@@ -25,12 +31,21 @@ public final class Sampler extends NativeObject {
         return sampler;
     }
 
-    /** Tells of a token that was fed, for the repetition penalty. */
+    /**
+     * Tells of a token that was fed.
+     *
+     * @param token for the repetition penalty
+     */
     public void accept(int token) {
         accept(handle(), token);
     }
 
-    /** Picks from logits in a direct buffer in native order. -inf makes a token impossible. */
+    /**
+     * Picks a token.
+     *
+     * @param logits in a direct buffer in native order; -inf makes a token impossible
+     * @return the token
+     */
     public int pick(ByteBuffer logits) {
         DirectBuffers.checkReadable(logits, "the buffer of logits");
         DirectBuffers.checkOrder(logits, "the buffer of logits");

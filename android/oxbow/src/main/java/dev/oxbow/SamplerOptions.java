@@ -9,68 +9,98 @@ public final class SamplerOptions {
     int repetitionWindow = 64;
     long seed;
 
-    /** 0: always the most likely token; the rest is then ignored but the penalty. 0.8 unless set. */
+    /**
+     * How freely tokens are picked.
+     *
+     * @param value 0: always the most likely token; the rest is then ignored but the penalty. 0.8 unless set
+     * @return this
+     */
     public SamplerOptions temperature(float value) {
         temperature = value;
         return this;
     }
 
-    /** Keep the k most likely tokens; 0: all. */
+    /**
+     * Keep the k most likely tokens.
+     *
+     * @param k 0: all
+     * @return this
+     */
     public SamplerOptions topK(int k) {
         topK = notNegative(k, "topK");
         return this;
     }
 
-    /** Keep the most likely tokens that together reach this probability; 1: all. */
+    /**
+     * Keep the most likely tokens that together reach a probability.
+     *
+     * @param probability 1: all
+     * @return this
+     */
     public SamplerOptions topP(float probability) {
         topP = probability;
         return this;
     }
 
-    /** Above 1 makes tokens of the window less likely; 1: off. */
+    /**
+     * Makes tokens of the window less likely.
+     *
+     * @param factor above 1; 1: off
+     * @return this
+     */
     public SamplerOptions repetitionPenalty(float factor) {
         repetitionPenalty = factor;
         return this;
     }
 
-    /** The last tokens that the penalty looks at; 64 unless set. */
+    /**
+     * The last tokens that the penalty looks at.
+     *
+     * @param tokens 64 unless set
+     * @return this
+     */
     public SamplerOptions repetitionWindow(int tokens) {
         repetitionWindow = notNegative(tokens, "repetitionWindow");
         return this;
     }
 
-    /** Same seed, same logits: same tokens, on every machine. All 64 bits count. */
+    /**
+     * Same seed, same logits: same tokens, on every machine.
+     *
+     * @param value all 64 bits count
+     * @return this
+     */
     public SamplerOptions seed(long value) {
         seed = value;
         return this;
     }
 
-    /** What {@link #temperature} set. */
+    /** {@return what {@link #temperature} set} */
     public float getTemperature() {
         return temperature;
     }
 
-    /** What {@link #topK} set. */
+    /** {@return what {@link #topK} set} */
     public int getTopK() {
         return topK;
     }
 
-    /** What {@link #topP} set. */
+    /** {@return what {@link #topP} set} */
     public float getTopP() {
         return topP;
     }
 
-    /** What {@link #repetitionPenalty} set. */
+    /** {@return what {@link #repetitionPenalty} set} */
     public float getRepetitionPenalty() {
         return repetitionPenalty;
     }
 
-    /** What {@link #repetitionWindow} set. */
+    /** {@return what {@link #repetitionWindow} set} */
     public int getRepetitionWindow() {
         return repetitionWindow;
     }
 
-    /** What {@link #seed} set. */
+    /** {@return what {@link #seed} set} */
     public long getSeed() {
         return seed;
     }

@@ -12,17 +12,17 @@ public final class Scored {
         this.probability = probability;
     }
 
-    /** The number of the class, or the token. */
+    /** {@return the number of the class, or the token} */
     public int getIndex() {
         return index;
     }
 
-    /** The name of the class, or its number where the file knows none; or the word. */
+    /** {@return the name of the class, or its number where the file knows none; or the word} */
     public String getText() {
         return text;
     }
 
-    /** All that a model chooses from add up to 1. */
+    /** {@return how likely it is} All that a model chooses from add up to 1. */
     public double getProbability() {
         return probability;
     }

@@ -29,13 +29,24 @@ public final class Session extends Resumable {
         this.model = model;
     }
 
-    /** One thread, the fastest kernels, memory of its own. */
+    /**
+     * A session of one thread, with the fastest kernels and memory of its own.
+     *
+     * @param model what it streams through
+     * @return an empty stream
+     */
     @WorkerThread
     public static Session create(Model model) {
         return create(model, new SessionOptions());
     }
 
-    /** An empty stream; all of its memory is taken here. */
+    /**
+     * A session with options; all of its memory is taken here.
+     *
+     * @param model what it streams through
+     * @param options threads, backend, memory
+     * @return an empty stream
+     */
     @WorkerThread
     public static Session create(Model model, SessionOptions options) {
         Session session = new Session(Objects.requireNonNull(model));
@@ -52,20 +63,28 @@ public final class Session extends Resumable {
         return session;
     }
 
-    /** The model that it streams through. */
+    /** {@return the model that it streams through} */
     public Model getModel() {
         return model;
     }
 
-    /** Feeds all tokens, in segments of {@link Model#getMaxSegment}, and keeps the logits of the last. */
+    /**
+     * Feeds all tokens, in segments of {@link Model#getMaxSegment}, and keeps the logits of the last.
+     *
+     * @param tokens of the model's vocabulary
+     */
     @WorkerThread
     public void feed(int[] tokens) {
         feed(tokens, 0, tokens.length);
     }
 
     /**
-     * The same for part of an array. A token the model does not have is refused before anything of its segment is fed;
-     * {@link #getPosition} tells where the stream is.
+     * Feeds part of an array, as {@link #feed(int[])} does. A token the model does not have is refused before anything
+     * of its segment is fed; {@link #getPosition} tells where the stream is.
+     *
+     * @param tokens of the model's vocabulary
+     * @param offset of the first in the array
+     * @param count how many
      */
     @WorkerThread
     public void feed(int[] tokens, int offset, int count) {
@@ -73,24 +92,43 @@ public final class Session extends Resumable {
         feed(handle(), tokens, offset, count);
     }
 
-    /** Feeds one token. */
+    /**
+     * Feeds one token.
+     *
+     * @param token of the model's vocabulary
+     */
     @WorkerThread
     public void feed(int token) {
         feedOne(handle(), token);
     }
 
-    /** Picks the next token from the logits that {@link #feed} kept; feeds nothing. */
+    /**
+     * Picks the next token from the logits that {@link #feed} kept; feeds nothing.
+     *
+     * @param sampler says how
+     * @return the token
+     */
     public int sample(Sampler sampler) {
         return sample(handle(), sampler, sampler.handle());
     }
 
-    /** Copies the logits that {@link #feed} kept: {@link Model#getOutputWidth} floats in native order. */
+    /**
+     * Copies the logits that {@link #feed} kept.
+     *
+     * @param logits gets {@link Model#getOutputWidth} floats in native order
+     */
     public void readLogits(ByteBuffer logits) {
         DirectBuffers.checkFloats(logits, model.getOutputWidth(), "the buffer for logits");
         readLogits(handle(), logits, logits.position(), logits.remaining());
     }
 
-    /** Feeds 1 to {@link Model#getMaxSegment} tokens and computes no logits. */
+    /**
+     * Feeds tokens and computes no logits.
+     *
+     * @param tokens of the model's vocabulary
+     * @param offset of the first in the array
+     * @param count 1 to {@link Model#getMaxSegment}
+     */
     @WorkerThread
     public void run(int[] tokens, int offset, int count) {
         DirectBuffers.checkRange(tokens.length, offset, count, "tokens");
@@ -98,8 +136,13 @@ public final class Session extends Resumable {
     }
 
     /**
-     * Feeds 1 to {@link Model#getMaxSegment} tokens and writes the output of the last {@code rows} of them, as floats in
-     * native order: {@code rows} times {@link Model#getOutputWidth}. For a classifier {@code rows} is 1.
+     * Feeds tokens and writes the output of the last of them, as floats in native order.
+     *
+     * @param tokens of the model's vocabulary
+     * @param offset of the first in the array
+     * @param count 1 to {@link Model#getMaxSegment}
+     * @param logits gets {@code rows} times {@link Model#getOutputWidth}
+     * @param rows of how many tokens; 1 for a classifier
      */
     @WorkerThread
     public void run(int[] tokens, int offset, int count, ByteBuffer logits, int rows) {
@@ -111,7 +154,11 @@ public final class Session extends Resumable {
         run(handle(), tokens, offset, count, logits, logits.position(), logits.remaining(), rows);
     }
 
-    /** Runs an entry point of this session's model with named inputs, and fills the outputs that were wanted. */
+    /**
+     * Runs an entry point of this session's model.
+     *
+     * @param run its named inputs, and the outputs that are wanted, which are filled
+     */
     @WorkerThread
     public void run(EntryRun run) {
         int count = run.names.size();
@@ -132,8 +179,11 @@ public final class Session extends Resumable {
 
     /**
      * Several texts of different lengths through a model whose runs start anew each time, such as an encoder or a
-     * classifier. No padding is needed, and none is computed. Their outputs follow each other in a direct buffer in native
-     * order: one row per text where {@link EntryPoint#getOutputRows} is 1, else one per token.
+     * classifier. No padding is needed, and none is computed.
+     *
+     * @param texts their tokens
+     * @param output a direct buffer in native order, which gets the output of one after the other: one row per text
+     *     where {@link EntryPoint#getOutputRows} is 1, else one per token
      */
     @WorkerThread
     public void runBatch(int[][] texts, ByteBuffer output) {
@@ -154,16 +204,25 @@ public final class Session extends Resumable {
     }
 
     /**
-     * Feeds a token to each of several sessions of one model. Those that share their memory
-     * ({@link SessionOptions#lender}) go through the model together, so that its weights are read once for all of them:
-     * several streams cost little more than one. Others run one after the other. The results are the same bits.
+     * Feeds a token to each of several sessions of one model. Those that share their memory ({@link
+     * SessionOptions#lender}) go through the model together, so that its weights are read once for all of them: several
+     * streams cost little more than one. Others run one after the other. The results are the same bits.
+     *
+     * @param sessions of one model
+     * @param tokens one for each
      */
     @WorkerThread
     public static void runTogether(Session[] sessions, int[] tokens) {
         runTogether(sessions, handlesOf(sessions, tokens), tokens, null, 0, 0);
     }
 
-    /** The same, and writes the logits of each, {@link Model#getOutputWidth} floats in native order, one row after the other. */
+    /**
+     * Feeds a token to each of several sessions, as {@link #runTogether(Session[], int[])} does.
+     *
+     * @param sessions of one model
+     * @param tokens one for each
+     * @param logits gets those of each, {@link Model#getOutputWidth} floats in native order, one row after the other
+     */
     @WorkerThread
     public static void runTogether(Session[] sessions, int[] tokens, ByteBuffer logits) {
         long[] handles = handlesOf(sessions, tokens);
@@ -182,12 +241,20 @@ public final class Session extends Resumable {
         return handles;
     }
 
-    /** Makes this stream equal to that of its lender, of its borrower, or of a borrower of the same. */
+    /**
+     * Makes this stream equal to another.
+     *
+     * @param other its lender, its borrower, or a borrower of the same
+     */
     public void copyFrom(Session other) {
         copy(handle(), other, other.handle());
     }
 
-    /** Reads the text to translate, of a model that translates. Starts a new stream. */
+    /**
+     * Reads the text to translate, of a model that translates. Starts a new stream.
+     *
+     * @param tokens of the text
+     */
     @WorkerThread
     public void encode(int[] tokens) {
         encode(handle(), tokens, tokens.length);
@@ -196,7 +263,10 @@ public final class Session extends Resumable {
     /**
      * One row for a whole text, of a model whose runs start anew each time, such as an encoder.
      *
+     * @param tokens of the text
+     * @param pooling how its rows become one
      * @param normalise whether the row is divided by its length, so that its products with others are cosines
+     * @return the row
      */
     @WorkerThread
     public float[] embed(int[] tokens, Pooling pooling, boolean normalise) {
@@ -220,30 +290,30 @@ public final class Session extends Resumable {
         reset(handle());
     }
 
-    /** Tokens fed since the last reset. */
+    /** {@return tokens fed since the last reset} */
     public long getPosition() {
         return position(handle());
     }
 
-    /** Bytes of the arena. */
+    /** {@return bytes of the arena} */
     public long getArenaBytes() {
         return arenaBytes(handle());
     }
 
-    /** Bytes that a library behind the backend took beside the arena; 0 for this library's own backends. */
+    /** {@return bytes that a library behind the backend took beside the arena; 0 for this library's own backends} */
     public long getBackendBytes() {
         return backendBytes(handle());
     }
 
     /**
-     * The compiled shaders of the session's device, to be stored and given to later sessions with
-     * {@link SessionOptions#pipelineCache}. Empty without a device.
+     * {@return the compiled shaders of the session's device; empty without a device} To be stored and given to later
+     * sessions with {@link SessionOptions#pipelineCache}.
      */
     public byte[] getPipelineCache() {
         return pipelineCache(handle());
     }
 
-    /** What the accelerator has done since this session was created with {@link SessionOptions#npu}. */
+    /** {@return what the accelerator has done since this session was created with {@link SessionOptions#npu}} */
     public NpuReport getNpuReport() {
         long[] numbers = new long[NpuReport.COUNT];
         float[] difference = new float[1];
@@ -251,7 +321,7 @@ public final class Session extends Resumable {
         return new NpuReport(numbers, difference[0], failure == null ? null : Text.decode(failure));
     }
 
-    /** Who computes each step: the names of backends. */
+    /** {@return who computes each step: the names of backends} */
     public List<String> getStepProviders() {
         List<String> names = new ArrayList<>();
         for (byte[] name; (name = stepProvider(handle(), names.size())) != null; ) {
@@ -260,7 +330,7 @@ public final class Session extends Resumable {
         return names;
     }
 
-    /** Names of what can be looked into: states, and outputs beside the main one. */
+    /** {@return names of what can be looked into: states, and outputs beside the main one} */
     public List<String> getTensorNames() {
         List<String> names = new ArrayList<>();
         long[] numbers = new long[TensorInfo.COUNT];
@@ -270,34 +340,55 @@ public final class Session extends Resumable {
         return names;
     }
 
-    /** A state or an output by its name. */
+    /**
+     * A state or an output; a name that there is not is refused.
+     *
+     * @param name one of {@link #getTensorNames}
+     * @return its shape
+     */
     public TensorInfo getTensor(String name) {
         long[] numbers = new long[TensorInfo.COUNT];
         tensorInfo(handle(), findTensor(handle(), Text.encode(name)), numbers);
         return new TensorInfo(name, numbers);
     }
 
-    /** Its rows that are filled, the oldest first, as floats in native order in a direct buffer. */
+    /**
+     * The rows of a state or an output that are filled, the oldest first.
+     *
+     * @param name one of {@link #getTensorNames}
+     * @param values a direct buffer, which gets floats in native order
+     */
     public void readTensor(String name, ByteBuffer values) {
         DirectBuffers.checkFloats(values, 0, "the buffer for the tensor");
         readTensor(handle(), findTensor(handle(), Text.encode(name)), values, values.position(), values.remaining());
     }
 
-    /** Bytes of native memory that a draft of so many tokens takes. */
+    /**
+     * Native memory that a draft takes.
+     *
+     * @param tokens that it has at most
+     * @return its bytes
+     */
     public long getDraftBytes(int tokens) {
         return draftBytes(handle(), tokens);
     }
 
     /**
-     * From here on all runs are a draft, of {@code tokens} in all at most: {@link #keep} takes back what was not right. For
-     * speculation: a small model guesses, one run of this one judges. The memory for it is allocated here and freed with
-     * the session or by the next draft. Refused where states depend on how a stream is cut, and on a device.
+     * From here on all runs are a draft: {@link #keep} takes back what was not right. For speculation: a small model
+     * guesses, one run of this one judges. The memory for it is allocated here and freed with the session or by the
+     * next draft. Refused where states depend on how a stream is cut, and on a device.
+     *
+     * @param tokens that it has at most
      */
     public void draft(int tokens) {
         draft(handle(), tokens);
     }
 
-    /** Ends the draft: the stream is what it would be after the first {@code tokens} of it. */
+    /**
+     * Ends the draft.
+     *
+     * @param tokens the stream is what it would be after the first so many of it
+     */
     public void keep(int tokens) {
         keep(handle(), tokens);
     }
@@ -322,13 +413,21 @@ public final class Session extends Resumable {
         state(handle(), LOAD, state, state.position(), state.remaining());
     }
 
-    /** As {@link #save} without the checksum, at the speed of a copy: for buffers that stay in this process. */
+    /**
+     * As {@link #save} without the checksum, at the speed of a copy.
+     *
+     * @param state a direct buffer that stays in this process
+     */
     public void checkpoint(ByteBuffer state) {
         DirectBuffers.checkWritable(state, "the buffer for the checkpoint");
         state(handle(), CHECKPOINT, state, state.position(), state.remaining());
     }
 
-    /** Back to where {@link #checkpoint} was called. */
+    /**
+     * Back to where {@link #checkpoint} was called.
+     *
+     * @param state what it wrote
+     */
     public void rewind(ByteBuffer state) {
         DirectBuffers.checkReadable(state, "the checkpoint");
         state(handle(), REWIND, state, state.position(), state.remaining());

@@ -20,47 +20,47 @@ public final class SessionPlan {
         this.bytes = bytes;
     }
 
-    /** Of the arena, all in all: what the next four are parts of. */
+    /** {@return of the arena, all in all: what the next four are parts of} */
     public long getArenaBytes() {
         return bytes[ARENA];
     }
 
-    /** Of the arena: steps and threads. */
+    /** {@return of the arena: steps and threads} */
     public long getSessionBytes() {
         return bytes[SESSION];
     }
 
-    /** Of the arena: what the stream remembers. */
+    /** {@return of the arena: what the stream remembers} */
     public long getStateBytes() {
         return bytes[STATE];
     }
 
-    /** Of the arena: what one run computes. */
+    /** {@return of the arena: what one run computes} */
     public long getActivationBytes() {
         return bytes[ACTIVATION];
     }
 
-    /** Of the arena: what one step needs for itself. */
+    /** {@return of the arena: what one step needs for itself} */
     public long getScratchBytes() {
         return bytes[SCRATCH];
     }
 
-    /** Beside the arena: memory of a device. */
+    /** {@return beside the arena: memory of a device} */
     public long getDeviceBytes() {
         return bytes[DEVICE];
     }
 
-    /** Beside the arena: what a library behind the backend copies the weights to. */
+    /** {@return beside the arena: what a library behind the backend copies the weights to} */
     public long getLibraryBytes() {
         return bytes[LIBRARY];
     }
 
-    /** Of a saved state or a checkpoint. */
+    /** {@return bytes of a saved state or a checkpoint} */
     public long getCheckpointBytes() {
         return bytes[CHECKPOINT];
     }
 
-    /** Of each beam of a {@link BeamSearch} but the first. */
+    /** {@return bytes of each beam of a {@link BeamSearch} but the first} */
     public long getBeamBytes() {
         return bytes[BEAM];
     }

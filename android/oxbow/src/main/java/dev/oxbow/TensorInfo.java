@@ -16,22 +16,22 @@ public final class TensorInfo {
         this.info = info;
     }
 
-    /** What {@link Session#readTensor} calls it. */
+    /** {@return what {@link Session#readTensor} calls it} */
     public String getName() {
         return name;
     }
 
-    /** Rows that are filled now. */
+    /** {@return how many rows are filled now} */
     public int getRows() {
         return (int) info[ROWS];
     }
 
-    /** Rows at most. */
+    /** {@return how many rows it has at most} */
     public int getMaxRows() {
         return (int) info[MAX_ROWS];
     }
 
-    /** Numbers in a row. */
+    /** {@return how many numbers a row has} */
     public int getWidth() {
         return (int) info[WIDTH];
     }

@@ -25,19 +25,36 @@ public final class TextModel implements Closeable {
         this.tokenizer = tokenizer;
     }
 
-    /** With a session of one thread. */
+    /**
+     * Opens a file for a session of one thread.
+     *
+     * @param path of the file
+     * @return the model, ready to answer
+     */
     @WorkerThread
     public static TextModel open(String path) {
         return open(path, new SessionOptions());
     }
 
-    /** Opens the file for a session with these options. */
+    /**
+     * Opens a file for a session with options.
+     *
+     * @param path of the file
+     * @param options of the session
+     * @return the model, ready to answer
+     */
     @WorkerThread
     public static TextModel open(String path, SessionOptions options) {
         return open(Model.open(path, new OpenOptions().session(options)), options);
     }
 
-    /** Takes the model: it is closed with this object, or here if this fails. */
+    /**
+     * Takes a model that is open.
+     *
+     * @param model is closed with this object, or here if this fails
+     * @param options of the session
+     * @return the model, ready to answer
+     */
     @WorkerThread
     public static TextModel open(Model model, SessionOptions options) {
         Session session = null;
@@ -56,17 +73,22 @@ public final class TextModel implements Closeable {
         }
     }
 
-    /** The model; it is closed with this object. */
+    /** {@return the model; it is closed with this object} */
     public Model getModel() {
         return model;
     }
 
-    /** The session; it is closed with this object. */
+    /** {@return the session; it is closed with this object} */
     public Session getSession() {
         return session;
     }
 
-    /** All classes, the likeliest first. A model with one number instead of classes is refused: run its session. */
+    /**
+     * What kind of text it is. A model with one number instead of classes is refused: run its session.
+     *
+     * @param text as people write it
+     * @return all classes, the likeliest first
+     */
     @WorkerThread
     public List<Scored> classify(String text) {
         want(Task.CLASSIFY, "tells no classes");
@@ -87,9 +109,11 @@ public final class TextModel implements Closeable {
     }
 
     /**
-     * One row for the text, made as the model's makers do: pooling, length 1 or not, and the words before a text come from
-     * the file. A text longer than the model reads is cut behind. Where the file says nothing of pooling, it is refused:
-     * {@link Session#embed} takes it.
+     * A row for a text, made as the model's makers do: pooling, length 1 or not, and the words before a text come from
+     * the file. Where it says nothing of pooling, it is refused: {@link Session#embed} takes it.
+     *
+     * @param text what the model does not read any more is cut behind
+     * @return the row
      */
     @WorkerThread
     public float[] embed(String text) {
@@ -111,7 +135,12 @@ public final class TextModel implements Closeable {
                 tokens, Pooling.valueOf(pooling.toUpperCase(Locale.ROOT)), "true".equals(setting("normalise")));
     }
 
-    /** The likeliest translation, searched for as the model's makers advise. */
+    /**
+     * Translates, searching as the model's makers advise.
+     *
+     * @param text as people write it
+     * @return the likeliest translation
+     */
     @WorkerThread
     public String translate(String text) {
         want(Task.TRANSLATE, "does not translate");
@@ -124,8 +153,11 @@ public final class TextModel implements Closeable {
     }
 
     /**
-     * Words for the first gap of a text, the likeliest first. A gap is written as the model's own mask, such as "[MASK]":
-     * {@link #getMask} tells it.
+     * Words for the first gap of a text.
+     *
+     * @param text with a gap, written as the model's own mask, such as "[MASK]": {@link #getMask} tells it
+     * @param count words at most
+     * @return the likeliest first
      */
     @WorkerThread
     public List<Scored> fillMask(String text, int count) {
@@ -155,7 +187,7 @@ public final class TextModel implements Closeable {
         return words;
     }
 
-    /** What a gap is written as in a text; empty: the model fills none. */
+    /** {@return what a gap is written as in a text; empty: the model fills none} */
     public String getMask() {
         return model.getMaskToken() < 0 ? "" : Text.decode(model.getTokenBytes(model.getMaskToken()));
     }

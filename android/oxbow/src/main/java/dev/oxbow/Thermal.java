@@ -13,10 +13,11 @@ public final class Thermal {
     private Thermal() {}
 
     /**
-     * 0: cool, 1: light, 2: moderate, 3: severe, 4: critical, 5: emergency, 6: shutdown. From API level 29 on, before it
-     * {@link #UNKNOWN}.
+     * How hot the phone is.
      *
      * @param context an {@code android.content.Context}
+     * @return 0: cool, 1: light, 2: moderate, 3: severe, 4: critical, 5: emergency, 6: shutdown; {@link #UNKNOWN}
+     *     before API level 29
      */
     public static int getStatus(Object context) {
         Object status = Android.call(Android.service(context, "power"), "getCurrentThermalStatus", new Class<?>[0]);
@@ -24,10 +25,11 @@ public final class Thermal {
     }
 
     /**
-     * How near the phone will be to slowing down in so many seconds, 0 to 60: 1 is where it does. NaN: unknown, as before API level
-     * 30, and when asked more than about once in a second.
+     * How near the phone will be to slowing down.
      *
      * @param context an {@code android.content.Context}
+     * @param seconds from now on, 0 to 60
+     * @return 1 is where it does; NaN: unknown, as before API level 30, and when asked more than about once in a second
      */
     public static float getHeadroom(Object context, int seconds) {
         Object headroom =

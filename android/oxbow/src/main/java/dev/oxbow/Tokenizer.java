@@ -17,12 +17,23 @@ public final class Tokenizer extends NativeObject {
         this.model = model;
     }
 
-    /** As the model's makers cut text. */
+    /**
+     * A tokenizer that cuts text as the model's makers do.
+     *
+     * @param model whose vocabulary it has
+     * @return the tokenizer
+     */
     public static Tokenizer create(Model model) {
         return create(model, new TokenizerOptions());
     }
 
-    /** The same with options. */
+    /**
+     * A tokenizer with options.
+     *
+     * @param model whose vocabulary it has
+     * @param options what to do with special tokens
+     * @return the tokenizer
+     */
     public static Tokenizer create(Model model, TokenizerOptions options) {
         Tokenizer tokenizer = new Tokenizer(Objects.requireNonNull(model));
         tokenizer.own(
@@ -35,12 +46,17 @@ public final class Tokenizer extends NativeObject {
         return tokenizer;
     }
 
-    /** The model whose vocabulary it has. */
+    /** {@return the model whose vocabulary it has} */
     public Model getModel() {
         return model;
     }
 
-    /** The tokens of a text. Half a surrogate pair, and text that the vocabulary cannot express, is refused. */
+    /**
+     * Cuts a text. Half a surrogate pair, and text that the vocabulary cannot express, is refused.
+     *
+     * @param text as people write it
+     * @return its tokens
+     */
     public int[] encode(String text) {
         byte[] bytes = Text.encode(text);
         int[] some = new int[IDS];
@@ -64,12 +80,24 @@ public final class Tokenizer extends NativeObject {
         }
     }
 
-    /** The text of tokens that follow each other. Bytes that are no characters become U+FFFD. */
+    /**
+     * Joins tokens that follow each other.
+     *
+     * @param tokens of the vocabulary
+     * @return their text; bytes that are no characters become U+FFFD
+     */
     public String decode(int[] tokens) {
         return decode(tokens, 0, tokens.length);
     }
 
-    /** The same for part of an array. */
+    /**
+     * Joins part of an array, as {@link #decode(int[])} does.
+     *
+     * @param tokens of the vocabulary
+     * @param offset of the first in the array
+     * @param count how many
+     * @return their text
+     */
     public String decode(int[] tokens, int offset, int count) {
         DirectBuffers.checkRange(tokens.length, offset, count, "tokens");
         ByteArrayOutputStream all = new ByteArrayOutputStream();

@@ -32,13 +32,28 @@ public final class VectorIndex {
         readInfo(table, table.position(), table.remaining(), info);
     }
 
-    /** Bytes of a table of {@code count} vectors of {@code width} numbers. */
+    /**
+     * What a table takes.
+     *
+     * @param count vectors
+     * @param width numbers of a vector
+     * @param metric how nearness is measured
+     * @return its bytes
+     */
     public static long getBytes(long count, int width, Metric metric) {
         Oxbow.load();
         return bytes(count, width, metric.ordinal());
     }
 
-    /** Makes an empty table, all of whose vectors are zeros, of as many bytes as {@link #getBytes} tells. */
+    /**
+     * Makes an empty table, all of whose vectors are zeros.
+     *
+     * @param memory of as many bytes as {@link #getBytes} tells
+     * @param count vectors
+     * @param width numbers of a vector
+     * @param metric how nearness is measured
+     * @return the table
+     */
     public static VectorIndex create(ByteBuffer memory, long count, int width, Metric metric) {
         Oxbow.load();
         DirectBuffers.checkWritable(memory, "the memory of the index");
@@ -46,39 +61,63 @@ public final class VectorIndex {
         return new VectorIndex(memory);
     }
 
-    /** A table that was made before, such as a mapped file. A broken one is refused. */
+    /**
+     * A table that was made before, such as a mapped file. A broken one is refused.
+     *
+     * @param table its bytes
+     * @return the table
+     */
     public static VectorIndex open(ByteBuffer table) {
         DirectBuffers.checkReadable(table, "the index");
         return new VectorIndex(table);
     }
 
-    /** Vectors in the table. */
+    /** {@return vectors in the table} */
     public long getCount() {
         return info[COUNT];
     }
 
-    /** Numbers of a vector. */
+    /** {@return numbers of a vector} */
     public int getWidth() {
         return (int) info[WIDTH];
     }
 
-    /** How nearness is measured. */
+    /** {@return how nearness is measured} */
     public Metric getMetric() {
         return Metric.of(info[METRIC]);
     }
 
-    /** Sets vectors from {@code first} on: as many as there are in the array, one behind the other. */
+    /**
+     * Sets vectors.
+     *
+     * @param first the number of the first
+     * @param vectors as many as there are in the array, one behind the other
+     */
     public void put(long first, float... vectors) {
         DirectBuffers.checkWritable(table, "the index");
         put(table, table.position(), table.remaining(), first, Objects.requireNonNull(vectors));
     }
 
-    /** The {@code k} nearest of all vectors, the nearest first. */
+    /**
+     * The nearest of all vectors.
+     *
+     * @param query as wide as they are
+     * @param k how many
+     * @return the nearest first
+     */
     public Hits search(float[] query, int k) {
         return search(query, 0, getCount(), k);
     }
 
-    /** The same of vectors {@code first} to {@code first + count}: threads may share the work. */
+    /**
+     * The nearest of some vectors: threads may share the work.
+     *
+     * @param query as wide as they are
+     * @param first the number of the first
+     * @param count how many are looked at
+     * @param k how many are wanted
+     * @return the nearest first
+     */
     public Hits search(float[] query, long first, long count, int k) {
         if (k < 1 || k > MAX_RESULTS) {
             throw OxbowException.invalid(k + " results; there are 1 to " + MAX_RESULTS);
@@ -103,17 +142,27 @@ public final class VectorIndex {
             this.scores = scores;
         }
 
-        /** As many as were wanted, or fewer when there are no more vectors. */
+        /** {@return as many as were wanted, or fewer when there are no more vectors} */
         public int size() {
             return ids.length;
         }
 
-        /** Number of a vector. */
+        /**
+         * Which vector a hit is.
+         *
+         * @param index 0: the nearest
+         * @return its number
+         */
         public long getId(int index) {
             return ids[index];
         }
 
-        /** How near the hit is, by {@link VectorIndex#getMetric}. */
+        /**
+         * How near a hit is.
+         *
+         * @param index 0: the nearest
+         * @return the nearness, by {@link VectorIndex#getMetric}
+         */
         public float getScore(int index) {
             return scores[index];
         }

@@ -3,6 +3,7 @@ package dev.oxbow.benchmark;
 import android.app.Activity;
 import android.os.Bundle;
 import android.view.WindowManager;
+import android.widget.LinearLayout;
 import android.widget.ScrollView;
 import android.widget.TextView;
 import java.io.File;
@@ -17,7 +18,11 @@ import java.util.List;
  * model.oxb in the app's folder for files that others can put there, or the intent's text {@code model}.
  */
 public final class BenchmarkActivity extends Activity {
-    private TextView text;
+    /** Free beside the texts, in what is a pixel on a screen of usual density. */
+    private static final int SIDE = 4;
+
+    private TextView words;
+    private TextView rest;
     private Bench bench;
 
     @Override
@@ -25,17 +30,31 @@ public final class BenchmarkActivity extends Activity {
         super.onCreate(state);
         // A dark screen lets the phone slow down.
         getWindow().addFlags(WindowManager.LayoutParams.FLAG_KEEP_SCREEN_ON);
-        text = new TextView(this);
-        text.setText("Measuring");
+        setTitle("Oxbow benchmark");
+        words = new TextView(this);
+        words.setText("Measuring");
+        rest = new TextView(this);
+        LinearLayout column = new LinearLayout(this);
+        column.setOrientation(LinearLayout.VERTICAL);
+        int side = (int) (SIDE * getResources().getDisplayMetrics().density);
+        column.setPadding(side, 0, side, 0);
+        column.addView(words);
+        column.addView(rest);
         ScrollView scroll = new ScrollView(this);
-        scroll.addView(text);
+        scroll.setFitsSystemWindows(true);
+        scroll.addView(column);
         setContentView(scroll);
         // The same run when the screen was turned: two at once would measure each other.
         bench = (Bench) getLastNonConfigurationInstance();
         if (bench == null) {
             bench = new Bench(command(), new Phone(getApplicationContext()), getExternalFilesDir(null));
         }
-        bench.show(result -> runOnUiThread(() -> text.setText(result)));
+        bench.show(result -> runOnUiThread(() -> show(new Summary(result))));
+    }
+
+    private void show(Summary summary) {
+        words.setText(summary.words);
+        rest.setText("\n" + summary.rest);
     }
 
     @Override
