@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -25,14 +26,15 @@ constexpr std::pair<std::string_view, Kind> kKinds[] = {{"gpt2", Kind::kByteLeve
 /// Keys that change what becomes of a text, and the kind whose vocabularies may have them.
 struct OwnKey {
   const char* name;
-  std::vector<Kind> kinds;
+  std::initializer_list<Kind> kinds;
 };
-const OwnKey kOwnKeys[] = {{"precompiled_charsmap", {Kind::kUnigram}},
-                           {"normalizer.lowercase", {Kind::kWordPiece}},
-                           {"normalizer.strip_accents", {Kind::kWordPiece}},
-                           // Between two texts.
-                           {"add_sep_token", {Kind::kWordPiece, Kind::kByteLevel, Kind::kUnigram}},
-                           {"suppress_tokens", {}}};
+constexpr OwnKey kOwnKeys[] = {
+    {"precompiled_charsmap", {Kind::kUnigram}},
+    {"normalizer.lowercase", {Kind::kWordPiece}},
+    {"normalizer.strip_accents", {Kind::kWordPiece}},
+    // Between two texts.
+    {"add_sep_token", {Kind::kWordPiece, Kind::kByteLevel, Kind::kUnigram}},
+    {"suppress_tokens", {}}};
 
 const GgufCut& read_cut(const Gguf& gguf) {
   const std::string key = kPrefix + "pre";
